@@ -1,0 +1,86 @@
+# Bare `make` lists the targets. Needs Python 3.11+, git and make; everything else comes from the locks.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+SECONDS ?= 600
+ARGS    ?=
+
+VENV   := .venv
+PEERS  := .venv-peers
+UV     := uv==0.13.7
+PIP    := -m pip --disable-pip-version-check --quiet
+LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
+          --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet $(ARGS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv demo test check fmt bench bench-peers mutants soak lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  PYTHON=python3.12 picks the interpreter, ARGS='-k torn' goes to pytest, bench or uv."
+
+venv: $(VENV)/.ready ## Set up .venv from the lock (every other target does this by itself)
+
+demo: $(VENV)/.ready ## See what turnlog does, in a minute
+	@$(VENV)/bin/turnlog demo
+
+test: $(VENV)/.ready ## Run the tests
+	$(VENV)/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/basedpyright
+	$(VENV)/bin/lint-imports
+
+fmt: $(VENV)/.ready ## Format the code and fix what ruff can fix
+	$(VENV)/bin/ruff check --fix-only --quiet .
+	$(VENV)/bin/ruff format .
+
+bench: $(VENV)/.ready ## Measure turnlog
+	$(VENV)/bin/python -m bench $(ARGS)
+
+bench-peers: $(PEERS)/.ready ## Measure turnlog beside the session stores of other frameworks
+	$(PEERS)/bin/python -m bench.peers $(ARGS)
+
+mutants: $(VENV)/.ready ## Plant faults one at a time; fail if the tests do not notice
+	$(VENV)/bin/python tests/mutants.py $(ARGS)
+
+soak: $(VENV)/.ready ## Crash, race and fuzz for SECONDS=600
+	$(VENV)/bin/python tests/soak.py --seconds $(SECONDS) $(ARGS)
+
+lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
+	@$(call fresh_venv,$(VENV))
+	@$(VENV)/bin/python $(PIP) install '$(UV)'
+	$(LOCK) --group dev --output-file requirements/dev.lock
+	$(LOCK) --group peers --output-file requirements/peers.lock
+
+clean: ## Remove the environments, caches and builds
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A venv that lost its interpreter, or was interrupted before it got pip, is made again.
+define fresh_venv
+$(1)/bin/python -m pip --version >/dev/null 2>&1 || { \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turnlog needs Python 3.11 or newer; pick one: make PYTHON=python3.12")' && \
+	echo "setting up $(1) (about a minute, once)" && \
+	$(PYTHON) -m venv --clear $(1); }
+endef
+
+# The locks are complete, so --no-deps is safe; without it pip stumbles over extras in hashed locks.
+# `pip check` has the last word.
+$(VENV)/.ready: pyproject.toml requirements/dev.lock
+	@$(call fresh_venv,$(VENV))
+	@$(VENV)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/dev.lock
+	@$(VENV)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
+	@$(VENV)/bin/python $(PIP) check
+	@touch $@
+
+$(PEERS)/.ready: pyproject.toml requirements/peers.lock
+	@$(call fresh_venv,$(PEERS))
+	@$(PEERS)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/peers.lock
+	@$(PEERS)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
+	@$(PEERS)/bin/python $(PIP) check
+	@touch $@

@@ -1,0 +1,1 @@
+"""Benchmarks. Not part of the package; run from the checkout root."""

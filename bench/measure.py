@@ -1,0 +1,97 @@
+"""One contestant, one round, in a process of its own: `python -m bench.measure NAME OUTPUT …`."""
+
+import argparse
+import asyncio
+import gc
+import importlib
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from bench import work
+from bench.contestants import Store
+
+WINDOW = 200
+LOADS = 5
+TAIL = 50
+
+
+async def measure(store: Store, n: int, *, cap_s: float) -> dict[str, Any]:
+    """Append `n` messages, or as many as fit into `cap_s`; load them, and their tail."""
+    messages = work.messages(n)
+    await store.create()
+    times = await _append(store, messages, cap_s)
+    await store.close()
+    # Left for the collector, the appended objects would be traversed inside the timed loads.
+    gc.collect()
+    gc.freeze()
+
+    done = messages[: len(times)]
+    tail = done[-TAIL:]
+    window = min(WINDOW, max(1, len(times) // 2))
+    return {
+        "messages": len(times),
+        "append_per_s": len(times) / sum(times),
+        "start_ms": _percentiles(times[:window]),
+        "end_ms": _percentiles(times[-window:]),
+        "load_ms": await _load(store, store.load, done),
+        "tail_ms": await _load(store, lambda: store.tail(TAIL), tail),
+        "durability": store.durability(),
+    }
+
+
+async def _append(store: Store, messages: list[work.Message], cap_s: float) -> list[float]:
+    items = [store.native(index, message) for index, message in enumerate(messages)]
+    gc.collect()
+    times: list[float] = []
+    stop = time.perf_counter() + cap_s
+    for item in items:
+        start = time.perf_counter()
+        await store.append(item)
+        end = time.perf_counter()
+        times.append(end - start)
+        if end > stop:
+            break
+    return times
+
+
+async def _load(
+    store: Store, load: Callable[[], Awaitable[list[Any]]], expected: list[work.Message]
+) -> float:
+    # A load that gives back less than was put in must not count as a fast one; it is also
+    # what warms the page cache.
+    wanted = [string for _, parts in expected for string in work.strings(parts)]
+    if store.strings(await load()) != wanted:
+        raise SystemExit("what was loaded is not what was appended")
+    times: list[float] = []
+    for _ in range(LOADS):
+        start = time.perf_counter()
+        loaded = await load()
+        times.append(time.perf_counter() - start)
+        del loaded
+    return statistics.median(times) * 1_000
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {f"p{p}": ordered[len(ordered) * p // 100] * 1_000 for p in (50, 99)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.measure", description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--messages", type=int, required=True)
+    parser.add_argument("--cap-s", type=float, required=True)
+    args = parser.parse_args()
+    store: Store = importlib.import_module(f"bench.contestants.{args.name}").Store(args.folder)
+    row = asyncio.run(measure(store, args.messages, cap_s=args.cap_s))
+    args.output.write_text(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Every error Turnlog raises.
+
+    TurnlogError            exit code
+    ├── Invalid        2    the caller passed something we refuse to store
+    ├── NotFound       3    no such session, entry, checkpoint or blob
+    │   └── Ambiguous  3    several sessions answer to that name
+    ├── AlreadyExists  4    an id is taken
+    ├── Conflict       5    somebody else wrote first
+    ├── Corrupt        6    what is stored breaks a rule of the format
+    ├── Unsupported    7    this store, file system, format or version cannot do that
+    └── Unavailable    8    the disk or the database did not answer; a retry may help
+        └── OutOfSpace 8    the disk is full
+
+Split by what the caller can do about it. `code` and `exit_code` are public and never reused.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TurnlogError(Exception):
+    """The root of the tree: a fact in lower case, and a hint what to do next."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Invalid(TurnlogError):
+    """The caller passed something we refuse to store."""
+
+    code = "invalid"
+    exit_code = 2
+
+
+class NotFound(TurnlogError):
+    """No such session, entry, checkpoint or blob."""
+
+    code = "not_found"
+    exit_code = 3
+
+
+class Ambiguous(NotFound):
+    """Several sessions answer to that name."""
+
+    code = "ambiguous"
+
+
+class AlreadyExists(TurnlogError):
+    """An id is taken."""
+
+    code = "already_exists"
+    exit_code = 4
+
+
+class Conflict(TurnlogError):
+    """Somebody else wrote first; look at what they wrote and try again."""
+
+    code = "conflict"
+    exit_code = 5
+
+
+class Corrupt(TurnlogError):
+    """What is stored breaks a rule of the format."""
+
+    code = "corrupt"
+    exit_code = 6
+
+
+class Unsupported(TurnlogError):
+    """This store, file system, format or version cannot do that."""
+
+    code = "unsupported"
+    exit_code = 7
+
+
+class Unavailable(TurnlogError):
+    """The disk or the database did not answer; a retry with the same drafts is safe."""
+
+    code = "unavailable"
+    exit_code = 8
+
+
+class OutOfSpace(Unavailable):
+    """The disk is full: nothing was changed; free some space and try again."""
+
+    code = "out_of_space"
+
+
+class TurnlogWarning(UserWarning):
+    """Something was kept or masked instead of what was asked for."""

@@ -1,0 +1,326 @@
+"""Entries to lines and back. A line is one JSON object whose last field, `c`, is the CRC-32 of all before it.
+
+`encode_body` and `seal` give the line of a draft; `decode` gives back the entry, a `Flawed` one where the line
+can be used but is not what was written, or raises `Unreadable`: nothing else, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock
+from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
+
+MAX_LINE = 16 << 20
+"""No writer makes a longer line, so no reader needs to hold one."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(AnyEntry).decode
+_decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_list = msgspec.json.Decoder(list[Raw]).decode
+_decode_block = msgspec.json.Decoder(AnyBlock).decode
+_BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Header(Struct, gc=False):
+    """The fields of a line that say where it stands, whatever it says."""
+
+    type: str
+    seq: int
+    id: str
+    at: datetime | None = None
+    clock: datetime | None = None
+    parent: int | None = None
+    turn: str | None = None
+    more: int = 0
+    batch: int = 0
+    sealed: int = 0
+    again: int = 0
+    wide: int = 0
+    critical: bool = False
+
+
+_STAMPS = {*Header.__struct_fields__, "unverified", "c"} - {"turn", "critical"}
+decode_header = msgspec.json.Decoder(Header).decode
+
+
+class Damage(Struct, frozen=True):
+    """Bytes of a log that are not what was written. Offsets and lengths are in bytes."""
+
+    offset: int
+    length: int
+    kind: str
+    """torn · garbled · nul · spliced · utf8 · surrogate · number · duplicate · deep · oversize · edited ·
+    shape · order · unfinished"""
+    seq: int | None = None
+    """The entry that could be read in spite of it."""
+
+
+class Flawed(Struct, frozen=True):
+    """An entry that can be used although its line is not what was written."""
+
+    entry: AnyEntry
+    kind: str
+
+
+class Unreadable(Exception):
+    """This line gives no entry. `kind` says why, in the words of `Damage`."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+# ── entries to lines ──────────────────────────────────────────────────────────────────────────────
+
+
+def encode_body(entry: Entry) -> tuple[bytes, int]:
+    """The JSON of a draft, and where in it the stamps go: right behind the type."""
+    if isinstance(entry, Unknown):
+        fields = {k: v for k, v in _decode_raws(entry.json.encode()).items() if k not in _STAMPS}
+        body = _encode({"type": entry.kind, "id": entry.id, **fields})
+        return body, 8 + len(_encode(entry.kind))
+    body = _encode(entry)
+    if b'"unknown":{' in body or b'"type":"?"' in body:
+        body = _encode(_flat(entry))
+    return body, 10 + len(entry.type)
+
+
+def seal(body: bytes, start: int, stamps: str) -> bytes:
+    """The line of a draft, newline included, once the store has given it `seq` and the rest: `stamps`."""
+    text = b"%b,%b%b" % (body[:start], stamps.encode(), body[start:-1])
+    return b'%b,"c":"%08x"}\n' % (text, zlib.crc32(text))
+
+
+def body_text(value: Entry | Block) -> str:
+    """The JSON of an entry or block as a log would hold it, without a checksum."""
+    if isinstance(value, Unknown):
+        return value.json
+    return _encode(_flat(value)).decode()
+
+
+_FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
+
+
+def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
+    found = _FIELDS.get(cls)
+    if found is None:
+        found = _FIELDS[cls] = tuple(
+            (f.name, f.default_factory() if f.default_factory in (list, dict) else f.default)
+            for f in msgspec.structs.fields(cls)
+            if f.name not in ("unknown", "unverified")
+        )
+    return found
+
+
+def _flat(value: Any) -> Any:
+    """A typed value as plain JSON, with what later versions added put back in its place."""
+    if isinstance(value, UnknownBlock):
+        return Raw(value.json.encode())
+    if isinstance(value, list):
+        return [_flat(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, Struct):
+        return value
+    tag = value.__struct_config__.tag
+    flat: dict[str, Any] = {} if tag is None else {"type": tag}
+    for name, default in _fields(type(value)):
+        item = getattr(value, name)
+        if item != default or type(item) is not type(default):
+            flat[name] = _flat(item) if isinstance(item, (Struct, list)) else item
+    flat.update(getattr(value, "unknown", {}))
+    return flat
+
+
+# ── lines to entries ──────────────────────────────────────────────────────────────────────────────
+
+
+def is_verified(line: bytes) -> bool:
+    """Whether the line ends in a checksum that matches it."""
+    return (
+        line[-16:-10] == b',"c":"'
+        and line[-2:] == b'"}'
+        and b"%08x" % zlib.crc32(memoryview(line)[:-16]) == line[-10:-2]
+    )
+
+
+def decode(line: bytes) -> AnyEntry | Flawed:
+    """The entry of a line (without its newline)."""
+    if is_verified(line):
+        text = line[:-16] + b"}"
+        try:
+            entry = _decode(text)
+        except msgspec.ValidationError:
+            return _lenient(text)
+        except _BAD_JSON:
+            return _flawed(line)
+        return entry if entry.seq > 0 else _lenient(text)
+    return _flawed(line)
+
+
+def _flawed(line: bytes) -> AnyEntry | Flawed:
+    """An entry of a line that is not as our encoder made it: by Python's own parser, which forgives more."""
+    import json
+
+    kind = "surrogate" if is_verified(line) else "edited"
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        text, kind = line.decode(errors="replace"), "utf8"
+    problems: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            problems.append("duplicate")
+        return found
+
+    def constant(_: str) -> None:
+        problems.append("number")
+
+    def number(digits: str) -> float | None:
+        value = float(digits)
+        if value in (float("inf"), float("-inf")):
+            problems.append("number")
+            return None
+        return value
+
+    try:
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_float=number)
+        if not isinstance(value, dict):
+            raise Unreadable("shape")
+        fields = cast("dict[str, Any]", value)
+        fields.pop("c", None)
+        try:
+            plain = _encode(fields)
+        except UnicodeEncodeError:
+            problems.append("surrogate")
+            plain = _encode(without_surrogates(fields))
+        entry = _lenient(plain)
+    except RecursionError:
+        raise Unreadable("deep") from None
+    except ValueError:
+        raise Unreadable(_why_not_json(line)) from None
+    entry = msgspec.structs.replace(entry, unverified=True)
+    return Flawed(entry, problems[0] if problems else kind)
+
+
+def _why_not_json(line: bytes) -> str:
+    if b"\0" in line:
+        return "nul"
+    return "torn" if line.startswith(b'{"type":"') else "garbled"
+
+
+def without_surrogates(value: Any) -> Any:
+    """The same JSON, with every lone surrogate in its text replaced by `?`."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {without_surrogates(key): without_surrogates(item) for key, item in items}
+    return value
+
+
+def _lenient(text: bytes) -> AnyEntry:
+    """An entry that a later version wrote: what we know is understood, the rest is kept to the letter."""
+    try:
+        fields = _decode_raws(text)
+        header = decode_header(text)
+    except (msgspec.ValidationError, *_BAD_JSON):
+        raise Unreadable("shape") from None
+    if header.seq < 1 or header.seq > 1 << 62 or not header.id or header.more < 0:
+        raise Unreadable("shape")
+    fields.pop("unverified", None)
+    cls = ENTRIES.get(header.type)
+    if cls is not None:
+        try:
+            return cast("AnyEntry", _build(cls, fields))
+        except (msgspec.ValidationError, *_BAD_JSON):
+            pass  # a field we know holds what we do not: the whole entry is kept as unknown
+    stamps = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "type"}
+    return Unknown(kind=header.type, json=text.decode(), **stamps)
+
+
+def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
+    known = set(cls.__struct_fields__) - {"unknown"}
+    own = {name: raw for name, raw in fields.items() if name in known or name == "type"}
+    unknown = {name: raw.copy() for name, raw in fields.items() if name not in own}
+    parts: dict[str, Any] = {}
+    for name in ("blocks", "content", "replacement"):
+        if name in own and bytes(own[name])[:1] == b"[":
+            parts[name] = [_part(raw) for raw in _decode_list(own[name])]
+            own[name] = Raw(b"[]")
+    built = msgspec.json.decode(_encode(own), type=cls)
+    if unknown:
+        parts["unknown"] = unknown
+    return msgspec.structs.replace(built, **parts) if parts else built
+
+
+def decode_body(data: bytes, line: Entry) -> AnyEntry:
+    """The entry whose whole body lies in a blob, with the stamps of the line that refers to it."""
+    try:
+        fields = _decode_raws(data)
+        whole = _build(type(line), fields)
+    except (msgspec.ValidationError, *_BAD_JSON):
+        raise Unreadable("shape") from None
+    stamps = {name: getattr(line, name) for name in Header.__struct_fields__ if name != "type"}
+    return msgspec.structs.replace(whole, unverified=line.unverified, blobs=line.blobs, **stamps)
+
+
+def decode_block(data: bytes) -> AnyBlock:
+    """A block, whatever a later version put into it."""
+    return _part(Raw(data))
+
+
+def _part(raw: Raw) -> Any:
+    """A block, or a message or reference in a compaction's replacement."""
+    fields = _decode_raws(raw)
+    kind = msgspec.json.decode(fields.get("type", Raw(b'""')))
+    if kind == "message":
+        return _build(Message, fields)
+    if kind == "ref":
+        return msgspec.json.decode(raw, type=Ref)
+    try:
+        return _decode_block(raw)
+    except msgspec.ValidationError:
+        if kind in BLOCKS:
+            try:
+                return _build(BLOCKS[kind], fields)
+            except msgspec.ValidationError:
+                pass  # kept as unknown, below
+        return UnknownBlock(kind=str(kind), json=bytes(raw).decode())
+
+
+def salvage(line: bytes) -> list[tuple[int, int, AnyEntry]]:
+    """Verified entries glued together or behind a torn one on one line: (start, length, entry) each.
+
+    Only a stretch that ends where a record can end counts, so that JSON nested in a caller's data is never
+    taken for an entry: in whole JSON `}{` cannot occur, and the last stretch has to end the line.
+    """
+    found: list[tuple[int, int, AnyEntry]] = []
+    start = 0
+    while start < len(line):
+        cut = line.find(b'}{"type":"', start)
+        end = len(line) if cut < 0 else cut + 1
+        budget = 4 * MAX_LINE
+        at = start
+        while at >= 0 and budget > 0:
+            piece = line[at:end]
+            budget -= len(piece)
+            if is_verified(piece):
+                try:
+                    entry = decode(piece)
+                except Unreadable:
+                    break
+                if not isinstance(entry, Flawed):
+                    found.append((at, len(piece), entry))
+                break
+            at = line.find(b'{"type":"', at + 1, end)
+        start = end
+    return found

@@ -1,0 +1,224 @@
+"""What the model should see: a pure function of the path to the head, read newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+from msgspec.structs import replace
+
+from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Uncompact
+
+INTERRUPTED = "[no result: the tool call was interrupted]"
+
+
+class Context(Sequence[Message]):
+    """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
+
+    __slots__ = ("messages", "system", "tools")
+
+    def __init__(self, messages: list[Message], *, system: str = "", tools: list[Any] | None = None) -> None:
+        self.messages = messages
+        self.system = system
+        self.tools: list[Any] = [] if tools is None else tools
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        return self.messages[index]
+
+    def __repr__(self) -> str:
+        return f"Context({len(self)} messages, system of {len(self.system)} characters)"
+
+
+def visible(path: Iterable[Entry], find: Callable[[int], Entry | None]) -> list[Message]:
+    """The messages on a path (newest first) as compactions and edits leave them, oldest first.
+
+    Reads no more of the path than it needs: nothing below the first entry that the newest compaction keeps.
+    """
+    cancelled: set[int] = set()
+    edits: dict[int, list[AnyBlock] | None] = {}
+    compaction: Compaction | None = None
+    kept: list[Message] = []
+    for entry in path:
+        if compaction is not None and (compaction.keep == 0 or entry.seq < compaction.keep):
+            break
+        if isinstance(entry, Message):
+            message = _edited(entry, edits)
+            if message is not None:
+                kept.append(message)
+        elif isinstance(entry, Custom):
+            if entry.blocks or entry.seq in edits:
+                spoken = Message(
+                    role=entry.role, blocks=entry.blocks, id=entry.id, seq=entry.seq, at=entry.at,
+                    parent=entry.parent, turn=entry.turn, meta=entry.meta,
+                )  # fmt: skip
+                message = _edited(spoken, edits)
+                if message is not None:
+                    kept.append(message)
+        elif isinstance(entry, Uncompact):
+            cancelled.add(entry.compaction)
+        elif isinstance(entry, Edit):
+            edits.setdefault(entry.entry, entry.blocks)
+        elif isinstance(entry, Compaction) and compaction is None and entry.seq not in cancelled:
+            compaction = entry
+            if entry.keep == 0:
+                break
+    kept.reverse()
+    if compaction is None:
+        return kept
+    replaced: list[Message] = []
+    for item in compaction.replacement:
+        if isinstance(item, Message):
+            replaced.append(item)
+            continue
+        entry = find(item.entry)
+        message = _edited(entry, edits) if isinstance(entry, Message) else None
+        if message is not None:
+            replaced.append(message)
+    return replaced + kept
+
+
+def _edited(message: Message, edits: dict[int, list[AnyBlock] | None]) -> Message | None:
+    if message.seq in edits:
+        blocks = edits[message.seq]
+        return None if blocks is None else replace(message, blocks=blocks)
+    return message
+
+
+def split_system(messages: list[Message]) -> tuple[list[Message], list[Message]]:
+    """The system messages a conversation begins with, and the rest."""
+    for index, message in enumerate(messages):
+        if message.role != "system":
+            return messages[:index], messages[index:]
+    return messages, []
+
+
+def text_of(blocks: Iterable[AnyBlock]) -> str:
+    """The text in these blocks."""
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    if message.role != "assistant":
+        return []
+    return [b for b in message.blocks if isinstance(b, ToolCall) and b.by != "provider"]
+
+
+def pending(messages: Iterable[Message]) -> list[ToolCall]:
+    """Tool calls without a result, oldest first."""
+    waiting: list[ToolCall] = []
+    for message in messages:
+        if message.role == "tool":
+            for block in message.blocks:
+                if isinstance(block, ToolResult):
+                    _take(waiting, block.call)
+        else:
+            waiting.extend(_calls(message))
+    return waiting
+
+
+def _take(waiting: list[ToolCall], call: str) -> ToolCall | None:
+    """Answer the newest waiting call with that id: providers reuse ids after an interrupted turn."""
+    for index in range(len(waiting) - 1, -1, -1):
+        if waiting[index].id == call:
+            return waiting.pop(index)
+    return None
+
+
+def repair(messages: list[Message]) -> list[Message]:
+    """Every tool call followed by exactly one result, every result by its call; nothing else changed."""
+    if _is_sound(messages):
+        return [message for message in messages if message.blocks]
+    answers: dict[int, tuple[Message, ToolResult]] = {}
+    waiting: list[ToolCall] = []
+    extras: dict[int, Message] = {}
+    for index, message in enumerate(messages):
+        if message.role != "tool":
+            waiting.extend(_calls(message))
+            continue
+        rest: list[AnyBlock] = []
+        for block in message.blocks:
+            if not isinstance(block, ToolResult):
+                rest.append(block)
+                continue
+            call = _take(waiting, block.call)
+            if call is not None:
+                answers[id(call)] = (message, block)
+        if rest:
+            extras[index] = replace(message, role="user", blocks=rest)
+    whole: list[Message] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            if index in extras:
+                whole.append(extras[index])
+            continue
+        if not message.blocks:
+            continue
+        whole.append(message)
+        for call in _calls(message):
+            answered = answers.get(id(call))
+            if answered is None:
+                result = ToolResult(call=call.id, content=INTERRUPTED, is_error=True, name=call.name)
+                whole.append(Message(role="tool", blocks=[result], id=f"{message.id}:{call.id}"))
+            elif answered[0].blocks == [answered[1]]:
+                whole.append(answered[0])
+            else:
+                whole.append(replace(answered[0], blocks=[answered[1]]))
+    return whole
+
+
+def _is_sound(messages: list[Message]) -> bool:
+    """Whether every call is answered at once, in messages of results only: the usual case, left as it is."""
+    open_calls: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            for block in message.blocks:
+                if not isinstance(block, ToolResult) or block.call not in open_calls:
+                    return False
+                open_calls.discard(block.call)
+            continue
+        if open_calls:
+            return False
+        calls = [call.id for call in _calls(message)]
+        open_calls.update(calls)
+        if len(open_calls) != len(calls):
+            return False
+    return not open_calls
+
+
+def cut_for_keep(messages: list[Message], keep: int) -> int:
+    """The `seq` of the first message that stays when the last `keep` stay, with no call parted from its result.
+
+    0 if none stays. Messages without a `seq` (a summary) are never kept: a new summary stands for them.
+    """
+    own = [message for message in messages if message.seq]
+    index = max(0, len(own) - keep)
+    waiting: list[tuple[str, int]] = []
+    pairs: list[tuple[int, int]] = []
+    for position, message in enumerate(own):
+        if message.role != "tool":
+            waiting.extend((call.id, position) for call in _calls(message))
+            continue
+        for block in message.blocks:
+            for call in reversed(waiting):
+                if isinstance(block, ToolResult) and call[0] == block.call:
+                    waiting.remove(call)
+                    pairs.append((call[1], position))
+                    break
+    speakers = [position for position, message in enumerate(own) if message.role != "tool"]
+    # Calls of the newest message may still be answered; older unanswered ones never will be.
+    pairs.extend((position, len(own)) for _, position in waiting if position == speakers[-1])
+    for call_at, result_at in sorted(pairs, reverse=True):
+        if call_at < index <= result_at:
+            index = call_at
+    return own[index].seq if index < len(own) else 0

@@ -1,0 +1,263 @@
+"""From what a caller hands in to what a store takes: checked, offloaded, encoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Invalid
+from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.codec import MAX_LINE, Flawed, decode, encode_body, seal
+from turnlog.log.entry import (
+    ENTRIES,
+    WIDE_FACTS,
+    AnyEntry,
+    Compaction,
+    Custom,
+    Edit,
+    Entry,
+    Head,
+    Message,
+    Set,
+    Spent,
+    Unknown,
+)  # fmt: skip
+from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, needs_blobs, offload, used_blobs
+from turnlog.log.usage import Usage
+
+ROLES = ("system", "user", "assistant", "tool")
+STOPS = ("end", "tool_use", "length", "aborted", "error")
+MAX_DEPTH = 200
+MAX_ID = 1024
+_STAMP_ROOM = 512
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_JSON_FIELDS = (
+    "error", "display", "data", "value", "origin", "facts", "all", "roots", "skipped", "details", "input",
+)  # fmt: skip
+
+
+class Draft(Struct, frozen=True, gc=False):
+    """One entry on its way into a log: a store needs to know no more of it than this."""
+
+    id: str
+    body: bytes
+    start: int
+    is_node: bool
+    is_fence: bool
+    is_wide: bool
+    at: int | None
+    """Milliseconds since 1970, where the caller says when it happened."""
+
+    def line(self, stamps: str) -> bytes:
+        """The line, once the store has given `seq` and the rest."""
+        return seal(self.body, self.start, stamps)
+
+
+def to_ms(at: datetime) -> int:
+    """A time as milliseconds since 1970."""
+    if at.tzinfo is None:
+        raise Invalid(f"the time {at.isoformat()} has no time zone", hint="use an aware datetime")
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def to_text(ms: int) -> str:
+    """Milliseconds since 1970 as the log writes them: `2026-11-15T07:00:12.345Z`."""
+    second, rest = divmod(ms, 1000)
+    global _second, _second_text
+    if second != _second:
+        text = (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S.")
+        _second, _second_text = second, text
+        return f"{text}{rest:03d}Z"
+    return f"{_second_text}{rest:03d}Z"
+
+
+_second, _second_text = 0, "1970-01-01T00:00:00."
+
+
+def prepare(entry: Entry) -> tuple[Draft, Blobs]:
+    """A draft ready to be appended, and the blobs that have to be stored before it."""
+    if entry.seq or entry.at is not None or entry.unverified or entry.sealed:
+        at = None if entry.at is None else to_ms(entry.clock or entry.at)
+        entry = replace(
+            entry, seq=0, at=None, clock=None, parent=None, more=0, batch=0, sealed=0, again=0, wide=0,
+            unverified=False,
+        )  # fmt: skip
+    else:
+        at = None
+    _check(entry)
+    blobs: Blobs = {}
+    blocks = getattr(entry, "blocks", None)
+    try:
+        if blocks and needs_blobs(blocks):
+            entry = offload(entry, PAYLOAD_LIMIT, blobs)
+        try:
+            body, start = encode_body(entry)
+        except UnicodeEncodeError:
+            entry = keep_bytes(entry, blobs)
+            body, start = encode_body(entry)
+        if len(body) > PAYLOAD_LIMIT or blobs:
+            entry, body, start = _fit(entry, blobs)
+    except UnicodeEncodeError as error:
+        raise Invalid(f"text that is not Unicode in a field that must be: {error}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Invalid(f"a {entry.type} that is not JSON: {error}") from None
+    except RecursionError:
+        raise Invalid(f"a {entry.type} nested more than {MAX_DEPTH} levels deep") from None
+    node = entry.is_node or (isinstance(entry, Unknown) and entry.parent is not None)
+    wide = isinstance(entry, Set) and entry.key in WIDE_FACTS
+    fence = node or isinstance(entry, Head)
+    return Draft(entry.id, body, start, node, fence, wide, at), blobs
+
+
+def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int]:
+    body, start = b"", 0
+    for floor in (PAYLOAD_LIMIT, 16 << 10, 4 << 10, 1 << 10):
+        entry = offload(entry, floor, blobs)
+        used = used_blobs(entry)
+        if used != entry.blobs:
+            entry = replace(entry, blobs=used)
+        body, start = encode_body(entry)
+        if len(body) <= LINE_GOAL - _STAMP_ROOM:
+            break
+    if len(body) > MAX_LINE - _STAMP_ROOM:
+        raise Invalid(
+            f"a {entry.type} of {len(body)} bytes: a line holds at most {MAX_LINE}",
+            hint="put big data into blobs with home.put_blob",
+        )
+    return entry, body, start
+
+
+def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Iterator[tuple[Draft, str, int]]:
+    """Each draft with the stamps every store gives, and its time: `seq` above `floor`, times never backwards."""
+    count = len(drafts)
+    for index, draft in enumerate(drafts):
+        floor += 1
+        when = now if draft.at is None else draft.at
+        if when > at:
+            at = when
+        stamps = f'"seq":{floor},"at":"{to_text(at)}"'
+        if draft.is_node:
+            stamps += f',"parent":{head}'
+            head = floor
+        if when < at:
+            stamps += f',"clock":"{to_text(when)}"'
+        if count > 1:
+            stamps += f',"more":{count - 1 - index},"batch":{count}'
+        yield draft, stamps, at
+
+
+def verify(line: bytes) -> AnyEntry:
+    """The entry as anybody will read it from this line; a value of the wrong type shows here."""
+    entry = decode(line[:-1])
+    if isinstance(entry, Flawed) or (isinstance(entry, Unknown) and entry.kind in ENTRIES):
+        why = "its fields have the wrong types"
+        try:
+            msgspec.json.decode(line[:-17] + b"}", type=AnyEntry)
+        except msgspec.MsgspecError as error:
+            why = str(error)
+        raise Invalid(f"an entry that could not be read back: {why}")
+    return entry
+
+
+# ── what we refuse ────────────────────────────────────────────────────────────────────────────────
+
+
+def _check(entry: Entry) -> None:
+    if not isinstance(entry.id, str) or not 0 < len(entry.id) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"the entry id {entry.id!r:.80} is not a text of 1 to {MAX_ID} characters")
+    if isinstance(entry, Message):
+        _check_message(entry)
+    elif isinstance(entry, Compaction):
+        for item in entry.replacement:
+            if isinstance(item, Message):
+                _check_message(item)
+        if entry.usage is not None:
+            _check_usage(entry.usage)
+    elif isinstance(entry, (Edit, Custom)):
+        _check_blocks(entry.blocks or [])
+    elif isinstance(entry, Spent):
+        _check_usage(entry.usage)
+    if entry.meta is not None:
+        check_json(entry.meta, "meta")
+    _check_fields(entry)
+
+
+def _check_fields(value: Entry | Block) -> None:
+    for name in _JSON_FIELDS:
+        item = getattr(value, name, None)
+        if item is not None and type(item) is not str:
+            check_json(item, name)
+
+
+def _check_message(message: Message) -> None:
+    if message.role not in ROLES:
+        raise Invalid(f"the role {message.role!r}", hint=f"one of {', '.join(ROLES)}")
+    if message.stop is not None and message.stop not in STOPS:
+        raise Invalid(f"the stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
+    if message.usage is not None:
+        _check_usage(message.usage)
+    _check_blocks(message.blocks)
+    if message.role in ("user", "system") and any(isinstance(b, ToolResult) for b in message.blocks):
+        raise Invalid(f"a tool result in a {message.role} message", hint='give it the role "tool"')
+
+
+def _check_blocks(blocks: list[AnyBlock]) -> None:
+    if not isinstance(blocks, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"blocks are a list, not {blocks!r:.80}")
+    for block in blocks:
+        kind = type(block)
+        if kind is Text:
+            if block.meta is None:
+                continue
+        elif kind is ToolResult:
+            content = cast("ToolResult", block).content
+            if type(content) is list:
+                _check_blocks(content)
+        elif kind is ToolCall:
+            call = cast("ToolCall", block)
+            if call.input is not None:
+                check_json(call.input, "input")
+        elif not isinstance(block, (Thinking, Image, File, Block)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"{block!r:.80} is not a block", hint="use turnlog.Text and the like")
+        if kind is not ToolCall:
+            _check_fields(block)
+        if block.meta is not None:
+            check_json(block.meta, "meta")
+
+
+def _check_usage(usage: Usage) -> None:
+    if not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"{usage!r:.80} is not a turnlog.Usage")
+    for name in Usage.__struct_fields__:
+        value = getattr(usage, name)
+        if value is not None and (not isinstance(value, int) or value < 0):
+            raise Invalid(f"{name} of {value} in a usage")
+
+
+def check_json(value: Any, where: str, depth: int = 0) -> None:
+    """Refuse what JSON cannot say, with its place."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return
+    if depth > MAX_DEPTH:
+        raise Invalid(f"{where[:80]} is nested more than {MAX_DEPTH} levels deep")
+    if kind is dict:
+        for key, item in cast("dict[Any, Any]", value).items():
+            if type(key) is not str:
+                raise Invalid(f"the key {key!r:.80} in {where[:80]} is not text")
+            if type(item) is not str:
+                check_json(item, f"{where}.{key}", depth + 1)
+    elif kind is list or kind is tuple:
+        for index, item in enumerate(cast("list[Any]", value)):
+            check_json(item, f"{where}[{index}]", depth + 1)
+    elif kind is float:
+        if not isfinite(value):
+            raise Invalid(f"{where[:80]} is {value}, which JSON cannot say", hint="use null or text")
+    elif kind is not Raw:
+        raise Invalid(f"{where[:80]} is {value!r:.80}, which is not JSON")

@@ -1,0 +1,297 @@
+"""Entries: what a log is made of. Pure values, one class per `type`.
+
+A draft is an entry with `seq` 0. It has its id already; the store gives it `seq`, `at` and `parent`.
+Nodes make the conversation: each has a `parent` and becomes the head. Marks are everything else.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from msgspec import Raw, Struct, field
+
+from turnlog.log.block import AnyBlock
+from turnlog.log.ids import new_id
+from turnlog.log.usage import Usage
+
+FORMAT = 1
+WIDE_FACTS = ("title", "workspace", "tags", "archived")
+"""Facts of the whole session; every other fact follows the branch."""
+
+
+class Entry(
+    Struct,
+    tag_field="type",
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    repr_omit_defaults=True,
+    gc=False,
+):
+    """What every entry carries."""
+
+    is_node: ClassVar[bool] = False
+
+    id: str = field(default_factory=new_id)
+    seq: int = 0
+    at: datetime | None = None
+    clock: datetime | None = None
+    """The real time, where `at` had to be held so as not to run backwards."""
+    parent: int | None = None
+    turn: str | None = None
+    meta: Any = None
+    """Any JSON of the caller's: kept, never sent to a model."""
+    blob: str | None = None
+    """The whole entry lies in this blob; what the line shows is a short stand-in."""
+    raw: str | None = None
+    """Original bytes that are not Unicode; the line shows what text can say of them."""
+    blobs: list[str] = []
+    """Every blob this line needs, wherever in it."""
+    more: int = 0
+    """Lines of this batch still to come."""
+    batch: int = 0
+    """How many lines this batch has."""
+    sealed: int = 0
+    """So many bytes just before this line are the remains of a write that never finished."""
+    again: int = 0
+    """This line repeats entry N, of which its writer could not know whether it was on disk."""
+    wide: int = 0
+    """Where the newest line with session-wide facts begins, if that is not line 1: a byte offset."""
+    critical: bool = False
+    origin: Any = None
+    unverified: bool = False
+    """Never written: the line's checksum did not match, so somebody edited it."""
+    unknown: dict[str, Raw] = {}
+    """Fields of later versions, kept to the letter."""
+
+    @property
+    def type(self) -> str:
+        """The name of this kind of entry in the log."""
+        return str(self.__struct_config__.tag)
+
+
+class Node(Entry, frozen=True):
+    """An entry of the conversation: it has a parent and becomes the head."""
+
+    is_node = True
+
+
+class Message(Node, tag="message", frozen=True):
+    """Somebody said something. A tool's result always has the role `tool`."""
+
+    role: str
+    blocks: list[AnyBlock] = []
+    model: str | None = None
+    agent: str | None = None
+    request: str | None = None
+    usage: Usage | None = None
+    stop: str | None = None
+    error: Any = None
+    display: Any = None
+    """What people see instead: text, or False for nothing."""
+    duration_ms: int | None = None
+    first_token_ms: int | None = None
+
+
+class Compaction(Node, tag="compaction", frozen=True):
+    """From here on a model sees `replacement`, then everything from entry `keep`. What it replaces stays."""
+
+    replacement: list[Message | Ref]
+    keep: int = 0
+    """The first entry that stays verbatim; 0 for none."""
+    trigger: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    model: str | None = None
+    request: str | None = None
+    usage: Usage | None = None
+
+
+class Ref(Struct, tag_field="type", tag="ref", frozen=True, forbid_unknown_fields=True, gc=False):
+    """Stands for an earlier entry in a replacement, so that nothing is repeated."""
+
+    entry: int
+
+
+class Uncompact(Node, tag="uncompact", frozen=True):
+    """That compaction no longer applies on this path."""
+
+    compaction: int
+
+
+class Edit(Node, tag="edit", frozen=True):
+    """For a model, entry `entry` reads as these blocks, or is left out. The original stays."""
+
+    entry: int
+    blocks: list[AnyBlock] | None = None
+
+
+class Custom(Node, tag="custom", frozen=True):
+    """Anything of the caller's. A model sees it only if it has `blocks`."""
+
+    kind: str
+    data: Any = None
+    blocks: list[AnyBlock] = []
+    role: str = "user"
+
+
+class Fork(Struct, frozen=True, omit_defaults=True):
+    """Which entry of which session a fork continues. `offset` is only a hint."""
+
+    session: str
+    seq: int
+    id: str
+    name: str | None = None
+    offset: int | None = None
+
+
+class Spawned(Struct, frozen=True, omit_defaults=True):
+    """Which session started this one as a subagent, and with which tool call."""
+
+    session: str
+    call: str | None = None
+    role: str | None = None
+
+
+class Start(Entry, tag="session", frozen=True):
+    """The first line of a log. Its `id` is the session's."""
+
+    format: int = FORMAT
+    workspace: str | None = None
+    agent: str | None = None
+    title: str | None = None
+    labels: dict[str, str] = {}
+    hidden: bool = False
+    fork: Fork | None = None
+    spawned: Spawned | None = None
+
+
+class Turn(Entry, tag="turn", frozen=True):
+    """A turn begins or ends: `begin`, `completed`, `aborted`, `failed`. `turn` says which."""
+
+    state: str
+    error: str | None = None
+
+
+class Checkpoint(Entry, tag="checkpoint", frozen=True):
+    """The files as they are now: one tree per root, what was skipped, and why."""
+
+    roots: list[Any] = []
+    label: str | None = None
+    skipped: list[Any] = []
+
+
+class Head(Entry, tag="head", frozen=True):
+    """The conversation continues from node `to`, with everything as it was at entry `asof`."""
+
+    to: int
+    asof: int
+    why: str
+    left: int = 0
+    """The head before."""
+    undoes: int = 0
+    """For undo and redo: the rewind that is taken back or made again."""
+    facts: dict[str, Any] = {}
+    system: list[int] = []
+    before: str | None = None
+    after: str | None = None
+
+
+class Set(Entry, tag="set", frozen=True):
+    """A fact. For a session-wide one, `all` holds every session-wide fact as of this line."""
+
+    key: str
+    value: Any = None
+    unset: bool = False
+    all: dict[str, Any] | None = None
+
+
+class Spent(Entry, tag="usage", frozen=True):
+    """Spending without a message: titles, summaries, failed requests, imported totals."""
+
+    usage: Usage
+    model: str | None = None
+    why: str | None = None
+    request: str | None = None
+
+
+class Note(Entry, tag="note", frozen=True):
+    """Shown to people, never sent to a model."""
+
+    text: str
+    data: Any = None
+
+
+class Child(Entry, tag="child", frozen=True):
+    """A subagent's session was started from here."""
+
+    session: str
+    call: str | None = None
+    agent: str | None = None
+
+
+class Writer(Entry, tag="writer", frozen=True):
+    """A process begins to append. A conflict names it; a dead one means a crash."""
+
+    word: str
+    """Starts the ids of the entries this process makes."""
+    pid: int
+    started: str | None = None
+    host: str | None = None
+    boot: str | None = None
+    version: str | None = None
+
+
+class Fold(Entry, tag="fold", frozen=True):
+    """Everything folded from the entries up to `upto`. Leaving all of these out changes no answer."""
+
+    upto: int
+    state: Any = None
+
+
+class Drop(Entry, tag="drop", frozen=True):
+    """These checkpoints are given up; their content may be collected."""
+
+    checkpoints: list[str] = []
+
+
+class Unknown(Entry, tag="?", frozen=True):
+    """An entry of a kind this version does not know: its JSON text, kept to the letter."""
+
+    kind: str
+    json: str
+
+
+AnyEntry = (
+    Message
+    | Compaction
+    | Uncompact
+    | Edit
+    | Custom
+    | Start
+    | Turn
+    | Checkpoint
+    | Head
+    | Set
+    | Spent
+    | Note
+    | Child
+    | Writer
+    | Fold
+    | Drop
+    | Unknown
+)
+ENTRIES: dict[str, type[Entry]] = {
+    str(cls.__struct_config__.tag): cls
+    for cls in (
+        Message, Compaction, Uncompact, Edit, Custom, Start, Turn, Checkpoint, Head, Set, Spent,
+        Note, Child, Writer, Fold, Drop,
+    )
+}  # fmt: skip
+
+
+def is_fence(entry: Entry) -> bool:
+    """Whether this entry moves the head, so that two writers may not both write one unseen."""
+    return entry.parent is not None or isinstance(entry, Head)

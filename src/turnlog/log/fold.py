@@ -1,0 +1,294 @@
+"""Everything a session knows, folded from its log. Pure: entries in, state out.
+
+`State` is what a `fold` entry carries, so a session can be resumed from its tail. Leaving every fold entry
+out gives the same state.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from turnlog.log.block import ToolCall
+from turnlog.log.entry import (
+    WIDE_FACTS,
+    Child,
+    Compaction,
+    Custom,
+    Entry,
+    Fold,
+    Head,
+    Message,
+    Set,
+    Spent,
+    Start,
+    Turn,
+    Unknown,
+    Writer,
+)  # fmt: skip
+from turnlog.log.usage import Usage
+
+_REQUESTS = 256
+"""How many request ids are remembered, so that a response split over several messages counts once."""
+
+
+class Counts(Struct, omit_defaults=True):
+    """What happened, abandoned branches included."""
+
+    messages: dict[str, int] = {}
+    tool_calls: int = 0
+    turns: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        roles = dict(self.messages)
+        for role, count in other.messages.items():
+            roles[role] = roles.get(role, 0) + count
+        return Counts(roles, self.tool_calls + other.tool_calls, self.turns + other.turns)
+
+
+class Inherited(Struct, omit_defaults=True):
+    """What was spent and done before a fork, in the sessions it continues."""
+
+    usage: Usage = Usage()
+    counts: Counts = field(default_factory=Counts)
+    peak: int = 0
+    first_at: datetime | None = None
+
+
+class Move(Struct, array_like=True):
+    """A rewind, undo or redo that can be taken back: the last entry before it, and which rewind it is about."""
+
+    back: int
+    rewind: int
+
+
+class State(Struct, omit_defaults=True):
+    """A session as of entry `seq`."""
+
+    seq: int = 0
+    head: int = 0
+    start: dict[str, Any] = {}
+    """The first line's fields, so that losing that line loses little."""
+    wide: dict[str, Any] = {}
+    """Session-wide facts: title, workspace, tags, archived."""
+    facts: dict[str, Any] = {}
+    """Facts of the branch."""
+    system: list[int] = []
+    """The system messages the conversation begins with."""
+    opened: bool = False
+    """Whether anything but a system message was said."""
+    models: dict[str, Usage] = {}
+    requests: list[str] = []
+    peak: int = 0
+    counts: Counts = field(default_factory=Counts)
+    turn: str | None = None
+    """The turn that was begun and not ended."""
+    undo: list[Move] = []
+    redo: list[Move] = []
+    children: list[str] = []
+    writers: dict[str, dict[str, Any]] = {}
+    """The last few processes that wrote, by the word their entry ids begin with."""
+    critical: list[str] = []
+    """Kinds of critical entries that this version does not know."""
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    inherited: Inherited = field(default_factory=Inherited)
+
+    @property
+    def own(self) -> Usage:
+        """What this log alone spent."""
+        total = Usage()
+        for usage in self.models.values():
+            total = total + usage
+        return total
+
+
+_to_json = msgspec.json.Encoder(order=None).encode
+_from_json = msgspec.json.Decoder(State).decode
+
+
+def copy(state: State) -> State:
+    """A state that can be folded further without touching this one."""
+    return _from_json(_to_json(state))
+
+
+def from_fold(entry: Fold) -> State | None:
+    """The state in a fold entry, or None if this version cannot use it."""
+    if entry.unverified or entry.state is None:
+        return None
+    try:
+        state = msgspec.convert(entry.state, State)
+    except (msgspec.ValidationError, ValueError, TypeError):
+        return None
+    return state if state.seq == entry.upto else None
+
+
+def to_fold(state: State) -> Fold:
+    """A fold entry of this state."""
+    return Fold(upto=state.seq, state=msgspec.json.decode(_to_json(state)))
+
+
+def fork_state(state: State, seq: int) -> State:
+    """What a fork at `seq` starts from: everything known, nothing spent yet."""
+    child = copy(state)
+    child.seq = seq
+    child.inherited = Inherited(
+        state.own + state.inherited.usage,
+        state.counts.plus(state.inherited.counts),
+        max(state.peak, state.inherited.peak),
+        state.inherited.first_at or state.first_at,
+    )
+    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()
+    child.undo, child.redo, child.children, child.writers = [], [], [], {}
+    child.turn, child.start = None, {}
+    child.first_at = child.last_at = None
+    return child
+
+
+def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
+    """Take one more entry into the state, in place. A repeat of an entry that is there counts only as its place."""
+    state.seq = entry.seq
+    if is_repeat:
+        if entry.parent is not None:
+            state.head = entry.seq
+        return
+    if entry.at is not None:
+        state.last_at = entry.at
+        if state.first_at is None:
+            state.first_at = entry.at
+    if entry.parent is not None:
+        state.head = entry.seq
+        if state.redo:
+            state.redo = []
+        if isinstance(entry, Message):
+            _fold_message(state, entry)
+            return
+        if isinstance(entry, Compaction):
+            if entry.usage is not None:
+                _spend(state, entry.usage, entry.model, entry.request)
+        elif isinstance(entry, Custom) and entry.blocks:
+            state.opened = True
+        elif isinstance(entry, Unknown):
+            _fold_unknown(state, entry)
+        return
+    step = _MARKS.get(type(entry))
+    if step is not None:
+        step(state, entry)
+
+
+def _fold_message(state: State, message: Message) -> None:
+    counts = state.counts
+    counts.messages[message.role] = counts.messages.get(message.role, 0) + 1
+    if message.role == "system":
+        if not state.opened:
+            state.system.append(message.seq)
+        return
+    state.opened = True
+    if message.role == "assistant":
+        for block in message.blocks:
+            if type(block) is ToolCall:
+                counts.tool_calls += 1
+    elif message.role == "user" and message.turn is None:
+        counts.turns += 1
+    if message.usage is not None:
+        _spend(state, message.usage, message.model, message.request)
+
+
+def _spend(state: State, usage: Usage, model: str | None, request: str | None) -> None:
+    if request is not None:
+        if request in state.requests:
+            return
+        state.requests.append(request)
+        del state.requests[:-_REQUESTS]
+    name = model or ""
+    spent = state.models.get(name)
+    state.models[name] = usage if spent is None else spent + usage
+    state.peak = max(state.peak, usage.all_input_tokens)
+
+
+def _fold_start(state: State, start: Start) -> None:
+    for name in ("workspace", "agent", "title", "labels", "hidden"):
+        value = getattr(start, name)
+        if value:
+            state.start[name] = value
+    for name in ("fork", "spawned"):
+        value = getattr(start, name)
+        if value is not None:
+            state.start[name] = msgspec.to_builtins(value)
+    state.start["id"] = start.id
+    for name in ("title", "workspace"):
+        if getattr(start, name) is not None:
+            state.wide[name] = getattr(start, name)
+
+
+def _fold_set(state: State, entry: Set) -> None:
+    facts = state.wide if entry.key in WIDE_FACTS else state.facts
+    if entry.unset:
+        facts.pop(entry.key, None)
+    else:
+        facts[entry.key] = entry.value
+
+
+def _fold_head(state: State, entry: Head) -> None:
+    state.head = entry.to
+    state.facts = dict(entry.facts)
+    state.system = list(entry.system)
+    state.opened = entry.to != 0 and entry.to not in entry.system
+    move = Move(entry.seq - 1, entry.undoes or entry.seq)
+    if entry.why == "undo":
+        state.undo = [m for m in state.undo if m.rewind != entry.undoes]
+        state.redo.append(move)
+    elif entry.why == "redo":
+        state.redo = [m for m in state.redo if m.rewind != entry.undoes]
+        state.undo.append(move)
+    else:
+        state.undo.append(move)
+        state.redo = []
+
+
+def _fold_turn(state: State, entry: Turn) -> None:
+    if entry.state == "begin":
+        state.turn = entry.turn
+        state.counts.turns += 1
+    elif state.turn == entry.turn:
+        state.turn = None
+
+
+def _fold_spent(state: State, entry: Spent) -> None:
+    _spend(state, entry.usage, entry.model, entry.request)
+
+
+def _fold_child(state: State, entry: Child) -> None:
+    if entry.session not in state.children:
+        state.children.append(entry.session)
+
+
+def _fold_writer(state: State, entry: Writer) -> None:
+    state.writers.pop(entry.word, None)
+    state.writers[entry.word] = {
+        "pid": entry.pid, "host": entry.host, "boot": entry.boot, "started": entry.started,
+        "at": entry.at.isoformat() if entry.at else None,
+    }  # fmt: skip
+    while len(state.writers) > 8:
+        del state.writers[next(iter(state.writers))]
+
+
+def _fold_unknown(state: State, entry: Unknown) -> None:
+    if entry.critical and entry.kind not in state.critical:
+        state.critical.append(entry.kind)
+
+
+_MARKS: dict[type[Entry], Any] = {
+    Start: _fold_start,
+    Set: _fold_set,
+    Head: _fold_head,
+    Turn: _fold_turn,
+    Spent: _fold_spent,
+    Child: _fold_child,
+    Writer: _fold_writer,
+    Unknown: _fold_unknown,
+}

@@ -1,0 +1,67 @@
+"""Ids of entries and sessions: the only randomness in this room, because a draft has its id when it is made.
+
+An entry id is a word that belongs to this process, a dash and a counter. So a store can tell in no time
+whether an id may already be in a log (somebody else's word) or cannot be (ours, and not appended yet).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+
+
+def word(length: int) -> str:
+    """A random word of base-32 characters, 5 bits each."""
+    return "".join(_ALPHABET[byte & 31] for byte in os.urandom(length))
+
+
+class _Process:
+    """The word of this process. A forked child takes a new one, or both would count from the same number."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.word = word(12)
+        self.prefix = self.word + "-"
+        self.counter = itertools.count(1)
+
+
+_process = _Process()
+os.register_at_fork(after_in_child=_process.renew)
+
+
+def new_id() -> str:
+    """A fresh entry id."""
+    return f"{_process.prefix}{next(_process.counter):x}"
+
+
+def is_ours(entry_id: str) -> bool:
+    """Whether this process made that id."""
+    return entry_id.startswith(_process.prefix)
+
+
+def process_word() -> str:
+    """The word that starts every entry id made by this process."""
+    return _process.word
+
+
+def word_of(entry_id: str) -> str:
+    """The process word in an entry id, or nothing for an id that a caller chose."""
+    head, dash, _ = entry_id.partition("-")
+    return head if dash and len(head) == len(_process.word) else ""
+
+
+def new_session_id(stamp: str) -> str:
+    """A session id that sorts by time: `20261115-070012-k3f9q2m7`."""
+    return f"{stamp}-{word(8)}"
+
+
+def handle_of(session_id: str) -> str:
+    """The short name of a session: the last part of a generated id, any other id as it is."""
+    parts = session_id.split("-")
+    if len(parts) == 3 and len(parts[0]) == 8 and len(parts[1]) == 6 and len(parts[2]) == 8:
+        return parts[2]
+    return session_id

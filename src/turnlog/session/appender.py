@@ -1,0 +1,201 @@
+"""How entries get into a log, and what the session knows of it afterwards."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from turnlog.errors import Conflict, Invalid, TurnlogError, TurnlogWarning, Unavailable, Unsupported
+from turnlog.log.draft import Draft, prepare
+from turnlog.log.entry import AnyEntry, Entry, Set, Writer, is_fence
+from turnlog.log.fold import State, to_fold
+from turnlog.log.ids import process_word, word_of
+from turnlog.log.secret import mask
+from turnlog.session.history import History
+from turnlog.session.places import this_process
+from turnlog.store import Store
+from turnlog.version import __version__
+
+_FOLD_BYTES = 128 << 10
+_FOLD_ENTRIES = 250
+_FOLD_SHARE = 16
+"""A fold is written when at least so many times its own size has been appended since the last."""
+
+
+class Appender:
+    """Appends to one log and keeps its history in step. `mutex` guards both."""
+
+    def __init__(self, store: Store, history: History) -> None:
+        self.mutex = threading.RLock()
+        self.history = history
+        self.turn: str | None = None
+        self._store = store
+        self._log = history.log
+        self._seen = history.state.seq
+        """The last entry our caller knows of: a node after it that is not ours is a conflict."""
+        self._is_stale = False
+        self._bytes_since_fold = 0
+        self._entries_since_fold = 0
+
+    @property
+    def state(self) -> State:
+        """What is known, looked up anew if the last append failed: then we do not know what is in the log."""
+        if self._is_stale:
+            with self.mutex:
+                self.history.load()
+                self._is_stale = False
+                self._seen = min(self._seen, self.history.state.seq)
+        return self.history.state
+
+    def refresh(self) -> None:
+        """Take in what other processes have written since; our caller knows it now."""
+        with self.mutex:
+            if self.state.seq:
+                self.history.catch_up()
+            self._seen = self.history.state.seq
+
+    def catch_up(self) -> None:
+        """Take in what others have written, but let their nodes be news to our caller."""
+        with self.mutex:
+            state = self.state
+            if state.seq and not any(is_fence(entry) for entry in self.history.catch_up()):
+                self._seen = state.seq
+
+    def append(
+        self,
+        entries: Sequence[Entry],
+        *,
+        head: int | None = None,
+        rebase: bool = False,
+        once: bool = False,
+        alone: bool = False,
+    ) -> list[Any]:
+        """One batch, durable when this returns. `head` is the one the caller expects."""
+        drafts: list[Draft] = []
+        size = 0
+        for entry in entries:
+            if self.turn is not None and entry.turn is None:
+                entry = replace(entry, turn=self.turn)
+            if isinstance(entry, Set):
+                entry = _masked(entry)
+            draft, blobs = prepare(entry)
+            if blobs:
+                self._store.put(blobs)
+            drafts.append(draft)
+            size += len(draft.body)
+        if len(drafts) > 1 and len({draft.id for draft in drafts}) < len(drafts):
+            raise Invalid("two drafts of one batch have the same id")
+        with self.mutex:
+            if head is not None and head != self.state.head:
+                raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
+            done = self._write(drafts, rebase, once, alone)
+            self._bytes_since_fold += size
+            self._entries_since_fold += len(drafts)
+        try:
+            self._log.sync(done[-1].seq)
+        except TurnlogError:
+            self._is_stale = True
+            raise
+        if self._bytes_since_fold > _FOLD_BYTES or self._entries_since_fold > _FOLD_ENTRIES:
+            self._write_fold()
+        return done
+
+    def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
+        state = self.state
+        self.understand()
+        try:
+            if process_word() not in state.writers:
+                self._introduce()
+            done = self._log.append(
+                drafts,
+                after=state.seq if alone else self._seen,
+                head=state.head,
+                once=once,
+                alone=alone,
+                durable=False,
+            )
+        except Conflict:
+            if alone:
+                raise
+            if not rebase:
+                raise self._conflict() from None
+            self._is_stale = True
+            self.refresh()
+            return self._write(drafts, rebase, once, alone)
+        except Unavailable:
+            self._is_stale = True
+            raise
+        self._absorb(done)
+        return done
+
+    def understand(self) -> None:
+        """Refuse to go on where a newer version said that one must understand it."""
+        critical = self.state.critical
+        if critical:
+            raise Unsupported(
+                f"session {self._log.id} has entries that only a newer Turnlog understands: {', '.join(critical)}",
+                hint="upgrade Turnlog; entries() and messages() still work",
+            )
+
+    def _introduce(self) -> None:
+        """The first thing a process appends says who it is."""
+        draft, _ = prepare(Writer(word=process_word(), version=__version__, **this_process()))
+        self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
+
+    def _absorb(self, done: list[AnyEntry]) -> None:
+        """Fold what we appended, and what others put before it. Their nodes stay unseen until `refresh`."""
+        seq = self.history.state.seq
+        if done[0].seq <= seq:
+            return
+        between: list[AnyEntry] = []
+        if done[0].seq > seq + 1:
+            items = self._log.read(after=seq, before=done[0].seq)
+            between = [item for item in items if isinstance(item, Entry)]
+        self.history.take(between + done)
+        if not any(is_fence(entry) for entry in between):
+            self._seen = done[-1].seq
+
+    def _conflict(self) -> Conflict:
+        """The conflict with the other writer's name in it."""
+        writers = dict(self.history.state.writers)
+        for item in self._log.read(after=self._seen):
+            if isinstance(item, Writer):
+                writers[item.word] = {"pid": item.pid, "host": item.host}
+            elif isinstance(item, Entry) and is_fence(item):
+                who = writers.get(word_of(item.id))
+                name = f"process {who['pid']} on {who['host']}" if who else "another writer"
+                return Conflict(
+                    f"entry {item.seq} ({item.type}) was written by {name} after entry {self._seen}",
+                    hint="call refresh() on the session and append again, or append with rebase=True",
+                )
+        return Conflict(
+            f"the log of session {self._log.id} changed under this writer",
+            hint="call refresh() on the session, or resume it again",
+        )
+
+    def _write_fold(self) -> None:
+        with self.mutex:
+            self._bytes_since_fold = self._entries_since_fold = 0
+            draft, blobs = prepare(to_fold(self.state))
+            try:
+                if blobs:
+                    self._store.put(blobs)
+                self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
+            except TurnlogError:
+                return  # a fold only saves time later; the caller's entry is safe and must not seem to fail
+            size = len(draft.body) + sum(len(data) for data in blobs.values())
+            self._bytes_since_fold = min(0, _FOLD_BYTES - _FOLD_SHARE * size)
+
+
+def _masked(entry: Set) -> Set:
+    value, where = mask(entry.key, entry.value)
+    facts, more = mask("", entry.all) if entry.all else (entry.all, [])
+    if where or more:
+        names = ", ".join(where or more)
+        warnings.warn(f"a secret was left out of a fact: {names}", TurnlogWarning, stacklevel=4)
+        return replace(entry, value=value, all=facts)
+    return entry

@@ -1,0 +1,199 @@
+"""A log and the logs it was forked from, read as one: its path, its past states, its payloads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from turnlog.errors import Corrupt, NotFound, TurnlogWarning
+from turnlog.log.codec import Damage
+from turnlog.log.entry import AnyEntry, Entry, Fold, Fork, Head, Set, Start
+from turnlog.log.fold import State, copy, fold, fork_state, from_fold
+from turnlog.log.payload import restore
+from turnlog.store import Log, Store
+
+_RECENT = 1024
+_FAR = 512
+"""A parent so many entries back is looked up rather than read towards."""
+
+
+class History:
+    """Entries of one session, inherited ones included. Not for two threads at once: the session has the lock."""
+
+    def __init__(self, store: Store, log: Log) -> None:
+        self._store = store
+        self.log = log
+        self.state = State()
+        self._recent: list[AnyEntry] = []
+        """The newest entries, oldest first, with nothing missing between them and the end."""
+        self._fork: Fork | None = None
+        self._parent: History | None = None
+        self._has_start = False
+
+    # ── what is known ─────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> None:
+        """Fold the state from the log's end, as far back as a fold entry reaches."""
+        self._recent = []
+        self.state, self._recent = self._state_before(None)
+
+    def catch_up(self) -> list[AnyEntry]:
+        """Take in what has been appended since; returns it."""
+        new = [item for item in self.log.read(after=self.state.seq) if isinstance(item, Entry)]
+        self.take(new)
+        return new
+
+    def take(self, entries: list[AnyEntry]) -> None:
+        """Fold entries that follow directly on what is known."""
+        for entry in entries:
+            fold(self.state, self._light(entry), is_repeat=self.is_repeat(entry))
+        self._recent.extend(entries)
+        if len(self._recent) > 2 * _RECENT:
+            del self._recent[:-_RECENT]
+
+    def is_repeat(self, entry: AnyEntry) -> bool:
+        """Whether this line repeats an entry that can be read in its first place."""
+        return entry.again > 0 and self.at(entry.again) is not None
+
+    def state_at(self, seq: int) -> State:
+        """The state as of entry `seq`."""
+        if seq >= self.state.seq:
+            return copy(self.state)
+        if seq <= self.inherited_to:
+            return self._above().state_at(seq) if seq > 0 else State()
+        return self._state_before(seq + 1)[0]
+
+    def _state_before(self, before: int | None) -> tuple[State, list[AnyEntry]]:
+        """The state as of all entries below `before`, and the entries read for it, oldest first."""
+        collected: list[AnyEntry] = []
+        state: State | None = None
+        for item in self.log.read(before=before, reverse=True):
+            if isinstance(item, Damage):
+                continue
+            if state is not None and item.seq <= state.seq:
+                break
+            collected.append(item)
+            if state is None and isinstance(item, Fold):
+                state = from_fold(self._light(item))
+        if state is None:
+            fork = self.fork
+            state = fork_state(self._above().state_at(fork.seq), fork.seq) if fork else State()
+        collected.reverse()
+        for entry in collected:
+            fold(state, self._light(entry), is_repeat=self.is_repeat(entry))
+        return state, collected
+
+    def _light(self, entry: Any) -> Any:
+        """Facts and states are needed whole to be folded; messages are not."""
+        if entry.blobs and isinstance(entry, (Set, Head, Fold)):
+            return self.whole(entry)
+        return entry
+
+    def whole(self, entry: Any) -> Any:
+        """An entry with its payloads back in place."""
+        return restore(entry, self._get) if entry.blobs else entry
+
+    def _get(self, digest: str) -> bytes | None:
+        try:
+            return self._store.get(digest)
+        except (NotFound, Corrupt) as error:
+            warnings.warn(f"{error}; a short stand-in is shown instead", TurnlogWarning, stacklevel=2)
+            return None
+
+    # ── forks ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def fork(self) -> Fork | None:
+        """The entry this session continues, if it is a fork."""
+        if not self._has_start and self.state.start:
+            self._has_start = True
+            if "fork" in self.state.start:
+                self._fork = msgspec.convert(self.state.start["fork"], Fork)
+        if not self._has_start:
+            first = next((item for item in self.log.read() if isinstance(item, Entry)), None)
+            if isinstance(first, Start):
+                self._fork = first.fork
+            self._has_start = True
+        return self._fork
+
+    @property
+    def inherited_to(self) -> int:
+        """Entries up to this `seq` are in the logs above."""
+        return self.fork.seq if self.fork is not None else 0
+
+    def owner_of(self, seq: int) -> str:
+        """The session whose own log holds entry `seq`."""
+        return self._above().owner_of(seq) if seq <= self.inherited_to else self.log.id
+
+    def _above(self) -> History:
+        if self._parent is None:
+            assert self.fork is not None
+            self._parent = History(self._store, self._store.base(self.fork.session))
+        return self._parent
+
+    def close(self) -> None:
+        """Let go of the logs above."""
+        if self._parent is not None:
+            self._parent.log.close()
+            self._parent.close()
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def at(self, seq: int) -> AnyEntry | None:
+        """The entry with that `seq`."""
+        if seq < 1:
+            return None
+        if self._recent and seq >= self._recent[0].seq:
+            return next((entry for entry in self._recent if entry.seq == seq), None)
+        if seq <= self.inherited_to:
+            return self._above().at(seq)
+        for item in self.log.read(after=seq - 1, before=seq + 1):
+            if isinstance(item, Entry):
+                return item
+        return None
+
+    def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
+        """Entries with `after < seq < before`, oldest first."""
+        limit = self.inherited_to
+        if after < limit:
+            yield from self._above().forward(after, limit + 1 if before is None else min(before, limit + 1))
+        if before is None or before > limit + 1:
+            for item in self.log.read(after=max(after, limit), before=before):
+                if isinstance(item, Entry):
+                    yield item
+
+    def back(self, start: int | None = None) -> Iterator[AnyEntry]:
+        """Entries up to `start`, newest first."""
+        recent = self._recent
+        before: int | None = None if start is None else start + 1
+        for index in range(len(recent) - 1, -1, -1):
+            entry = recent[index]
+            if start is None or entry.seq <= start:
+                yield entry
+        if recent and (before is None or recent[0].seq < before):
+            before = recent[0].seq
+        limit = self.inherited_to
+        if before is None or before > limit + 1:
+            for item in self.log.read(before=before, reverse=True):
+                if isinstance(item, Entry):
+                    yield item
+        if limit:
+            yield from self._above().back(limit if before is None else min(limit, before - 1))
+
+    def path(self, head: int) -> Iterator[AnyEntry]:
+        """The nodes from `head` to the beginning. Where one cannot be read, the one before it in the log."""
+        wanted = head
+        source = self.back(wanted)
+        while wanted > 0:
+            entry = next(source, None)
+            if entry is None:
+                return
+            if entry.seq > wanted or entry.parent is None:
+                continue
+            yield entry
+            wanted = entry.parent
+            if entry.seq - wanted > _FAR:
+                source = self.back(wanted)

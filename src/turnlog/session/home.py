@@ -1,0 +1,316 @@
+"""The place that holds sessions: create them, find them, list them, remove them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from types import TracebackType
+from typing import Any
+
+from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unsupported
+from turnlog.log.draft import prepare, to_text
+from turnlog.log.entry import Entry, Fork, Spawned, Start
+from turnlog.log.fold import fork_state, to_fold
+from turnlog.log.ids import handle_of, new_session_id
+from turnlog.log.payload import digest
+from turnlog.log.secret import mask
+from turnlog.log.usage import Usage
+from turnlog.session.history import History
+from turnlog.session.places import default_home, workspace_path
+from turnlog.session.report import Info, info_of
+from turnlog.session.session import Session
+from turnlog.store import Clock, Store
+
+DURABILITIES = ("fsync", "flush")
+_WIDE_FIELDS = ("workspace", "title")
+
+
+def open_home(
+    location: str | os.PathLike[str] | None = None, *, durability: str = "fsync", clock: Clock | None = None
+) -> Home:
+    """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, or `memory:`.
+
+    `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
+    process, not a power cut.
+    """
+    if durability not in DURABILITIES:
+        raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
+    place = os.fspath(location) if location is not None else default_home()
+    options: dict[str, Any] = {"durability": durability}
+    if clock is not None:
+        options["clock"] = clock
+    scheme, colon, _ = place.partition(":")
+    if place == "memory:":
+        kind = "memory"
+    elif colon and scheme in ("postgresql", "postgres"):
+        kind = "postgres"
+    elif colon and "//" in place and "/" not in scheme:
+        raise Unsupported(f"no store for {scheme}: locations", hint="a folder, or memory:")
+    else:
+        kind, place = "files", os.path.expanduser(place)
+    try:
+        module = import_module(f"turnlog.store.{kind}")
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"the {kind} store is not installed", hint=f"missing: {error.name}") from None
+    return Home(module.connect(place, **options), clock=clock)
+
+
+class Home:
+    """Sessions and blobs in one place. Safe to use from many threads."""
+
+    def __init__(self, store: Store, *, clock: Clock | None = None) -> None:
+        self.store = store
+        self._clock = clock
+        self._sessions: list[Session] = []
+
+    @property
+    def backend(self) -> str:
+        """The kind of store behind it."""
+        return self.store.backend
+
+    def __enter__(self) -> Home:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files and connections. Nothing is left to be written."""
+        for session in self._sessions:
+            session.close()
+        self._sessions = []
+        self.store.close()
+
+    def health(self) -> dict[str, Any]:
+        """Whether the store works, and what a monitor wants to know; `ok` says it in one word."""
+        return self.store.health()
+
+    # ── making sessions ───────────────────────────────────────────────────────────────────────────
+
+    def create(
+        self,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        agent: str | None = None,
+        title: str | None = None,
+        id: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        hidden: bool = False,
+    ) -> Session:
+        """A new session. `labels` are fixed; title and workspace can be changed later."""
+        start = self._start(id, workspace=workspace, agent=agent, title=title, labels=labels, hidden=hidden)
+        return self._make([start])
+
+    def new_id(self, chosen: str | None) -> str:
+        """The id for a new session: the caller's, or one that sorts by time."""
+        if chosen is not None:
+            if not isinstance(chosen, str) or not chosen:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise Invalid(f"the session id {chosen!r} is not a text")
+            return chosen
+        stamp = to_text(self._now())
+        return new_session_id(f"{stamp[:10].replace('-', '')}-{stamp[11:19].replace(':', '')}")
+
+    def _now(self) -> int:
+        if self._clock is not None:
+            return self._clock()
+        import time
+
+        return time.time_ns() // 1_000_000
+
+    def _start(
+        self,
+        id: str | None,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Start:
+        pairs = dict(labels or {})
+        for key, value in pairs.items():
+            if not isinstance(key, str) or not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise Invalid(f"the label {key!r}: {value!r} is not a pair of texts")
+            pairs[key] = mask(key, value)[0]
+        place = None if workspace is None else workspace_path(workspace)
+        return Start(id=self.new_id(id), workspace=place, labels=pairs, **fields)
+
+    def _make(self, entries: list[Entry], *, seq: int = 1, parent: str | None = None) -> Session:
+        drafts = [prepare(entry)[0] for entry in entries]
+        log = self.store.create(entries[0].id, drafts, seq=seq, parent=parent)
+        history = History(self.store, log)
+        history.load()
+        return self._keep(Session(self, history))
+
+    def _keep(self, session: Session) -> Session:
+        self._sessions.append(session)
+        return session
+
+    def fork(self, history: History, at: int, name: str | None, fields: dict[str, Any]) -> Session:
+        """See `Session.fork`."""
+        entry = history.at(at)
+        if entry is None:
+            raise NotFound(f"no entry {at} in session {history.log.id}", hint="`turnlog log` shows what there is")
+        state = fork_state(history.state_at(at), at)
+        owner = history.owner_of(at)
+        own: dict[str, Any] = {
+            "workspace": state.wide.get("workspace"),
+            "title": state.wide.get("title"),
+            "agent": history.state.start.get("agent"),
+            **fields,
+        }
+        workspace = own.pop("workspace")
+        start = self._start(own.pop("id", None), workspace=None, **own)
+        if "workspace" in fields and workspace is not None:
+            workspace = workspace_path(workspace)
+        start = _with(start, workspace=workspace, fork=Fork(owner, at, entry.id, name))
+        for field in _WIDE_FIELDS:
+            if getattr(start, field) is not None:
+                state.wide[field] = getattr(start, field)
+        fold, blobs = prepare(to_fold(state))
+        del fold
+        if blobs:
+            self.store.put(blobs)
+        return self._make([start, to_fold(state)], seq=at + 1, parent=owner)
+
+    def spawn(
+        self,
+        session_id: str,
+        parent: Session,
+        agent: str | None,
+        call: str | None,
+        role: str | None,
+        fields: dict[str, Any],
+    ) -> Session:
+        """See `Session.spawn`."""
+        workspace = fields.pop("workspace", None)
+        start = self._start(session_id, workspace=None, agent=agent, **fields)
+        place = parent.workspace if workspace is None else workspace_path(workspace)
+        return self._make([_with(start, workspace=place, spawned=Spawned(parent.id, call, role))])
+
+    # ── finding sessions ──────────────────────────────────────────────────────────────────────────
+
+    def resume(self, session: str = "latest", *, workspace: str | os.PathLike[str] | None = None) -> Session:
+        """A session to go on with: by id, by a unique beginning of its id or handle, or the `latest`."""
+        log = self.store.open(self._resolve(session, workspace=workspace))
+        history = History(self.store, log)
+        history.load()
+        return self._keep(Session(self, history))
+
+    def _resolve(self, name: str, *, deleted: bool = False, workspace: str | os.PathLike[str] | None = None) -> str:
+        ids = [f.id for f in self.store.sessions(deleted=True)] if deleted else list(self.store.ids())
+        if name in ids:
+            return name
+        if name == "latest" and not deleted:
+            for info in self.sessions(workspace=workspace):
+                if not info.hidden and info.parent is None:
+                    return info.id
+            where = f" for {workspace_path(workspace)}" if workspace is not None else ""
+            raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
+        found = [i for i in ids if handle_of(i) == name] or [
+            i for i in ids if name and (i.startswith(name) or handle_of(i).startswith(name))
+        ]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            kind = "deleted session" if deleted else "session"
+            raise NotFound(f"no {kind} {name!r}", hint="`turnlog ls` shows the sessions there are")
+        some = ", ".join(sorted(found)[:5]) + (" …" if len(found) > 5 else "")
+        raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
+
+    def sessions(
+        self,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        parent: str | None = None,
+        deleted: bool = False,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> list[Info]:
+        """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
+        place = None if workspace is None else workspace_path(workspace)
+        wanted = (labels or {}).items()
+        rows = [info_of(found) for found in self.store.sessions(deleted=deleted)]
+        if place is not None:
+            rows = [row for row in rows if row.workspace == place]
+        if wanted:
+            rows = [row for row in rows if wanted <= row.labels.items()]
+        if parent is not None:
+            rows = [row for row in rows if row.parent == parent]
+        rows.sort(key=_newest_first, reverse=True)
+        if after is not None:
+            position = next((i for i, row in enumerate(rows) if row.id == after), None)
+            if position is None:
+                raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
+            rows = rows[position + 1 :]
+        return rows if limit is None else rows[:limit]
+
+    def infos(self, ids: Iterable[str]) -> list[Info]:
+        """The rows of these sessions, in this order; those that are gone are left out."""
+        wanted = set(ids)
+        rows = {found.id: info_of(found) for found in self.store.sessions() if found.id in wanted} if wanted else {}
+        return [rows[session_id] for session_id in ids if session_id in rows]
+
+    def subagents_usage(self, ids: Iterable[str], seen: set[str]) -> Usage:
+        """What these subagents spent, and theirs."""
+        total = Usage()
+        for session_id in ids:
+            if session_id in seen:
+                continue
+            seen.add(session_id)
+            try:
+                log = self.store.base(session_id)
+            except NotFound:
+                continue
+            history = History(self.store, log)
+            history.load()
+            log.close()
+            total = total + history.state.own + self.subagents_usage(history.state.children, seen)
+        return total
+
+    # ── removing sessions ─────────────────────────────────────────────────────────────────────────
+
+    def delete(self, session: str) -> None:
+        """Put a session into the trash. `restore` brings it back; forks of it keep working."""
+        self.store.delete(self._resolve(session))
+
+    def restore(self, session: str) -> None:
+        """Bring a session back from the trash."""
+        self.store.restore(self._resolve(session, deleted=True))
+
+    def purge(self, session: str) -> None:
+        """Remove a session for good, deleted or not. What forks of it need is kept."""
+        try:
+            name = self._resolve(session, deleted=True)
+        except NotFound as error:
+            if isinstance(error, Ambiguous):
+                raise
+            name = self._resolve(session)
+        self.store.purge(name)
+
+    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes; returns their digest, which is their name."""
+        name = digest(data)
+        self.store.put({name: bytes(data)})
+        return name
+
+    def get_blob(self, digest: str) -> bytes:
+        """The bytes with that digest, verified."""
+        return self.store.get(digest)
+
+
+def _with(start: Start, **changes: Any) -> Start:
+    from msgspec.structs import replace
+
+    return replace(start, **changes)
+
+
+def _newest_first(row: Info) -> tuple[float, str]:
+    return (row.updated_at.timestamp() if row.updated_at is not None else 0.0, row.id)
+
+
+__all__ = ["Home", "TurnlogError", "open_home"]

@@ -1,0 +1,106 @@
+"""What a session and a home say about themselves. Pure values."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.log.entry import Fork
+from turnlog.log.fold import State
+from turnlog.log.ids import handle_of
+from turnlog.store import Found
+
+
+class Info(Struct, frozen=True):
+    """A session in a listing."""
+
+    id: str
+    handle: str
+    title: str | None
+    workspace: str | None
+    agent: str | None
+    labels: dict[str, str]
+    tags: list[str]
+    archived: bool
+    hidden: bool
+    parent: str | None
+    """The session that started this one as a subagent."""
+    fork: Fork | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    seq: int
+    size_bytes: int
+    is_readable: bool
+    """False where the first line is damaged: `turnlog doctor` says more."""
+
+
+def info_of(found: Found) -> Info:
+    """A listing's row."""
+    start, last = found.start, found.last
+    facts: dict[str, Any] = {}
+    if start is not None:
+        facts = {"title": start.title, "workspace": start.workspace}
+    if found.wide is not None and found.wide.all is not None:
+        facts = found.wide.all
+    tags = facts.get("tags")
+    return Info(
+        found.id,
+        handle_of(found.id),
+        facts.get("title"),
+        facts.get("workspace"),
+        start.agent if start else None,
+        start.labels if start else {},
+        [str(tag) for tag in tags] if isinstance(tags, list) else [],  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        bool(facts.get("archived")),
+        start.hidden if start else False,
+        start.spawned.session if start and start.spawned else None,
+        start.fork if start else None,
+        start.at if start else None,
+        last.at if last else None,
+        last.seq if last else 0,
+        found.size_bytes,
+        start is not None,
+    )
+
+
+class Stats(Struct, frozen=True):
+    """What happened in a session, its inherited part and its abandoned branches included."""
+
+    messages: int
+    user_messages: int
+    assistant_messages: int
+    tool_calls: int
+    turns: int
+    duration: timedelta
+    """From the first to the last activity."""
+    first_at: datetime | None
+    last_at: datetime | None
+
+
+def stats_of(state: State) -> Stats:
+    """The statistics in a state."""
+    counts = state.counts.plus(state.inherited.counts)
+    first, last = state.inherited.first_at or state.first_at, state.last_at
+    return Stats(
+        sum(counts.messages.values()),
+        counts.messages.get("user", 0),
+        counts.messages.get("assistant", 0),
+        counts.tool_calls,
+        counts.turns,
+        last - first if first is not None and last is not None else timedelta(0),
+        first,
+        last,
+    )
+
+
+class Branch(Struct, frozen=True):
+    """One end of the conversation: where it was left, or where it is."""
+
+    head: int
+    at: datetime | None
+    messages: int
+    is_current: bool
+    preview: str
+    """The beginning of the last thing a person said on it."""

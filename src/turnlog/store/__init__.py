@@ -1,0 +1,142 @@
+"""Where logs and blobs live. A store keeps both and knows nothing of their meaning.
+
+The contract is the two protocols below; `turnlog.testing.StoreContract` proves it. Every other file here is one
+store, found by its name: `connect(location, …)` gives the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from turnlog.log.codec import Damage
+from turnlog.log.draft import Draft
+from turnlog.log.entry import AnyEntry, Set, Start
+
+Clock = Callable[[], int]
+"""Milliseconds since 1970."""
+
+
+class Found(Struct, frozen=True):
+    """A session as a listing sees it: its first line, its newest session-wide facts, its last line."""
+
+    id: str
+    start: Start | None
+    """None where the first line cannot be read."""
+    wide: Set | None
+    last: AnyEntry | None
+    size_bytes: int
+
+
+class Log(Protocol):
+    """One session's log."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        ...
+
+    def append(
+        self,
+        drafts: list[Draft],
+        *,
+        after: int,
+        head: int,
+        once: bool = False,
+        alone: bool = False,
+        durable: bool = True,
+    ) -> list[AnyEntry]:
+        """Append a batch, whole or not at all, durable when this returns.
+
+        `after` is the last entry the caller has seen: a node or head raises `Conflict` if another one came
+        later (`alone`: anything raises it if anything came later). Other entries just follow. The first node hangs on `head`, each further one on the
+        one before. Drafts whose ids are all in the log already are answered with what is there
+        (`once`: `AlreadyExists`).
+        """
+        ...
+
+    def sync(self, seq: int) -> None:
+        """Entry `seq`, appended with `durable=False`, and all before it are durable when this returns."""
+        ...
+
+    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
+        """Entries with `after < seq < before`, and the damage met on the way."""
+        ...
+
+    def find(self, entry_id: str) -> AnyEntry | None:
+        """The entry with that id."""
+        ...
+
+    def has_grown(self, seq: int) -> bool:
+        """Whether there may be entries after `seq`: cheap, and never wrong when it says no."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the log holds open. It may be used again."""
+        ...
+
+
+class Store(Protocol):
+    """Logs and blobs in one place."""
+
+    @property
+    def backend(self) -> str:
+        """The name of the kind of store."""
+        ...
+
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> Log:
+        """A new log with these first entries, counted from `seq`. Raises `AlreadyExists`.
+
+        `parent` is a log that must still be there when the new one is.
+        """
+        ...
+
+    def open(self, session_id: str) -> Log:
+        """A log, for reading and writing. Raises `NotFound`."""
+        ...
+
+    def base(self, session_id: str) -> Log:
+        """A log for reading only, also if it was deleted, or purged and kept aside for its forks."""
+        ...
+
+    def ids(self) -> Iterable[str]:
+        """The ids of all sessions, in no order."""
+        ...
+
+    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+        """Every session (or every deleted one), in no order."""
+        ...
+
+    def delete(self, session_id: str) -> None:
+        """Put a session aside, so that it can be restored."""
+        ...
+
+    def restore(self, session_id: str) -> None:
+        """Bring back a deleted session."""
+        ...
+
+    def purge(self, session_id: str) -> None:
+        """Remove a session for good; the part that forks of it need is kept aside."""
+        ...
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """Keep blobs, durable when this returns. Those that are there already cost nothing."""
+        ...
+
+    def get(self, digest: str) -> bytes:
+        """A blob, verified. Raises `NotFound` or `Corrupt`."""
+        ...
+
+    def has(self, digest: str) -> bool:
+        """Whether a blob is there."""
+        ...
+
+    def health(self) -> dict[str, Any]:
+        """What a person or a monitor wants to know; `ok` says whether it works."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...

@@ -1,0 +1,363 @@
+"""Logs in files, one per session, under one home folder. The default store; no server.
+
+home.json                versions of layout and packs
+sessions/<id>.jsonl      the truth: one file per session
+blobs/<digest>.pack      the truth: content-addressed
+bases/<id>.jsonl         prefixes of purged sessions that forks still need
+trash/<id>.jsonl         deleted sessions until they are purged
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from turnlog.errors import AlreadyExists, Corrupt, NotFound, Unsupported
+from turnlog.log.draft import Draft
+from turnlog.log.ids import word
+from turnlog.store import Clock, Found
+from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.glimpse import glimpse
+from turnlog.store.files.logfile import LogFile
+from turnlog.store.files.names import file_name, is_session_file, session_id_of
+from turnlog.store.files.packs import Packs
+
+LAYOUT = {"layout": 1, "packs": 1}
+_SESSIONS, _TRASH, _BASES, _BLOBS = "sessions", "trash", "bases", "blobs"
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def connect(location: str, *, durability: str = "fsync", clock: Clock = now_ms, disk: Disk | None = None) -> FileStore:
+    """The store in that folder, which is made when something is first written."""
+    return FileStore(location, durable=durability == "fsync", clock=clock, disk=disk or Disk())
+
+
+class FileStore:
+    """See `Store`."""
+
+    backend = "files"
+
+    def __init__(self, folder: str, *, durable: bool, clock: Clock, disk: Disk) -> None:
+        self.folder = os.path.abspath(folder)
+        self._disk = disk
+        self._durable = durable
+        self._clock = clock
+        self._packs = Packs(disk, os.path.join(self.folder, _BLOBS))
+        self._is_ready = False
+        with disk_errors(f"opening {self.folder}"):
+            self._check_layout()
+
+    # ── the folder ────────────────────────────────────────────────────────────────────────────────
+
+    def _check_layout(self) -> None:
+        path = os.path.join(self.folder, "home.json")
+        try:
+            fd = self._disk.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            data = self._disk.pread(fd, 1 << 16, 0)
+        finally:
+            self._disk.close(fd)
+        try:
+            layout = msgspec.json.decode(data, type=dict[str, int])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
+        for part, version in layout.items():
+            if version > LAYOUT.get(part, 0):
+                raise Unsupported(
+                    f"{self.folder} has {part} version {version}; this Turnlog knows {LAYOUT.get(part, 0)}",
+                    hint="upgrade Turnlog",
+                )
+
+    def _make_ready(self) -> None:
+        """Make the folder. Every name is on the disk before anything in it is acknowledged."""
+        if self._is_ready:
+            return
+        missing: list[str] = []
+        path = self.folder
+        while not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        missing.reverse()
+        for path in (*missing, *(os.path.join(self.folder, n) for n in (_SESSIONS, _BLOBS, _BASES, _TRASH))):
+            try:
+                self._disk.mkdir(path)
+            except FileExistsError:
+                continue
+            self._disk.sync_folder(os.path.dirname(path))
+        self._disk.refuse_remote(self.folder)
+        path = os.path.join(self.folder, "home.json")
+        if not os.path.exists(path):
+            self._write_file(path, msgspec.json.encode(LAYOUT) + b"\n")
+        self._is_ready = True
+
+    def _write_file(self, path: str, data: bytes) -> None:
+        """A whole file at once: there is no moment at which half of it has that name."""
+        temporary = os.path.join(os.path.dirname(path), f".new-{word(16)}")
+        fd = self._disk.open(temporary, os.O_WRONLY, create=True)
+        try:
+            try:
+                self._disk.write(fd, data)
+                self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
+            self._disk.rename(temporary, path)
+        except OSError:
+            self._discard(temporary)
+            raise
+        self._disk.sync_folder(os.path.dirname(path))
+
+    def _discard(self, path: str) -> None:
+        try:
+            self._disk.unlink(path)
+        except OSError:
+            return  # the disk is failing; a leftover that has no session's name harms nobody
+
+    def _path(self, place: str, session_id: str) -> str:
+        return os.path.join(self.folder, place, file_name(session_id))
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._disk.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> LogFile:
+        """See `Store.create`. The file gets its name when all that belongs in it is on the disk."""
+        path = self._path(_SESSIONS, session_id)
+        temporary = os.path.join(self.folder, _SESSIONS, f".new-{word(16)}")
+        with disk_errors(f"creating session {session_id}"):
+            self._make_ready()
+            self._refuse_taken(session_id)
+            fd = self._disk.open(temporary, os.O_RDWR | os.O_APPEND, create=True)
+            log = LogFile(self._disk, temporary, session_id, clock=self._clock, durable=self._durable, fd=fd)
+            try:
+                log.begin(drafts, seq)
+                if parent is None:
+                    self._disk.link(temporary, path)
+                else:
+                    self._link_beside(parent, temporary, path)
+            except BaseException as error:
+                self._discard(temporary)
+                log.close()
+                if isinstance(error, FileExistsError):
+                    raise _taken(session_id) from None
+                raise
+            log.path = path
+            self._discard(temporary)
+            self._disk.sync_folder(os.path.join(self.folder, _SESSIONS))
+        return log
+
+    def _refuse_taken(self, session_id: str) -> None:
+        if self._exists(self._path(_SESSIONS, session_id)):
+            raise _taken(session_id)
+        if self._exists(self._path(_TRASH, session_id)):
+            raise AlreadyExists(
+                f"the session id {session_id!r} belongs to a deleted session",
+                hint="restore or purge that one",
+            )
+        if self._exists(self._path(_BASES, session_id)):
+            raise AlreadyExists(
+                f"the session id {session_id!r} belongs to a purged session that forks build on",
+                hint="choose another id",
+            )
+
+    def _link_beside(self, parent: str, temporary: str, path: str) -> None:
+        """Give a fork its name while its parent cannot be purged."""
+        fd = self._disk.open(self._base_path(parent), os.O_RDONLY)
+        try:
+            self._disk.lock(fd)
+            self._base_path(parent)
+            self._disk.link(temporary, path)
+        finally:
+            self._disk.close(fd)
+
+    def open(self, session_id: str) -> LogFile:
+        """See `Store.open`."""
+        path = self._path(_SESSIONS, session_id)
+        with disk_errors(f"opening session {session_id}"):
+            if not self._exists(path):
+                in_trash = self._exists(self._path(_TRASH, session_id))
+                raise NotFound(
+                    f"no session {session_id!r}",
+                    hint="it was deleted; home.restore brings it back" if in_trash else "see `turnlog ls`",
+                )
+        log = LogFile(self._disk, path, session_id, clock=self._clock, durable=self._durable)
+        log.open()
+        return log
+
+    def _base_path(self, session_id: str) -> str:
+        for place in (_SESSIONS, _TRASH, _BASES):
+            path = self._path(place, session_id)
+            if self._exists(path):
+                return path
+        raise NotFound(f"session {session_id!r}, which a fork builds on, is gone", hint="look with `turnlog doctor`")
+
+    def base(self, session_id: str) -> LogFile:
+        """See `Store.base`."""
+        with disk_errors(f"opening session {session_id}"):
+            path = self._base_path(session_id)
+        return LogFile(self._disk, path, session_id, clock=self._clock, read_only=True)
+
+    def _names(self, place: str) -> list[str]:
+        try:
+            names = self._disk.listdir(os.path.join(self.folder, place))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [name for name in names if is_session_file(name)]
+
+    def ids(self) -> Iterable[str]:
+        """See `Store.ids`."""
+        with disk_errors(f"listing the sessions in {self.folder}"):
+            for name in self._names(_SESSIONS):
+                session_id = session_id_of(name)
+                if session_id is None:
+                    found = glimpse(self._disk, os.path.join(self.folder, _SESSIONS), name)
+                    session_id = found.id if found is not None else None
+                if session_id is not None:
+                    yield session_id
+
+    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+        """See `Store.sessions`."""
+        return self._found(_TRASH if deleted else _SESSIONS)
+
+    def _found(self, place: str) -> Iterator[Found]:
+        folder = os.path.join(self.folder, place)
+        with disk_errors(f"listing the sessions in {folder}"):
+            for name in self._names(place):
+                found = glimpse(self._disk, folder, name)
+                if found is not None:
+                    yield found
+
+    # ── deleting ──────────────────────────────────────────────────────────────────────────────────
+
+    def _move(self, session_id: str, source: str, target: str) -> None:
+        old, new = self._path(source, session_id), self._path(target, session_id)
+        with disk_errors(f"moving session {session_id} from {source} to {target}"):
+            if not self._exists(old):
+                raise NotFound(f"no session {session_id!r} in {source}", hint="see `turnlog ls`")
+            if self._exists(new):
+                raise AlreadyExists(f"there is a session {session_id!r} in {target} already")
+            fd = self._disk.open(old, os.O_RDONLY)
+            try:
+                self._disk.lock(fd)
+                self._disk.rename(old, new)
+            finally:
+                self._disk.close(fd)
+            self._disk.sync_folder(os.path.dirname(new))
+            self._disk.sync_folder(os.path.dirname(old))
+
+    def delete(self, session_id: str) -> None:
+        """See `Store.delete`."""
+        self._move(session_id, _SESSIONS, _TRASH)
+
+    def restore(self, session_id: str) -> None:
+        """See `Store.restore`."""
+        self._move(session_id, _TRASH, _SESSIONS)
+
+    def purge(self, session_id: str) -> None:
+        """See `Store.purge`. What forks need is on the disk in its new place before the old one goes."""
+        with disk_errors(f"purging session {session_id}"):
+            path = next(
+                (p for p in (self._path(_TRASH, session_id), self._path(_SESSIONS, session_id)) if self._exists(p)),
+                None,
+            )
+            if path is None:
+                raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+            log = LogFile(self._disk, path, session_id, clock=self._clock, read_only=True)
+            fd = self._disk.open(path, os.O_RDONLY)
+            try:
+                self._disk.lock(fd)
+                needed = self._needed(session_id)
+                if needed:
+                    self._write_file(self._path(_BASES, session_id), log.prefix(needed))
+                self._disk.unlink(path)
+                self._disk.sync_folder(os.path.dirname(path))
+            finally:
+                log.close()
+                self._disk.close(fd)
+            self._drop_unneeded_bases()
+
+    def _needed(self, session_id: str) -> int:
+        """Up to which entry forks need that session; 0 if there are none."""
+        needed = 0
+        for place in (_SESSIONS, _TRASH, _BASES):
+            for found in self._found(place):
+                fork = found.start.fork if found.start is not None else None
+                if fork is not None and fork.session == session_id and found.id != session_id:
+                    needed = max(needed, fork.seq)
+        return needed
+
+    def _drop_unneeded_bases(self) -> None:
+        dropped = True
+        while dropped:
+            dropped = False
+            for name in self._names(_BASES):
+                found = glimpse(self._disk, os.path.join(self.folder, _BASES), name)
+                if found is not None and found.start is not None and not self._needed(found.id):
+                    self._disk.unlink(os.path.join(self.folder, _BASES, name))
+                    dropped = True
+
+    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """See `Store.put`."""
+        with disk_errors(f"opening {self.folder}"):
+            self._make_ready()
+        self._packs.put(blobs)
+
+    def get(self, digest: str) -> bytes:
+        """See `Store.get`."""
+        return self._packs.get(digest)
+
+    def has(self, digest: str) -> bool:
+        """See `Store.has`."""
+        return self._packs.has(digest)
+
+    def damaged_blobs(self) -> Iterator[str]:
+        """The digests of blobs that cannot be read back. Reads every pack."""
+        return self._packs.check()
+
+    # ── the whole ─────────────────────────────────────────────────────────────────────────────────
+
+    def health(self) -> dict[str, Any]:
+        """See `Store.health`: whether a file can be made, written, synced and removed here."""
+        report: dict[str, Any] = {"backend": self.backend, "location": self.folder, "ok": True}
+        try:
+            with disk_errors(f"writing to {self.folder}"):
+                self._make_ready()
+                path = os.path.join(self.folder, f".new-{word(16)}")
+                fd = self._disk.open(path, os.O_WRONLY, create=True)
+                try:
+                    self._disk.write(fd, b"health\n")
+                    self._disk.sync(fd)
+                finally:
+                    self._disk.close(fd)
+                    self._disk.unlink(path)
+                report["file_system"] = self._disk.file_system(self.folder)
+                report["sessions"] = len(self._names(_SESSIONS))
+                report["private"] = not self._disk.stat(self.folder).st_mode & 0o077
+                free = os.statvfs(self.folder)
+                report["free_bytes"] = free.f_bavail * free.f_frsize
+        except Exception as error:  # whatever it is, it is what a monitor asked for
+            report.update(ok=False, error=str(error))
+        return report
+
+    def close(self) -> None:
+        """See `Store.close`."""
+
+
+def _taken(session_id: str) -> AlreadyExists:
+    return AlreadyExists(f"there is a session {session_id!r} already", hint="resume it, or choose another id")

@@ -1,0 +1,179 @@
+"""The disk: every call the file store makes to the operating system, and all it knows of its differences.
+
+Tests put another `Disk` in its place to record, to fail, to be slow.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from turnlog.errors import NotFound, OutOfSpace, TurnlogError, Unavailable, Unsupported
+
+if sys.platform == "win32":  # pragma: no cover
+    raise Unsupported("Turnlog's file store does not run on Windows yet", hint="use WSL, or the memory store")
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+LOCK_WAIT_S = 60.0
+_REMOTE = frozenset(
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "afpfs",
+        "webdav",
+        "davfs",
+        "fuse.sshfs",
+        "fuse.davfs",
+        "fuse.rclone",
+        "9p",
+        "afs",
+        "drvfs",
+        "fuse.s3fs",
+        "fuse.gcsfuse",
+    ]
+)
+
+
+class Disk:
+    """The operating system as the file store sees it."""
+
+    close = staticmethod(os.close)
+    pread = staticmethod(os.pread)
+    fstat = staticmethod(os.fstat)
+    stat = staticmethod(os.stat)
+    ftruncate = staticmethod(os.ftruncate)
+    rename = staticmethod(os.rename)
+    unlink = staticmethod(os.unlink)
+    listdir = staticmethod(os.listdir)
+    write_once = staticmethod(os.write)
+
+    def open(self, path: str, flags: int, *, create: bool = False) -> int:
+        """A descriptor of a regular file; never through a symbolic link, never hanging on a pipe."""
+        flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        fd = os.open(path, flags | (os.O_CREAT | os.O_EXCL if create else 0), FILE_MODE)
+        try:
+            if create:
+                os.fchmod(fd, FILE_MODE)  # the umask may have taken away what we need ourselves
+            elif not os.path.stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(errno.ELOOP, "not a regular file", path)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def write(self, fd: int, data: bytes) -> None:
+        """All of it; what a failed call leaves behind is for the caller to cut back."""
+        done = self.write_once(fd, data)
+        while done < len(data):
+            done += self.write_once(fd, memoryview(data)[done:])
+
+    def link(self, source: str, target: str) -> None:
+        """A second name for a file; fails if the name is taken."""
+        os.link(source, target, follow_symlinks=False)
+
+    def mkdir(self, path: str) -> None:
+        """A private folder."""
+        os.mkdir(path, FOLDER_MODE)
+        os.chmod(path, FOLDER_MODE)
+
+    if sys.platform == "darwin":  # pragma: no cover
+
+        def sync(self, fd: int) -> None:
+            """What was written to the file is on the disk; macOS needs to be told to mean it."""
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+
+    else:
+        sync = staticmethod(os.fdatasync)
+
+    def sync_folder(self, path: str) -> None:
+        """The names in a folder are on the disk."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, fd: int) -> None:
+        """The writer's lock: the kernel frees it when its holder dies. Waits, but not for ever."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait_for_lock(fd)
+
+    def _wait_for_lock(self, fd: int) -> None:
+        deadline = time.monotonic() + LOCK_WAIT_S
+        pause = 0.0001
+        while True:
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.02)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        f"another process has held the lock of this log for {LOCK_WAIT_S:.0f} s",
+                        hint="see which with `lsof` or `fuser`; a stopped process still holds its locks",
+                    ) from None
+            else:
+                return
+
+    def unlock(self, fd: int) -> None:
+        """Let the next writer in."""
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def file_system(self, path: str) -> str:
+        """The type of the file system a path lies on, as the mount table names it; empty if unknown."""
+        try:
+            with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+                device = os.stat(path).st_dev
+                wanted = f"{os.major(device)}:{os.minor(device)}"
+                for row in table:
+                    left, _, right = row.partition(" - ")
+                    if left.split(" ", 3)[2] == wanted:
+                        return right.split(" ", 1)[0]
+        except OSError:
+            return ""
+        return ""
+
+    def refuse_remote(self, path: str) -> None:
+        """Raise `Unsupported` on a network file system: locks and appends are not reliable there."""
+        kind = self.file_system(path)
+        if kind in _REMOTE:
+            raise Unsupported(
+                f"{path} is on a network file system ({kind}), where locks and appends are not safe",
+                hint="point TURNLOG_HOME at a local folder, or use the postgres store",
+            )
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Errors of the operating system as errors of ours, with what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise as_error(error, doing) from error
+
+
+def as_error(error: OSError, doing: str) -> TurnlogError:
+    """One error of the operating system as one of ours."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return OutOfSpace(f"{doing}: {reason}", hint="free some space; nothing was changed")
+    if error.errno == errno.ENOENT:
+        return NotFound(f"{doing}: {reason}", hint="it may have been deleted or moved")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Unavailable(f"{doing}: {reason}", hint="check the owner and mode of the folder")
+    if error.errno == errno.ELOOP:
+        return Unavailable(f"{doing}: a link or a special file where a file should be")
+    return Unavailable(f"{doing}: {reason}", hint="retrying with the same drafts is safe")

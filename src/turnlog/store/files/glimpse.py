@@ -1,0 +1,92 @@
+"""What a listing needs to know of a log, from its first line, its last, and one in between."""
+
+from __future__ import annotations
+
+import os
+
+from turnlog.log.codec import Damage, Flawed, Unreadable, decode
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start
+from turnlog.store import Found
+from turnlog.store.files.disk import Disk
+from turnlog.store.files.names import session_id_of
+
+_FRONT = 4 << 10
+_BACK = 16 << 10
+
+
+def glimpse(disk: Disk, folder: str, name: str) -> Found | None:
+    """A session as a listing sees it; None if the file went away while we looked."""
+    try:
+        fd = disk.open(os.path.join(folder, name), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return Found(session_id_of(name) or name, None, None, None, 0)  # listed, though we may not read it
+    try:
+        size = disk.fstat(fd).st_size
+        front = disk.pread(fd, _FRONT, 0)
+        start = _entry(_line(disk, fd, 0, front, size))
+        if not isinstance(start, Start):
+            start = None
+        back = front if size <= _FRONT else disk.pread(fd, min(_BACK, size), max(0, size - _BACK))
+        last = _last(disk, fd, back, size)
+        wide = None
+        if isinstance(last, Set) and last.key in WIDE_FACTS:
+            wide = last
+        elif last is not None and last.wide:
+            wide = _wide(disk, fd, last.wide, back, size)
+    finally:
+        disk.close(fd)
+    found = start.id if start is not None else session_id_of(name) or name
+    return Found(found, start, wide, last, size)
+
+
+def _line(disk: Disk, fd: int, offset: int, window: bytes, size: int) -> bytes:
+    """The line that begins where the window does; its end is looked for in the window first."""
+    end = window.find(b"\n")
+    step = _BACK
+    while end < 0 and len(window) < size - offset and len(window) < 2 << 20:
+        window = disk.pread(fd, step, offset)
+        end = window.find(b"\n")
+        step *= 4
+    return window[:end] if end >= 0 else b""
+
+
+def _entry(line: bytes) -> AnyEntry | None:
+    try:
+        item = decode(line)
+    except Unreadable:
+        return None
+    return item.entry if isinstance(item, Flawed) else item
+
+
+def _last(disk: Disk, fd: int, window: bytes, size: int) -> AnyEntry | None:
+    end = window.rfind(b"\n")
+    while end > 0:
+        begin = window.rfind(b"\n", 0, end)
+        if begin < 0 and len(window) < size:
+            break
+        entry = _entry(window[begin + 1 : end])
+        if entry is not None:
+            return entry
+        end = begin
+    if len(window) >= size:
+        return None
+    from turnlog.log.assemble import backward
+    from turnlog.store.files.lines import last_newline, lines_back
+
+    def read(length: int, offset: int) -> bytes:
+        return disk.pread(fd, length, offset)
+
+    for item in backward(lines_back(read, last_newline(read, size))):
+        if not isinstance(item, Damage):
+            return item[1]
+    return None
+
+
+def _wide(disk: Disk, fd: int, offset: int, back: bytes, size: int) -> Set | None:
+    """The newest session-wide facts, where the last line says they are. A hint that leads nowhere is ignored."""
+    inside = offset - (size - len(back))
+    window = back[inside:] if inside >= 0 else disk.pread(fd, _FRONT, offset)
+    entry = _entry(_line(disk, fd, offset, window, size))
+    return entry if isinstance(entry, Set) and entry.all is not None else None

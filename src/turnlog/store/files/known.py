@@ -1,0 +1,74 @@
+"""Which ids are in a log, without reading it when that can be avoided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from turnlog.log.ids import is_ours
+
+_RECENT = 4096
+
+
+class KnownIds:
+    """Ids of one log. Our own are remembered as we append; anybody else's need one look at the whole log."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, int] = {}
+        self._all: dict[str, int] | None = None
+        self._forgotten = 0
+        """Our ids with a counter up to this may have been appended and forgotten."""
+        self._doubted: dict[str, int] = {}
+        """Ids we wrote and could not sync: they may be in the log, and may be lost."""
+
+    def saw(self, entry_id: str, seq: int) -> None:
+        """That id is in the log: somebody wrote it."""
+        if entry_id not in self._doubted:
+            self.wrote({entry_id: seq})
+
+    def wrote(self, seqs: dict[str, int]) -> None:
+        """These ids are in the log."""
+        for entry_id, seq in seqs.items():
+            if self._doubted:
+                self._doubted.pop(entry_id, None)
+            if self._all is not None:
+                self._all.setdefault(entry_id, seq)
+            elif is_ours(entry_id):
+                self._own[entry_id] = seq
+                if len(self._own) > _RECENT:
+                    oldest = next(iter(self._own))
+                    del self._own[oldest]
+                    self._forgotten = max(self._forgotten, _counter(oldest))
+
+    def doubt(self, seqs: dict[str, int]) -> None:
+        """These could not be synced: whoever appends them again gets them written again."""
+        self._doubted.update(seqs)
+        self.cut(seqs, doubted=True)
+
+    def cut(self, seqs: dict[str, int], *, doubted: bool = False) -> None:
+        """These are no longer in the log."""
+        for entry_id in seqs:
+            self._own.pop(entry_id, None)
+            if self._all is not None:
+                self._all.pop(entry_id, None)
+            if not doubted:
+                self._doubted.pop(entry_id, None)
+
+    def doubted(self, entry_id: str) -> int:
+        """The `seq` under which that id may be in the log or may be lost; 0 if there is no doubt."""
+        return self._doubted.get(entry_id, 0) if self._doubted else 0
+
+    def seq_of(self, entry_id: str, look: Callable[[], dict[str, int]]) -> int:
+        """The `seq` of the entry with that id, 0 if there is none. `look` reads all ids of the log."""
+        if entry_id in self._doubted:
+            return 0
+        if self._all is None:
+            if is_ours(entry_id):
+                seq = self._own.get(entry_id, 0)
+                if seq or _counter(entry_id) > self._forgotten:
+                    return seq
+            self._all = {key: seq for key, seq in look().items() if key not in self._doubted}
+        return self._all.get(entry_id, 0)
+
+
+def _counter(entry_id: str) -> int:
+    return int(entry_id.rpartition("-")[2], 16)

@@ -1,0 +1,156 @@
+"""Raw lines of a file, both ways, and the place of a `seq` in it. Memory stays bounded whatever the file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from turnlog.log.assemble import Line, Oversize
+from turnlog.log.codec import MAX_LINE, Header, decode_header
+
+Read = Callable[[int, int], bytes]
+"""`read(length, offset)`: some of the file, fewer bytes only at its end."""
+
+_FIRST_STEP = 64 << 10
+_STEP = 1 << 20
+_LONGEST = MAX_LINE + 1024
+
+
+def _oversize(start: bytes, length: int) -> Oversize:
+    line = Oversize(start[:256])
+    line.length = length
+    return line
+
+
+def lines(read: Read, start: int, end: int) -> Iterator[Line]:
+    """The terminated lines that begin in `start … end`, oldest first."""
+    offset, rest, position, step = start, b"", start, _FIRST_STEP
+    while position < end:
+        chunk = read(min(step, end - position), position)
+        if not chunk:
+            return
+        position += len(chunk)
+        step = _STEP
+        parts = (rest + chunk).split(b"\n")
+        rest = parts.pop()
+        for part in parts:
+            yield offset, part
+            offset += len(part) + 1
+        if len(rest) > _LONGEST:
+            length, position = _skip(read, len(rest), position, end)
+            if position > end:
+                return  # too long, and not terminated either: an unfinished tail
+            yield offset, _oversize(rest, length)
+            offset, rest = position, b""
+
+
+def _skip(read: Read, length: int, position: int, end: int) -> tuple[int, int]:
+    """The whole length of a line of which `length` bytes were read, and where the next one begins."""
+    while position < end:
+        chunk = read(min(_STEP, end - position), position)
+        found = chunk.find(b"\n")
+        if found >= 0:
+            return length + found, position + found + 1
+        if not chunk:
+            break
+        length += len(chunk)
+        position += len(chunk)
+    return length, end + 1
+
+
+def lines_back(read: Read, end: int, start: int = 0) -> Iterator[Line]:
+    """The terminated lines in `start … end`, newest first. `end` is just behind a newline, `start` too."""
+    position, rest, step = end - 1, b"", _FIRST_STEP
+    while position > start:
+        size = min(step, position - start)
+        position -= size
+        step = min(step * 2, _STEP)
+        text = read(size, position) + rest
+        parts = text.split(b"\n")
+        offset = position + len(text)
+        for index in range(len(parts) - 1, 0, -1):
+            part = parts[index]
+            offset -= len(part)
+            yield offset, part
+            offset -= 1
+        rest = parts[0]
+        if len(rest) > _LONGEST:
+            offset = _skip_back(read, position, start)
+            yield offset, _oversize(rest, position + len(rest) - offset)
+            if offset <= start:
+                return
+            position, rest = offset - 1, b""
+    if end > start:
+        yield start, rest
+
+
+def _skip_back(read: Read, position: int, start: int) -> int:
+    """Where the line begins that reaches back before `position`."""
+    while position > start:
+        size = min(_STEP, position - start)
+        found = read(size, position - size).rfind(b"\n")
+        if found >= 0:
+            return position - size + found + 1
+        position -= size
+    return start
+
+
+def last_newline(read: Read, end: int) -> int:
+    """Just behind the last newline before `end`: where the terminated lines stop."""
+    position = end
+    while position > 0:
+        size = min(_FIRST_STEP if position == end else _STEP, position)
+        found = read(size, position - size).rfind(b"\n")
+        if found >= 0:
+            return position - size + found + 1
+        position -= size
+    return 0
+
+
+def header_of(line: bytes) -> Header | None:
+    """Where a line stands, if that can be read."""
+    try:
+        header = decode_header(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return header if header.seq > 0 else None
+
+
+def seek(read: Read, seq: int, end: int) -> tuple[int, Header | None, int]:
+    """The first line whose `seq` is at least this: offset, header, and where it ends. (end, None, end) if none.
+
+    `seq` only grows along a file, so this halves the file until one stretch is left.
+    """
+    low, high = 0, end
+    while high - low > _FIRST_STEP:
+        middle = (low + high) // 2
+        found = _first_header(read, middle, high)
+        if found is None or found[1].seq >= seq:
+            high = middle
+        else:
+            low = found[0]
+    for offset, line in lines(read, low, end):
+        header = header_of(line)
+        if header is not None and header.seq >= seq:
+            return offset, header, offset + len(line) + 1
+    return end, None, end
+
+
+def _first_header(read: Read, position: int, end: int) -> tuple[int, Header] | None:
+    """The first readable line that begins after `position`."""
+    begin = position
+    while position < end:
+        chunk = read(min(_FIRST_STEP, end - position), position)
+        found = chunk.find(b"\n")
+        if found >= 0:
+            begin = position + found + 1
+            break
+        position += len(chunk) or end
+    else:
+        return None
+    for offset, line in lines(read, begin, end):
+        header = header_of(line)
+        if header is not None:
+            return offset, header
+    return None

@@ -1,0 +1,44 @@
+"""Session ids as file names: injective, also where the file system folds case or normalises names."""
+
+from __future__ import annotations
+
+from turnlog.errors import Invalid
+
+SUFFIX = ".jsonl"
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_LONGEST = 180
+_MAX_ID = 4096
+
+
+def file_name(session_id: str) -> str:
+    """The name of the file that holds this session. Only a–z, 0–9, `_`, `-`, `=`, `~` and the suffix occur."""
+    if not session_id or len(session_id) > _MAX_ID:
+        raise Invalid(f"the session id {session_id!r:.60} is not a text of 1 to {_MAX_ID} characters")
+    try:
+        data = session_id.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"the session id {session_id!r:.60} is not Unicode") from None
+    name = "".join(chr(b) if chr(b) in _PLAIN else f"={b:02x}" for b in data)
+    if len(name) > _LONGEST:
+        import hashlib
+
+        name = "~" + hashlib.sha256(data).hexdigest()
+    return name + SUFFIX
+
+
+def session_id_of(name: str) -> str | None:
+    """The id that a file name stands for; None for a hashed one (line 1 has it) or a foreign file."""
+    if not name.endswith(SUFFIX) or name.startswith(("~", ".")):
+        return None
+    parts = name[: -len(SUFFIX)].split("=")
+    try:
+        data = parts[0].encode() + b"".join(bytes.fromhex(p[:2]) + p[2:].encode() for p in parts[1:])
+        found = data.decode()
+    except ValueError:
+        return None
+    return found if found and file_name(found) == name else None
+
+
+def is_session_file(name: str) -> bool:
+    """Whether a file of that name can be a session of ours."""
+    return name.endswith(SUFFIX) and (name.startswith("~") or session_id_of(name) is not None)

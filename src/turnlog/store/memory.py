@@ -1,0 +1,235 @@
+"""Logs in memory: the reference that every other store has to agree with, and a store for tests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
+from turnlog.log.codec import Damage
+from turnlog.log.draft import Draft, number, to_ms, verify
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start, is_fence
+from turnlog.log.payload import digest as digest_of
+from turnlog.store import Clock, Found
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def connect(location: str = "", *, durability: str = "fsync", clock: Clock = now_ms) -> MemoryStore:
+    """An empty store. `location` and `durability` mean nothing here."""
+    del location, durability
+    return MemoryStore(clock)
+
+
+class MemoryLog:
+    """See `Log`."""
+
+    def __init__(self, session_id: str, clock: Clock, seq: int) -> None:
+        self.id = session_id
+        self.entries: list[AnyEntry] = []
+        self.is_gone = False
+        self._clock = clock
+        self._first = seq
+        self._mutex = threading.RLock()
+
+    def append(
+        self,
+        drafts: list[Draft],
+        *,
+        after: int,
+        head: int,
+        once: bool = False,
+        alone: bool = False,
+        durable: bool = True,
+    ) -> list[AnyEntry]:
+        """See `Log.append`."""
+        del durable
+        with self._mutex:
+            if self.is_gone:
+                raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
+            known = {entry.id: entry for entry in self.entries}
+            present = [known[draft.id] for draft in drafts if draft.id in known]
+            if present:
+                if once or len(present) < len(drafts):
+                    raise AlreadyExists(f"the entry id {present[0].id!r} is already in session {self.id}")
+                return present
+            fenced = any(draft.is_fence for draft in drafts)
+            for entry in self.entries:
+                if entry.seq > after and (alone or (fenced and is_fence(entry))):
+                    raise Conflict(
+                        f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
+                        hint="call refresh() on the session and append again, or append with rebase=True",
+                    )
+            new = self._stamp(drafts, head)
+            self.entries.extend(new)
+            return new
+
+    def _stamp(self, drafts: list[Draft], head: int) -> list[AnyEntry]:
+        last = self.entries[-1] if self.entries else None
+        seq = last.seq if last is not None else self._first - 1
+        at = to_ms(last.at) if last is not None and last.at is not None else 0
+        stamped = number(drafts, floor=seq, at=at, now=self._clock(), head=head)
+        return [verify(draft.line(stamps)) for draft, stamps, _ in stamped]
+
+    def sync(self, seq: int) -> None:
+        """See `Log.sync`."""
+
+    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
+        """See `Log.read`."""
+        with self._mutex:
+            entries = list(self.entries)
+        for entry in reversed(entries) if reverse else entries:
+            if entry.seq > after and (before is None or entry.seq < before):
+                yield entry
+
+    def find(self, entry_id: str) -> AnyEntry | None:
+        """See `Log.find`."""
+        with self._mutex:
+            return next((entry for entry in self.entries if entry.id == entry_id), None)
+
+    def has_grown(self, seq: int) -> bool:
+        """See `Log.has_grown`."""
+        with self._mutex:
+            return bool(self.entries) and self.entries[-1].seq != seq
+
+    def close(self) -> None:
+        """See `Log.close`."""
+
+
+class MemoryStore:
+    """See `Store`."""
+
+    backend = "memory"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._mutex = threading.RLock()
+        self._logs: dict[str, MemoryLog] = {}
+        self._trash: dict[str, MemoryLog] = {}
+        self._bases: dict[str, MemoryLog] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> MemoryLog:
+        """See `Store.create`."""
+        with self._mutex:
+            if any(session_id in place for place in (self._logs, self._trash, self._bases)):
+                raise AlreadyExists(
+                    f"there is a session {session_id!r} already", hint="resume it, or choose another id"
+                )
+            if parent is not None:
+                self.base(parent)
+            log = MemoryLog(session_id, self._clock, seq)
+            log.append(drafts, after=0, head=0)
+            self._logs[session_id] = log
+            return log
+
+    def open(self, session_id: str) -> MemoryLog:
+        """See `Store.open`."""
+        with self._mutex:
+            if session_id not in self._logs:
+                deleted = session_id in self._trash
+                raise NotFound(
+                    f"no session {session_id!r}",
+                    hint="it was deleted; home.restore brings it back" if deleted else "see `turnlog ls`",
+                )
+            return self._logs[session_id]
+
+    def base(self, session_id: str) -> MemoryLog:
+        """See `Store.base`."""
+        with self._mutex:
+            for place in (self._logs, self._trash, self._bases):
+                if session_id in place:
+                    return place[session_id]
+        raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
+
+    def ids(self) -> Iterable[str]:
+        """See `Store.ids`."""
+        with self._mutex:
+            return list(self._logs)
+
+    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+        """See `Store.sessions`."""
+        with self._mutex:
+            logs = list((self._trash if deleted else self._logs).values())
+        for log in logs:
+            yield _found(log)
+
+    def delete(self, session_id: str) -> None:
+        """See `Store.delete`."""
+        self._move(session_id, self._logs, self._trash)
+        self._trash[session_id].is_gone = True
+
+    def restore(self, session_id: str) -> None:
+        """See `Store.restore`."""
+        self._move(session_id, self._trash, self._logs)
+        self._logs[session_id].is_gone = False
+
+    def _move(self, session_id: str, source: dict[str, MemoryLog], target: dict[str, MemoryLog]) -> None:
+        with self._mutex:
+            if session_id not in source:
+                raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+            target[session_id] = source.pop(session_id)
+
+    def purge(self, session_id: str) -> None:
+        """See `Store.purge`."""
+        with self._mutex:
+            place = self._trash if session_id in self._trash else self._logs
+            if session_id not in place:
+                raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+            log = place.pop(session_id)
+            log.is_gone = True
+            needed = self._needed(session_id)
+            if needed:
+                base = MemoryLog(session_id, self._clock, 1)
+                base.entries = [entry for entry in log.entries if entry.seq <= needed]
+                base.is_gone = True
+                self._bases[session_id] = base
+            while unneeded := [name for name in self._bases if not self._needed(name)]:
+                del self._bases[unneeded[0]]
+
+    def _needed(self, session_id: str) -> int:
+        needed = 0
+        for place in (self._logs, self._trash, self._bases):
+            for log in place.values():
+                start = log.entries[0]
+                if isinstance(start, Start) and start.fork is not None and start.fork.session == session_id:
+                    needed = max(needed, start.fork.seq)
+        return needed
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """See `Store.put`."""
+        with self._mutex:
+            self._blobs.update(blobs)
+
+    def get(self, digest: str) -> bytes:
+        """See `Store.get`."""
+        with self._mutex:
+            data = self._blobs.get(digest)
+        if data is None:
+            raise NotFound(f"no blob {digest}")
+        if digest_of(data) != digest:
+            raise Corrupt(f"blob {digest} is damaged")
+        return data
+
+    def has(self, digest: str) -> bool:
+        """See `Store.has`."""
+        with self._mutex:
+            return digest in self._blobs
+
+    def health(self) -> dict[str, Any]:
+        """See `Store.health`."""
+        return {"backend": self.backend, "location": "memory:", "ok": True, "sessions": len(self._logs)}
+
+    def close(self) -> None:
+        """See `Store.close`."""
+
+
+def _found(log: MemoryLog) -> Found:
+    start = log.entries[0]
+    wide = next((e for e in reversed(log.entries) if isinstance(e, Set) and e.key in WIDE_FACTS), None)
+    return Found(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0)

@@ -1,0 +1,147 @@
+"""The rules of the house that no other tool keeps."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import turnlog
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src" / "turnlog"
+MODULES = sorted(SRC.rglob("*.py"))
+
+MAX_LINES = 400
+# Path below src/turnlog -> why it may be longer.
+LONGER: dict[str, str] = {}
+
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base", "manager", "core", "service"}
+
+# What `import turnlog` leaves alone, so that starting costs next to nothing.
+NOT_AT_IMPORT = {"asyncio", "click", "dataclasses", "logging", "pathlib", "zstandard"}
+
+# The dots are left out, so that this file passes its own test.
+REGISTRIES = ("pypi org", "pythonhosted org", "npmjs org", "npmjs com", "crates io")
+MACHINE_FOLDERS = ("work", "root")
+FOREIGN_TEXT = re.compile(
+    "|".join(
+        [
+            *(re.escape(host.replace(" ", ".")) for host in REGISTRIES),
+            *(rf"(?<![\w.~/-])/{folder}/" for folder in MACHINE_FOLDERS),
+        ]
+    ).encode()
+)
+
+
+def below_src(path: Path) -> str:
+    return path.relative_to(SRC).as_posix()
+
+
+def test_modules_stay_small():
+    lines = {below_src(path): len(path.read_bytes().splitlines()) for path in MODULES}
+    too_long = {name: n for name, n in lines.items() if n > MAX_LINES and name not in LONGER}
+    assert not too_long, f"over {MAX_LINES} lines; look for a seam"
+
+
+def test_every_exception_to_the_size_is_still_needed():
+    for name, reason in LONGER.items():
+        assert reason
+        assert len((SRC / name).read_bytes().splitlines()) > MAX_LINES, f"{name} is small again"
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    for path in MODULES:
+        parts = set(path.relative_to(SRC).with_suffix("").parts)
+        assert not parts & FORBIDDEN_NAMES, f"{below_src(path)}: name it after what it is"
+
+
+def test_the_public_names_are_sorted_and_exist():
+    assert list(turnlog.__all__) == sorted(set(turnlog.__all__))
+    missing = [name for name in turnlog.__all__ if not hasattr(turnlog, name)]
+    assert not missing
+
+
+def test_nothing_public_is_left_out_of_all():
+    by_import = {"annotations", "TYPE_CHECKING"}
+    public = {
+        name
+        for name in dir(turnlog)
+        if not name.startswith("_")
+        and name not in by_import
+        and not isinstance(getattr(turnlog, name), ModuleType)
+    }
+    assert public <= set(turnlog.__all__)
+
+
+def test_the_public_names_come_with_a_star_import():
+    names: dict[str, object] = {}
+    exec("from turnlog import *", names)
+    assert set(turnlog.__all__) <= set(names)
+
+
+def swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler catches everything, by name or by default, and says nothing of it."""
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    if None in caught:
+        return True
+    broad = any(
+        isinstance(error, ast.Name) and error.id in {"Exception", "BaseException"}
+        for error in caught
+    )
+    return broad and all(
+        isinstance(statement, ast.Pass | ast.Continue)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in handler.body
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=below_src)
+def test_no_error_is_swallowed(path: Path):
+    tree = ast.parse(path.read_bytes())
+    lines = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and swallows(node)
+    ]
+    assert not lines, f"{below_src(path)}: catch the errors you expect"
+
+
+def test_importing_turnlog_is_light():
+    program = (
+        "import sys, json; before = set(sys.modules); import turnlog; "
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, check=True, text=True
+    )
+    imported = set(json.loads(done.stdout))
+    assert "turnlog" in imported
+    assert not imported & NOT_AT_IMPORT
+
+
+def repository_files() -> list[Path]:
+    """Everything git tracks or would offer to add."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def test_the_repository_names_no_registry_and_no_machine():
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group().decode()}"
+        for path in repository_files()
+        for match in FOREIGN_TEXT.finditer(path.read_bytes())
+    ]
+    assert not found
