@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.codec import MAX_LINE, Flawed, decode, encode_body, seal
+from turnlog.log.codec import MAX_LINE, Flawed, decode, decode_strictly, encode_body, seal
 from turnlog.log.entry import (
-    ENTRIES,
     WIDE_FACTS,
     AnyEntry,
     Compaction,
@@ -51,12 +50,26 @@ class Draft(Struct, frozen=True, gc=False):
     is_node: bool
     is_fence: bool
     is_wide: bool
+    is_known: bool
+    """Whether this version knows all that is in it."""
     at: int | None
     """Milliseconds since 1970, where the caller says when it happened."""
 
-    def line(self, stamps: str) -> bytes:
-        """The line, once the store has given `seq` and the rest."""
-        return seal(self.body, self.start, stamps)
+    def sealed(self, stamps: str) -> tuple[bytes, AnyEntry]:
+        """The line, once the store has given `seq` and the rest, and what anybody will read from it.
+
+        Reading it back is the check: a value of the wrong type shows here, and not when it is too late.
+        """
+        line = seal(self.body, self.start, stamps)
+        if not self.is_known:
+            entry = decode(line[:-1])
+            if isinstance(entry, Flawed):
+                raise Invalid(f"an entry that could not be read back: {entry.kind}")
+            return line, entry
+        try:
+            return line, decode_strictly(line[:-1])
+        except msgspec.MsgspecError as error:
+            raise Invalid(f"an entry that could not be read back: {error}") from None
 
 
 def to_ms(at: datetime) -> int:
@@ -97,12 +110,12 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
         if blocks and needs_blobs(blocks):
             entry = offload(entry, PAYLOAD_LIMIT, blobs)
         try:
-            body, start = encode_body(entry)
+            body, start, known = encode_body(entry)
         except UnicodeEncodeError:
             entry = keep_bytes(entry, blobs)
-            body, start = encode_body(entry)
+            body, start, known = encode_body(entry)
         if len(body) > PAYLOAD_LIMIT or blobs:
-            entry, body, start = _fit(entry, blobs)
+            entry, body, start, known = _fit(entry, blobs)
     except UnicodeEncodeError as error:
         raise Invalid(f"text that is not Unicode in a field that must be: {error}") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -112,17 +125,17 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     node = entry.is_node or (isinstance(entry, Unknown) and entry.parent is not None)
     wide = isinstance(entry, Set) and entry.key in WIDE_FACTS
     fence = node or isinstance(entry, Head)
-    return Draft(entry.id, body, start, node, fence, wide, at), blobs
+    return Draft(entry.id, body, start, node, fence, wide, known, at), blobs
 
 
-def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int]:
-    body, start = b"", 0
+def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
+    body, start, known = b"", 0, True
     for floor in (PAYLOAD_LIMIT, 16 << 10, 4 << 10, 1 << 10):
         entry = offload(entry, floor, blobs)
         used = used_blobs(entry)
         if used != entry.blobs:
             entry = replace(entry, blobs=used)
-        body, start = encode_body(entry)
+        body, start, known = encode_body(entry)
         if len(body) <= LINE_GOAL - _STAMP_ROOM:
             break
     if len(body) > MAX_LINE - _STAMP_ROOM:
@@ -130,11 +143,11 @@ def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int]:
             f"a {entry.type} of {len(body)} bytes: a line holds at most {MAX_LINE}",
             hint="put big data into blobs with home.put_blob",
         )
-    return entry, body, start
+    return entry, body, start, known
 
 
-def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Iterator[tuple[Draft, str, int]]:
-    """Each draft with the stamps every store gives, and its time: `seq` above `floor`, times never backwards."""
+def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Iterator[tuple[Draft, str]]:
+    """Each draft with the stamps that every store gives: `seq` above `floor`, times never backwards."""
     count = len(drafts)
     for index, draft in enumerate(drafts):
         floor += 1
@@ -149,20 +162,7 @@ def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> 
             stamps += f',"clock":"{to_text(when)}"'
         if count > 1:
             stamps += f',"more":{count - 1 - index},"batch":{count}'
-        yield draft, stamps, at
-
-
-def verify(line: bytes) -> AnyEntry:
-    """The entry as anybody will read it from this line; a value of the wrong type shows here."""
-    entry = decode(line[:-1])
-    if isinstance(entry, Flawed) or (isinstance(entry, Unknown) and entry.kind in ENTRIES):
-        why = "its fields have the wrong types"
-        try:
-            msgspec.json.decode(line[:-17] + b"}", type=AnyEntry)
-        except msgspec.MsgspecError as error:
-            why = str(error)
-        raise Invalid(f"an entry that could not be read back: {why}")
-    return entry
+        yield draft, stamps
 
 
 # ── what we refuse ────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +225,7 @@ def _check_blocks(blocks: list[AnyBlock]) -> None:
                 check_json(call.input, "input")
         elif not isinstance(block, (Thinking, Image, File, Block)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"{block!r:.80} is not a block", hint="use turnlog.Text and the like")
-        if kind is not ToolCall:
+        if kind not in (ToolCall, Image, File):
             _check_fields(block)
         if block.meta is not None:
             check_json(block.meta, "meta")
@@ -242,7 +242,7 @@ def _check_usage(usage: Usage) -> None:
 
 def check_json(value: Any, where: str, depth: int = 0) -> None:
     """Refuse what JSON cannot say, with its place."""
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str or kind is int or kind is bool or value is None:
         return
     if depth > MAX_DEPTH:

@@ -18,6 +18,7 @@ from turnlog.log.entry import (
     Child,
     Compaction,
     Custom,
+    Edit,
     Entry,
     Fold,
     Head,
@@ -78,7 +79,7 @@ class State(Struct, omit_defaults=True):
     facts: dict[str, Any] = {}
     """Facts of the branch."""
     system: list[int] = []
-    """The system messages the conversation begins with."""
+    """The system messages the conversation begins with, or the edits that stand for them."""
     opened: bool = False
     """Whether anything but a system message was said."""
     models: dict[str, Usage] = {}
@@ -172,6 +173,8 @@ def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
                 _spend(state, entry.usage, entry.model, entry.request)
         elif isinstance(entry, Custom) and entry.blocks:
             state.opened = True
+        elif isinstance(entry, Edit):
+            _fold_edit(state, entry)
         elif isinstance(entry, Unknown):
             _fold_unknown(state, entry)
         return
@@ -196,6 +199,13 @@ def _fold_message(state: State, message: Message) -> None:
         counts.turns += 1
     if message.usage is not None:
         _spend(state, message.usage, message.model, message.request)
+
+
+def _fold_edit(state: State, entry: Edit) -> None:
+    """A system message is looked up by number, so its edit takes its place."""
+    if entry.entry in state.system:
+        place = state.system.index(entry.entry)
+        state.system[place : place + 1] = [] if entry.blocks is None else [entry.seq]
 
 
 def _spend(state: State, usage: Usage, model: str | None, request: str | None) -> None:

@@ -98,7 +98,7 @@ def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
     if isinstance(block, ToolCall):
         return replace(block, input=_shorten(block.input), meta=_shorten(block.meta), blob=name)
     if isinstance(block, ToolResult):
-        content = _shorten(block.content) if isinstance(block.content, str) else []
+        content: str | list[AnyBlock] = _shorten(block.content) if isinstance(block.content, str) else []
         details = _shorten(block.details)
         return replace(block, content=content, details=details, meta=_shorten(block.meta), blob=name)
     short = {"text": _shorten(block.text), "meta": _shorten(block.meta), "blob": name}

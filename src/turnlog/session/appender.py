@@ -102,7 +102,7 @@ class Appender:
             raise
         if self._bytes_since_fold > _FOLD_BYTES or self._entries_since_fold > _FOLD_ENTRIES:
             self._write_fold()
-        return done
+        return [self.history.whole(entry) for entry in done]
 
     def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
         state = self.state

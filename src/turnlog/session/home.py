@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import TracebackType
 from typing import Any
 
-from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unsupported
-from turnlog.log.draft import prepare, to_text
+from msgspec.structs import replace
+
+from turnlog.errors import Ambiguous, Invalid, NotFound, Unsupported
+from turnlog.log.draft import Draft, prepare, to_text
 from turnlog.log.entry import Entry, Fork, Spawned, Start
 from turnlog.log.fold import fork_state, to_fold
 from turnlog.log.ids import handle_of, new_session_id
@@ -17,7 +20,7 @@ from turnlog.log.payload import digest
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
-from turnlog.session.places import default_home, workspace_path
+from turnlog.session.places import default_home, expand, workspace_path
 from turnlog.session.report import Info, info_of
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store
@@ -48,7 +51,7 @@ def open_home(
     elif colon and "//" in place and "/" not in scheme:
         raise Unsupported(f"no store for {scheme}: locations", hint="a folder, or memory:")
     else:
-        kind, place = "files", os.path.expanduser(place)
+        kind, place = "files", expand(place)
     try:
         module = import_module(f"turnlog.store.{kind}")
     except ModuleNotFoundError as error:
@@ -114,11 +117,7 @@ class Home:
         return new_session_id(f"{stamp[:10].replace('-', '')}-{stamp[11:19].replace(':', '')}")
 
     def _now(self) -> int:
-        if self._clock is not None:
-            return self._clock()
-        import time
-
-        return time.time_ns() // 1_000_000
+        return self._clock() if self._clock is not None else time.time_ns() // 1_000_000
 
     def _start(
         self,
@@ -137,7 +136,12 @@ class Home:
         return Start(id=self.new_id(id), workspace=place, labels=pairs, **fields)
 
     def _make(self, entries: list[Entry], *, seq: int = 1, parent: str | None = None) -> Session:
-        drafts = [prepare(entry)[0] for entry in entries]
+        drafts: list[Draft] = []
+        for entry in entries:
+            draft, blobs = prepare(entry)
+            if blobs:
+                self.store.put(blobs)
+            drafts.append(draft)
         log = self.store.create(entries[0].id, drafts, seq=seq, parent=parent)
         history = History(self.store, log)
         history.load()
@@ -164,14 +168,10 @@ class Home:
         start = self._start(own.pop("id", None), workspace=None, **own)
         if "workspace" in fields and workspace is not None:
             workspace = workspace_path(workspace)
-        start = _with(start, workspace=workspace, fork=Fork(owner, at, entry.id, name))
+        start = replace(start, workspace=workspace, fork=Fork(owner, at, entry.id, name))
         for field in _WIDE_FIELDS:
             if getattr(start, field) is not None:
                 state.wide[field] = getattr(start, field)
-        fold, blobs = prepare(to_fold(state))
-        del fold
-        if blobs:
-            self.store.put(blobs)
         return self._make([start, to_fold(state)], seq=at + 1, parent=owner)
 
     def spawn(
@@ -187,7 +187,7 @@ class Home:
         workspace = fields.pop("workspace", None)
         start = self._start(session_id, workspace=None, agent=agent, **fields)
         place = parent.workspace if workspace is None else workspace_path(workspace)
-        return self._make([_with(start, workspace=place, spawned=Spawned(parent.id, call, role))])
+        return self._make([replace(start, workspace=place, spawned=Spawned(parent.id, call, role))])
 
     # ── finding sessions ──────────────────────────────────────────────────────────────────────────
 
@@ -303,14 +303,5 @@ class Home:
         return self.store.get(digest)
 
 
-def _with(start: Start, **changes: Any) -> Start:
-    from msgspec.structs import replace
-
-    return replace(start, **changes)
-
-
 def _newest_first(row: Info) -> tuple[float, str]:
     return (row.updated_at.timestamp() if row.updated_at is not None else 0.0, row.id)
-
-
-__all__ = ["Home", "TurnlogError", "open_home"]

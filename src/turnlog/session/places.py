@@ -20,9 +20,14 @@ def default_home() -> str:
     return os.path.join(home, ".turnlog")
 
 
+def expand(path: str) -> str:
+    """A path with `~` at its beginning resolved."""
+    return os.path.expanduser(path)
+
+
 def workspace_path(path: str | os.PathLike[str]) -> str:
     """A folder as sessions name it: absolute, links resolved; `bytes:` and %-escapes where it is not Unicode."""
-    real = os.path.realpath(os.fspath(path))
+    real: str = os.path.realpath(str(os.fspath(path)))
     try:
         real.encode()
     except UnicodeEncodeError:

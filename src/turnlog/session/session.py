@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.codec import Damage
-from turnlog.log.context import Context, cut_for_keep, pending, repair, split_system, text_of, visible
+from turnlog.log.context import cut_for_keep, split_system
 from turnlog.log.entry import (
     WIDE_FACTS,
     AnyEntry,
@@ -21,7 +18,6 @@ from turnlog.log.entry import (
     Compaction,
     Custom,
     Edit,
-    Entry,
     Head,
     Message,
     Note,
@@ -31,111 +27,22 @@ from turnlog.log.entry import (
     Turn,
     Uncompact,
 )  # fmt: skip
-from turnlog.log.fold import State
-from turnlog.log.ids import handle_of, new_id
-from turnlog.log.usage import Usage, UsageReport
-from turnlog.session.appender import Appender
-from turnlog.session.history import History
+from turnlog.log.ids import new_id
+from turnlog.log.usage import Usage
 from turnlog.session.places import workspace_path
-from turnlog.session.report import Branch, Info, Stats, stats_of
-from turnlog.session.rewind import Target, branches, move_back, rewind_to, seq_of
-
-if TYPE_CHECKING:
-    from turnlog.session.home import Home
+from turnlog.session.readable import Readable
+from turnlog.session.rewind import Target, move_back, rewind_to, seq_of
 
 Content = str | Sequence[AnyBlock]
 _E = TypeVar("_E", bound=AnyEntry)
-
-_FOLLOW_PAUSE_S = 0.05
 
 
 def _blocks(content: Content) -> list[AnyBlock]:
     return [Text(content)] if isinstance(content, str) else list(content)
 
 
-class Session:
+class Session(Readable):
     """One session. Safe to use from many threads; made by `Home.create` and `Home.resume`."""
-
-    def __init__(self, home: Home, history: History) -> None:
-        self._home = home
-        self._appender = Appender(home.store, history)
-        self._append = self._appender.append
-        self._mutex = self._appender.mutex
-        self._history = history
-        self._log = history.log
-        self._is_closed = False
-
-    # ── what it is ────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self._log.id
-
-    @property
-    def handle(self) -> str:
-        """A short name that finds it, too."""
-        return handle_of(self.id)
-
-    @property
-    def head(self) -> int:
-        """The `seq` of the entry the conversation stands at; 0 when it is empty."""
-        return self._state.head
-
-    @property
-    def seq(self) -> int:
-        """The `seq` of the last entry that this object has seen."""
-        return self._state.seq
-
-    @property
-    def title(self) -> str | None:
-        """The title, set with `set("title", …)`."""
-        return self._state.wide.get("title")
-
-    @property
-    def workspace(self) -> str | None:
-        """The folder the agent works in."""
-        return self._state.wide.get("workspace")
-
-    @property
-    def agent(self) -> str | None:
-        """The agent's name."""
-        return self._state.start.get("agent")
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels given at creation."""
-        return dict(self._state.start.get("labels", {}))
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Every fact as it is now: the branch's and the session-wide ones."""
-        return {**self._state.facts, **self._state.wide}
-
-    @property
-    def _state(self) -> State:
-        return self._appender.state
-
-    def __repr__(self) -> str:
-        return f"<Session {self.id} at {self._history.state.head}>"
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of files. Nothing is left to be written."""
-        self._is_closed = True
-        self._log.close()
-        self._history.close()
-
-    def refresh(self) -> None:
-        """Take in what other processes have written since."""
-        self._appender.refresh()
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -146,8 +53,8 @@ class Session:
     ) -> _E: ...  # fmt: skip
     @overload
     def append(
-        self, *drafts: AnyEntry, id: str | None = None, after: Target | None = None, rebase: bool = False,
-        once: bool = False,
+        self, first: AnyEntry, second: AnyEntry, /, *drafts: AnyEntry, id: str | None = None,
+        after: Target | None = None, rebase: bool = False, once: bool = False,
     ) -> list[AnyEntry]: ...  # fmt: skip
     def append(
         self, *drafts: AnyEntry, id: str | None = None, after: Target | None = None, rebase: bool = False,
@@ -238,7 +145,7 @@ class Session:
         return self._append([Spent(usage=usage, model=model, why=why, request=request)])[0]
 
     @contextmanager
-    def turn(self) -> Iterator[str]:
+    def turn(self) -> Generator[str]:
         """Bracket a turn. It ends completed, aborted (interrupted from outside) or failed (an error)."""
         with self._mutex:
             if self._appender.turn is not None:
@@ -284,109 +191,6 @@ class Session:
                 self._appender.catch_up()
         return self._append([entry])[0]
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """A fact as it is now."""
-        state = self._state
-        return (state.wide if key in WIDE_FACTS else state.facts).get(key, default)
-
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────
-
-    def messages(self, *, last: int | None = None) -> list[Message]:
-        """The messages of the conversation, oldest first: as they were said, whatever was compacted since."""
-        with self._mutex:
-            found: list[Message] = []
-            if last is None or last > 0:
-                for node in self._history.path(self._state.head):
-                    if isinstance(node, Message):
-                        found.append(self._history.whole(node))
-                        if len(found) == last:
-                            break
-        found.reverse()
-        return found
-
-    def context(self) -> Context:
-        """What the model should see: complete, repaired, compacted."""
-        with self._mutex:
-            self._appender.understand()
-            leading, messages = split_system(self._visible())
-            seen = {message.seq for message in leading}
-            first = [self._history.at(seq) for seq in self._state.system if seq not in seen]
-            prompt = [m for m in first if isinstance(m, Message)] + leading
-            texts = [self.get("system") or "", *(text_of(self._history.whole(m).blocks) for m in prompt)]
-            tools = self.get("tools")
-        system = "\n\n".join(str(text) for text in texts if text)
-        return Context(repair(messages), system=system, tools=tools if isinstance(tools, list) else [])
-
-    def _visible(self) -> list[Message]:
-        path = self._history.path(self._state.head)
-        return visible((self._history.whole(node) for node in path), self._whole_at)
-
-    def _whole_at(self, seq: int) -> Any:
-        entry = self._history.at(seq)
-        return None if entry is None else self._history.whole(entry)
-
-    def pending(self) -> list[ToolCall]:
-        """Tool calls of the conversation that have no result yet."""
-        with self._mutex:
-            return pending(self._visible())
-
-    def entries(
-        self,
-        *,
-        after: Target = 0,
-        kind: str | type[Entry] | None = None,
-        reverse: bool = False,
-    ) -> Iterator[AnyEntry]:
-        """Every entry of the log, inherited ones included, whichever branch it is on."""
-        limit = seq_of(after)
-        history = self._history
-        for entry in history.back() if reverse else history.forward(limit):
-            if entry.seq <= limit:
-                return
-            if (kind is None or entry.type == kind or entry.__class__ is kind) and not history.is_repeat(entry):
-                yield history.whole(entry)
-
-    def find(self, id: str) -> AnyEntry | None:
-        """The entry with that id, inherited ones included."""
-        entry = self._log.find(id)
-        if entry is not None:
-            return self._history.whole(entry)
-        limit = self._history.inherited_to
-        inherited = self._history.forward(0, limit + 1) if limit else iter(())
-        return next((self._history.whole(entry) for entry in inherited if entry.id == id), None)
-
-    def follow(self, *, after: Target | None = None) -> Iterator[AnyEntry]:
-        """Entries as they are appended, by whomever: waits for the next one until the session is closed."""
-        last = self._state.seq if after is None else seq_of(after)
-        while not self._is_closed:
-            for entry in self.entries(after=last):
-                last = entry.seq
-                yield entry
-            while not self._is_closed and not self._log.has_grown(last):
-                time.sleep(_FOLLOW_PAUSE_S)
-            time.sleep(_FOLLOW_PAUSE_S / 10)
-
-    @property
-    def damage(self) -> list[Damage]:
-        """What is damaged in this session's own log; reads all of it."""
-        return [item for item in self._log.read() if isinstance(item, Damage)]
-
-    def branches(self) -> list[Branch]:
-        """Every end of the conversation, the newest first."""
-        return branches(self._history.forward(), self._state.head)
-
-    def usage(self) -> UsageReport:
-        """Where the tokens went."""
-        with self._mutex:
-            state = self._state
-            spent = self._home.subagents_usage(state.children, {self.id})
-            peak = max(state.peak, state.inherited.peak)
-            return UsageReport(state.own, state.inherited.usage, spent, dict(state.models), peak)
-
-    def stats(self) -> Stats:
-        """How much happened, and when."""
-        return stats_of(self._state)
-
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────
 
     def compact(self, summary: str | Sequence[Message | Ref], *, keep: int = 0, **fields: Any) -> Compaction:
@@ -396,10 +200,32 @@ class Session:
         """
         if keep < 0:
             raise Invalid(f"cannot keep {keep} messages")
-        replacement = [Message(role="user", blocks=[Text(summary)])] if isinstance(summary, str) else list(summary)
+        replacement: list[Message | Ref] = []
+        replacement += [Message(role="user", blocks=[Text(summary)])] if isinstance(summary, str) else summary
         with self._mutex:
+            if any(isinstance(item, Ref) for item in replacement):
+                replacement = self._as_edited(replacement)
             first = cut_for_keep(split_system(self._visible())[1], keep)
             return self._append([Compaction(replacement=replacement, keep=first, **fields)])[0]
+
+    def _as_edited(self, replacement: list[Message | Ref]) -> list[Message | Ref]:
+        """What was edited or left out for the model stays so when a replacement names it."""
+        edits: dict[int, Edit] = {}
+        for node in self._history.path(self._state.head):
+            if isinstance(node, Edit):
+                edits.setdefault(node.entry, self._history.whole(node))
+        edited: list[Message | Ref] = []
+        for item in replacement:
+            edit = edits.get(item.entry) if isinstance(item, Ref) else None
+            if isinstance(item, Ref) and not isinstance(self._history.at(item.entry), Message):
+                raise NotFound(f"no message {item.entry} in session {self.id}")
+            if edit is None or not isinstance(item, Ref):
+                edited.append(item)
+            elif edit.blocks is not None:
+                original = self._history.at(item.entry)
+                role = original.role if isinstance(original, Message) else "user"
+                edited.append(Message(role=role, blocks=edit.blocks))
+        return edited
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:
         """That compaction (the newest one) no longer applies."""
@@ -408,9 +234,12 @@ class Session:
             for node in self._history.path(self._state.head):
                 if isinstance(node, Uncompact):
                     cancelled.add(node.compaction)
-                elif isinstance(node, Compaction) and node.seq not in cancelled:
-                    if compaction is None or node.seq == seq_of(compaction):
-                        return self._append([Uncompact(compaction=node.seq)])[0]
+                elif (
+                    isinstance(node, Compaction)
+                    and node.seq not in cancelled
+                    and (compaction is None or node.seq == seq_of(compaction))
+                ):
+                    return self._append([Uncompact(compaction=node.seq)])[0]
         which = "compaction" if compaction is None else f"compaction {seq_of(compaction)}"
         raise NotFound(f"no {which} applies to this conversation")
 
@@ -421,12 +250,6 @@ class Session:
             if not any(node.seq == seq and isinstance(node, (Message, Custom)) for node in self._down_to(seq)):
                 raise NotFound(f"entry {seq} is not a message of this conversation")
             return self._append([Edit(entry=seq, blocks=None if blocks is None else _blocks(blocks))])[0]
-
-    def _down_to(self, seq: int) -> Iterator[AnyEntry]:
-        for node in self._history.path(self._state.head):
-            if node.seq < seq:
-                return
-            yield node
 
     # ── moving ────────────────────────────────────────────────────────────────────────────────────
 
@@ -464,7 +287,3 @@ class Session:
         session_id = self._home.new_id(fields.pop("id", None))
         self._append([Child(session=session_id, call=call, agent=agent)])
         return self._home.spawn(session_id, self, agent, call, role, fields)
-
-    def children(self) -> list[Info]:
-        """The sessions that were spawned from this one."""
-        return self._home.infos(self._state.children)

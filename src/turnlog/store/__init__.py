@@ -51,9 +51,9 @@ class Log(Protocol):
         """Append a batch, whole or not at all, durable when this returns.
 
         `after` is the last entry the caller has seen: a node or head raises `Conflict` if another one came
-        later (`alone`: anything raises it if anything came later). Other entries just follow. The first node hangs on `head`, each further one on the
-        one before. Drafts whose ids are all in the log already are answered with what is there
-        (`once`: `AlreadyExists`).
+        later (`alone`: anything raises it if anything came later). Other entries just follow. The first node
+        hangs on `head`, each further one on the one before. Drafts whose ids are all in the log already are
+        answered with what is there (`once`: `AlreadyExists`).
         """
         ...
 

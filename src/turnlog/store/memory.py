@@ -9,7 +9,7 @@ from typing import Any
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
 from turnlog.log.codec import Damage
-from turnlog.log.draft import Draft, number, to_ms, verify
+from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start, is_fence
 from turnlog.log.payload import digest as digest_of
 from turnlog.store import Clock, Found
@@ -74,7 +74,7 @@ class MemoryLog:
         seq = last.seq if last is not None else self._first - 1
         at = to_ms(last.at) if last is not None and last.at is not None else 0
         stamped = number(drafts, floor=seq, at=at, now=self._clock(), head=head)
-        return [verify(draft.line(stamps)) for draft, stamps, _ in stamped]
+        return [draft.sealed(stamps)[1] for draft, stamps in stamped]
 
     def sync(self, seq: int) -> None:
         """See `Log.sync`."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from turnlog.errors import NotFound, OutOfSpace, TurnlogError, Unavailable, Unsupported
@@ -65,7 +66,7 @@ class Disk:
         try:
             if create:
                 os.fchmod(fd, FILE_MODE)  # the umask may have taken away what we need ourselves
-            elif not os.path.stat.S_ISREG(os.fstat(fd).st_mode):
+            elif not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.ELOOP, "not a regular file", path)
         except OSError:
             os.close(fd)
@@ -94,7 +95,10 @@ class Disk:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
 
     else:
-        sync = staticmethod(os.fdatasync)
+
+        def sync(self, fd: int) -> None:
+            """What was written to the file is on the disk."""
+            os.fdatasync(fd)
 
     def sync_folder(self, path: str) -> None:
         """The names in a folder are on the disk."""
@@ -157,7 +161,7 @@ class Disk:
 
 
 @contextmanager
-def disk_errors(doing: str) -> Iterator[None]:
+def disk_errors(doing: str) -> Generator[None]:
     """Errors of the operating system as errors of ours, with what was being done."""
     try:
         yield

@@ -1,0 +1,306 @@
+"""The same objects for code with an event loop: every call that may wait for a disk runs on a thread.
+
+    async with turnlog.aio.open() as home:
+        s = await home.create(workspace=".", agent="my-agent")
+        await s.user("The test is flaky, fix it")
+
+A cancelled `await` does not stop a write that has begun: it is finished on its thread, and the object knows of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from itertools import islice
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from turnlog import session as blocking
+from turnlog.errors import TurnlogError
+from turnlog.log.codec import Damage
+from turnlog.log.entry import AnyEntry, Entry
+from turnlog.session.rewind import Target, seq_of
+from turnlog.store import Clock
+
+__all__ = ["Home", "Session", "open"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_THREADS = 8
+_CHUNK = 64
+_FOLLOW_PAUSE_S = 0.05
+
+
+class _Threads:
+    """Where the blocking calls of one home run."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog")
+
+    async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+
+def _call(
+    method: Callable[Concatenate[blocking.Session, _P], _R],
+) -> Callable[Concatenate[Session, _P], Coroutine[Any, Any, _R]]:
+    """The method of a blocking session as a coroutine."""
+
+    async def call(self: Session, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def job() -> _R:
+            try:
+                return method(self.blocking, *args, **kwargs)
+            except TurnlogError:
+                with contextlib.suppress(TurnlogError):
+                    _ = self.blocking.seq  # what a failed append left behind is looked at here, not on the loop
+                raise
+
+        return await self.threads.run(job)
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+def _home_call(
+    method: Callable[Concatenate[blocking.Home, _P], _R],
+) -> Callable[Concatenate[Home, _P], Coroutine[Any, Any, _R]]:
+    async def call(self: Home, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await self.threads.run(method, self.blocking, *args, **kwargs)
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class Session:
+    """See `turnlog.Session`. What is only looked up in memory needs no `await`."""
+
+    def __init__(self, session: blocking.Session, threads: _Threads) -> None:
+        self.blocking = session
+        self.threads = threads
+
+    def __repr__(self) -> str:
+        return repr(self.blocking)
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.blocking.id
+
+    @property
+    def handle(self) -> str:
+        """A short name that finds it, too."""
+        return self.blocking.handle
+
+    @property
+    def head(self) -> int:
+        """The `seq` of the entry the conversation stands at; 0 when it is empty."""
+        return self.blocking.head
+
+    @property
+    def seq(self) -> int:
+        """The `seq` of the last entry that this object has seen."""
+        return self.blocking.seq
+
+    @property
+    def title(self) -> str | None:
+        """The title."""
+        return self.blocking.title
+
+    @property
+    def workspace(self) -> str | None:
+        """The folder the agent works in."""
+        return self.blocking.workspace
+
+    @property
+    def agent(self) -> str | None:
+        """The agent's name."""
+        return self.blocking.agent
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels given at creation."""
+        return self.blocking.labels
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Every fact as it is now."""
+        return self.blocking.facts
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """A fact as it is now."""
+        return self.blocking.get(key, default)
+
+    append = _call(blocking.Session.append)
+    user = _call(blocking.Session.user)
+    system = _call(blocking.Session.system)
+    assistant = _call(blocking.Session.assistant)
+    tool_result = _call(blocking.Session.tool_result)
+    note = _call(blocking.Session.note)
+    spend = _call(blocking.Session.spend)
+    set = _call(blocking.Session.set)
+    unset = _call(blocking.Session.unset)
+    messages = _call(blocking.Session.messages)
+    context = _call(blocking.Session.context)
+    pending = _call(blocking.Session.pending)
+    find = _call(blocking.Session.find)
+    branches = _call(blocking.Session.branches)
+    usage = _call(blocking.Session.usage)
+    stats = _call(blocking.Session.stats)
+    compact = _call(blocking.Session.compact)
+    uncompact = _call(blocking.Session.uncompact)
+    edit = _call(blocking.Session.edit)
+    rewind = _call(blocking.Session.rewind)
+    undo = _call(blocking.Session.undo)
+    redo = _call(blocking.Session.redo)
+    children = _call(blocking.Session.children)
+    refresh = _call(blocking.Session.refresh)
+    close = _call(blocking.Session.close)
+
+    @property
+    def damage(self) -> Coroutine[Any, Any, list[Damage]]:
+        """What is damaged in this session's own log: `await session.damage`."""
+        return self.threads.run(lambda: self.blocking.damage)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[str]:
+        """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
+        bracket = self.blocking.turn()
+        turn = await self.threads.run(bracket.__enter__)
+        try:
+            yield turn
+        except BaseException as error:
+            await self.threads.run(bracket.__exit__, type(error), error, error.__traceback__)
+            raise
+        await self.threads.run(bracket.__exit__, None, None, None)
+
+    async def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:
+        """See `turnlog.Session.fork`."""
+        return Session(await self.threads.run(self.blocking.fork, at, name=name, **fields), self.threads)
+
+    async def spawn(
+        self, *, agent: str | None = None, call: str | None = None, role: str | None = None, **fields: Any
+    ) -> Session:
+        """See `turnlog.Session.spawn`."""
+        child = await self.threads.run(self.blocking.spawn, agent=agent, call=call, role=role, **fields)
+        return Session(child, self.threads)
+
+    async def entries(
+        self, *, after: Target = 0, kind: str | type[Entry] | None = None, reverse: bool = False
+    ) -> AsyncGenerator[AnyEntry]:
+        """See `turnlog.Session.entries`."""
+        source = self.blocking.entries(after=after, kind=kind, reverse=reverse)
+        while chunk := await self.threads.run(_take, source):
+            for entry in chunk:
+                yield entry
+
+    async def follow(self, *, after: Target | None = None) -> AsyncGenerator[AnyEntry]:
+        """See `turnlog.Session.follow`."""
+        last = self.seq if after is None else seq_of(after)
+        while not self.blocking.is_closed:
+            before = last
+            async for entry in self.entries(after=last):
+                last = entry.seq
+                yield entry
+            if last == before:
+                await asyncio.sleep(_FOLLOW_PAUSE_S)
+
+
+def _take(source: Iterator[AnyEntry]) -> list[AnyEntry]:
+    return list(islice(source, _CHUNK))
+
+
+class Home:
+    """See `turnlog.Home`."""
+
+    def __init__(self, home: blocking.Home, threads: _Threads) -> None:
+        self.blocking = home
+        self.threads = threads
+
+    async def __aenter__(self) -> Home:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See `turnlog.Home.close`."""
+        await self.threads.run(self.blocking.close)
+        self.threads.close()
+
+    @property
+    def backend(self) -> str:
+        """The kind of store behind it."""
+        return self.blocking.backend
+
+    sessions = _home_call(blocking.Home.sessions)
+    health = _home_call(blocking.Home.health)
+    delete = _home_call(blocking.Home.delete)
+    restore = _home_call(blocking.Home.restore)
+    purge = _home_call(blocking.Home.purge)
+    put_blob = _home_call(blocking.Home.put_blob)
+    get_blob = _home_call(blocking.Home.get_blob)
+
+    async def create(self, **fields: Any) -> Session:
+        """See `turnlog.Home.create`."""
+        return Session(await self.threads.run(self.blocking.create, **fields), self.threads)
+
+    async def resume(self, session: str = "latest", *, workspace: str | os.PathLike[str] | None = None) -> Session:
+        """See `turnlog.Home.resume`."""
+        found = await self.threads.run(self.blocking.resume, session, workspace=workspace)
+        return Session(found, self.threads)
+
+
+class _Opening:
+    """A home on its way: `await` it, or `async with` it."""
+
+    def __init__(self, location: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:
+        self._location = location
+        self._options = options
+        self._home: Home | None = None
+
+    async def _open(self) -> Home:
+        threads = _Threads()
+        try:
+            home = await threads.run(blocking.open_home, self._location, **self._options)
+        except BaseException:
+            threads.close()
+            raise
+        self._home = Home(home, threads)
+        return self._home
+
+    def __await__(self) -> Generator[Any, None, Home]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Home:
+        return await self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._home is not None:
+            await self._home.close()
+
+
+def open(
+    location: str | os.PathLike[str] | None = None, *, durability: str = "fsync", clock: Clock | None = None
+) -> _Opening:
+    """See `turnlog.open`: `async with turnlog.aio.open() as home`, or `home = await turnlog.aio.open()`."""
+    options: dict[str, Any] = {"durability": durability, "clock": clock}
+    return _Opening(location, options)

@@ -1,0 +1,235 @@
+"""What can be asked of a session: the half of it that changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from turnlog.log.block import ToolCall
+from turnlog.log.codec import Damage
+from turnlog.log.context import Context, pending, repair, split_system, text_of, visible
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Edit, Entry, Message
+from turnlog.log.fold import State
+from turnlog.log.ids import handle_of
+from turnlog.log.usage import UsageReport
+from turnlog.session.appender import Appender
+from turnlog.session.history import History
+from turnlog.session.report import Branch, Info, Stats, stats_of
+from turnlog.session.rewind import Target, branches, seq_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from turnlog.session.home import Home
+
+_FOLLOW_PAUSE_S = 0.05
+
+
+class Readable:
+    """The reading half of a session."""
+
+    def __init__(self, home: Home, history: History) -> None:
+        self._home = home
+        self._appender = Appender(home.store, history)
+        self._append = self._appender.append
+        self._mutex = self._appender.mutex
+        self._history = history
+        self._log = history.log
+        self.is_closed = False
+
+    # ── what it is ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._log.id
+
+    @property
+    def handle(self) -> str:
+        """A short name that finds it, too."""
+        return handle_of(self.id)
+
+    @property
+    def head(self) -> int:
+        """The `seq` of the entry the conversation stands at; 0 when it is empty."""
+        return self._state.head
+
+    @property
+    def seq(self) -> int:
+        """The `seq` of the last entry that this object has seen."""
+        return self._state.seq
+
+    @property
+    def title(self) -> str | None:
+        """The title, set with `set("title", …)`."""
+        return self._state.wide.get("title")
+
+    @property
+    def workspace(self) -> str | None:
+        """The folder the agent works in."""
+        return self._state.wide.get("workspace")
+
+    @property
+    def agent(self) -> str | None:
+        """The agent's name."""
+        return self._state.start.get("agent")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels given at creation."""
+        return dict(self._state.start.get("labels", {}))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Every fact as it is now: the branch's and the session-wide ones."""
+        return {**self._state.facts, **self._state.wide}
+
+    @property
+    def _state(self) -> State:
+        return self._appender.state
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id} at {self._history.state.head}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files. Nothing is left to be written."""
+        self.is_closed = True
+        self._log.close()
+        self._history.close()
+
+    def refresh(self) -> None:
+        """Take in what other processes have written since."""
+        self._appender.refresh()
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A fact as it is now."""
+        state = self._state
+        return (state.wide if key in WIDE_FACTS else state.facts).get(key, default)
+
+    def messages(self, *, last: int | None = None) -> list[Message]:
+        """The messages of the conversation, oldest first: as they were said, whatever was compacted since."""
+        with self._mutex:
+            found: list[Message] = []
+            if last is None or last > 0:
+                for node in self._history.path(self._state.head):
+                    if isinstance(node, Message):
+                        found.append(self._history.whole(node))
+                        if len(found) == last:
+                            break
+        found.reverse()
+        return found
+
+    def context(self) -> Context:
+        """What the model should see: complete, repaired, compacted."""
+        with self._mutex:
+            self._appender.understand()
+            leading, messages = split_system(self._visible())
+            hidden = self._hidden_system({message.seq for message in leading})
+            texts = [self.get("system") or "", *(text_of(message.blocks) for message in [*hidden, *leading])]
+            tools = self.get("tools")
+            listed = cast("list[Any]", tools) if isinstance(tools, list) else []
+        system = "\n\n".join(str(text) for text in texts if text)
+        return Context(repair(messages), system=system, tools=listed)
+
+    def _hidden_system(self, seen: set[int]) -> list[Message]:
+        """The system prompt where a compaction hides it: the model still needs it."""
+        hidden: list[Message] = []
+        for seq in self._state.system:
+            entry = self._whole_at(seq)
+            original = entry.entry if isinstance(entry, Edit) else seq
+            if isinstance(entry, (Message, Edit)) and entry.blocks and original not in seen:
+                hidden.append(Message(role="system", blocks=entry.blocks))
+        return hidden
+
+    def _visible(self) -> list[Message]:
+        path = self._history.path(self._state.head)
+        return visible((self._history.whole(node) for node in path), self._whole_at)
+
+    def _whole_at(self, seq: int) -> Any:
+        entry = self._history.at(seq)
+        return None if entry is None else self._history.whole(entry)
+
+    def pending(self) -> list[ToolCall]:
+        """Tool calls of the conversation that have no result yet."""
+        with self._mutex:
+            return pending(self._visible())
+
+    def entries(
+        self,
+        *,
+        after: Target = 0,
+        kind: str | type[Entry] | None = None,
+        reverse: bool = False,
+    ) -> Iterator[AnyEntry]:
+        """Every entry of the log, inherited ones included, whichever branch it is on."""
+        limit = seq_of(after)
+        history = self._history
+        for entry in history.back() if reverse else history.forward(limit):
+            if entry.seq <= limit:
+                return
+            if (kind is None or entry.type == kind or entry.__class__ is kind) and not history.is_repeat(entry):
+                yield history.whole(entry)
+
+    def find(self, id: str) -> AnyEntry | None:
+        """The entry with that id, inherited ones included."""
+        entry = self._log.find(id)
+        if entry is not None:
+            return self._history.whole(entry)
+        limit = self._history.inherited_to
+        inherited = self._history.forward(0, limit + 1) if limit else iter(())
+        return next((self._history.whole(entry) for entry in inherited if entry.id == id), None)
+
+    def follow(self, *, after: Target | None = None) -> Iterator[AnyEntry]:
+        """Entries as they are appended, by whomever: waits for the next one until the session is closed."""
+        last = self._state.seq if after is None else seq_of(after)
+        while not self.is_closed:
+            before = last
+            if self._log.has_grown(last):
+                for entry in self.entries(after=last):
+                    last = entry.seq
+                    yield entry
+            if last == before:
+                time.sleep(_FOLLOW_PAUSE_S)
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What is damaged in this session's own log; reads all of it."""
+        return [item for item in self._log.read() if isinstance(item, Damage)]
+
+    def branches(self) -> list[Branch]:
+        """Every end of the conversation, the newest first."""
+        return branches(self._history.forward(), self._state.head)
+
+    def usage(self) -> UsageReport:
+        """Where the tokens went."""
+        with self._mutex:
+            state = self._state
+            spent = self._home.subagents_usage(state.children, {self.id})
+            peak = max(state.peak, state.inherited.peak)
+            return UsageReport(state.own, state.inherited.usage, spent, dict(state.models), peak)
+
+    def stats(self) -> Stats:
+        """How much happened, and when."""
+        return stats_of(self._state)
+
+    def _down_to(self, seq: int) -> Iterator[AnyEntry]:
+        for node in self._history.path(self._state.head):
+            if node.seq < seq:
+                return
+            yield node
+
+    def children(self) -> list[Info]:
+        """The sessions that were spawned from this one."""
+        return self._home.infos(self._state.children)

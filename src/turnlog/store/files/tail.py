@@ -1,0 +1,127 @@
+"""What a writer knows of the end of a log: where it stops, what counts, and which numbers are used up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from turnlog.log.assemble import Oversize, backward, forward
+from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified
+from turnlog.log.draft import to_ms
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
+from turnlog.store.files.lines import Read, last_newline, lines, lines_back
+
+_SHORTEST_LINE = 64
+"""No entry takes fewer bytes: so many unreadable bytes can have held at most so many entries."""
+_TRACE = 96
+
+Saw = Callable[[str, int], None]
+"""Told the id and `seq` of every entry that is met."""
+
+
+class Tail:
+    """The end of a log as of the last look."""
+
+    __slots__ = ("at", "end", "floor", "good", "last", "trace", "wide")
+
+    def __init__(self, *, floor: int = 0) -> None:
+        self.end = 0
+        """How far we have looked."""
+        self.good = 0
+        """Just behind the last line that counts; what lies between it and `end` is unfinished or damaged."""
+        self.last = 0
+        """The last `seq` that counts."""
+        self.floor = floor
+        """The next `seq` is above this: also above whatever the damaged bytes held."""
+        self.at = 0
+        """The time of the last entry, in milliseconds since 1970."""
+        self.wide = 0
+        """Where the newest line with session-wide facts begins."""
+        self.trace = b""
+        """The last bytes that count, to know the log again should its file be replaced."""
+
+    @property
+    def damaged(self) -> int:
+        """How many bytes at the end do not count."""
+        return self.end - self.good
+
+    def look(self, read: Read, size: int, saw: Saw) -> None:
+        """Learn where a log stands, newest line first."""
+        ends: dict[int, int] = {}
+        hidden = 0
+        for item in backward(_noted(lines_back(read, last_newline(read, size)), ends)):
+            if isinstance(item, Damage):
+                hidden = max(hidden, item.seq or 0)
+                continue
+            self._note(*item, saw)
+            self.good = _end_of(item[0], ends)
+            break
+        self._settle(read, size, hidden)
+
+    def catch_up(self, read: Read, size: int, saw: Saw) -> None:
+        """Learn what was appended since the last look."""
+        ends: dict[int, int] = {}
+        hidden, good = 0, self.good
+        for item in forward(_noted(lines(read, good, last_newline(read, size)), ends), last=self.last):
+            if isinstance(item, Damage):
+                hidden = max(hidden, item.seq or 0)
+                continue
+            self._note(*item, saw)
+            self.good = _end_of(item[0], ends)
+            for offset in [o for o in ends if o < item[0]]:
+                del ends[offset]
+        self._settle(read, size, hidden)
+
+    def wrote(self, data: bytes, last: AnyEntry, wide: int) -> None:
+        """We appended this ourselves."""
+        self.end += len(data)
+        self.good = self.end
+        self.last = self.floor = last.seq
+        self.at = to_ms(last.at) if last.at is not None else self.at
+        self.wide = wide
+        self.trace = data[-_TRACE:]
+
+    def is_in(self, read: Read, size: int) -> bool:
+        """Whether that file holds the log that we know."""
+        start = self.good - len(self.trace)
+        return size >= self.good and read(len(self.trace), start) == self.trace
+
+    def _note(self, offset: int, entry: AnyEntry, saw: Saw) -> None:
+        self.last = entry.seq
+        self.floor = max(self.floor, entry.seq)
+        if entry.at is not None:
+            self.at = max(self.at, to_ms(entry.at))
+        is_wide = isinstance(entry, Set) and entry.key in WIDE_FACTS
+        self.wide = offset if is_wide else max(self.wide, entry.wide)
+        saw(entry.id, entry.seq)
+
+    def _settle(self, read: Read, size: int, hidden: int) -> None:
+        self.end = size
+        self.floor = max(self.floor, hidden)
+        if self.damaged > 0:
+            # What was acknowledged and is now unreadable keeps its number: nobody gets it again.
+            self.floor += self.damaged // _SHORTEST_LINE + 1
+        start = max(0, self.good - _TRACE)
+        self.trace = read(self.good - start, start)
+
+
+def is_adoptable(read: Read, size: int) -> bool:
+    """Whether the log ends in a complete, verified entry that only lacks its newline."""
+    start = last_newline(read, size)
+    if start == size or size - start > MAX_LINE:
+        return False
+    tail = read(size - start, start)
+    try:
+        return is_verified(tail) and not isinstance(decode(tail), Flawed)
+    except Unreadable:
+        return False
+
+
+def _noted(source: Iterator[tuple[int, bytes]], ends: dict[int, int]) -> Iterator[tuple[int, bytes]]:
+    for offset, line in source:
+        ends[offset] = offset + (line.length if isinstance(line, Oversize) else len(line)) + 1
+        yield offset, line
+
+
+def _end_of(offset: int, ends: dict[int, int]) -> int:
+    """Where the line ends that this entry is on; a spliced line holds several."""
+    return ends.get(offset) or min(end for end in ends.values() if end > offset)

@@ -1,0 +1,57 @@
+"""Writes between `write` and `sync`: which are on the disk, which are waiting, which may be lost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """Bytes we wrote, and the entries in them."""
+
+    start: int
+    end: int
+    seqs: dict[str, int]
+    last: int
+
+
+class Unsynced:
+    """The writes of one log that nobody has synced yet."""
+
+    def __init__(self) -> None:
+        self.synced = 0
+        """Entries up to this `seq` are on the disk."""
+        self.failed: set[int] = set()
+        """Entries whose sync failed: never acknowledged, whatever a later sync says."""
+        self._waiting: list[Span] = []
+        self._unsure: list[Span] = []
+        """Writes whose sync failed: they may be on the disk, and may be lost."""
+
+    def wrote(self, span: Span) -> None:
+        """One more write waits for its sync."""
+        self._waiting.append(span)
+
+    def done(self, last: int) -> None:
+        """Everything up to that entry is on the disk."""
+        self.synced = max(self.synced, last)
+        self._waiting = [span for span in self._waiting if span.last > last]
+
+    def fail(self) -> dict[str, int]:
+        """A sync failed: nothing that waits is ever acknowledged. Returns the entries in doubt."""
+        doubted: dict[str, int] = {}
+        for span in self._waiting:
+            doubted.update(span.seqs)
+        self.failed.update(doubted.values())
+        self._unsure += self._waiting
+        self.forget()
+        return doubted
+
+    def cut(self, size: int) -> Span | None:
+        """The newest write in doubt, if nobody has written after it: it can be cut back."""
+        if self._unsure and self._unsure[-1].end == size:
+            return self._unsure.pop()
+        self._unsure = []  # what others have written after stays; writing it again says `again`
+        return None
+
+    def forget(self) -> None:
+        """Another descriptor: what it has synced is not known."""
+        self.synced, self._waiting = 0, []
