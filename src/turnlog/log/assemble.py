@@ -40,6 +40,11 @@ def _bad_line(offset: int, line: bytes) -> tuple[list[Placed], list[Damage]]:
     return [(offset, item)], []
 
 
+def _is_blank(line: bytes) -> bool:
+    """Whether a line says nothing: empty, or blanked out by a repair."""
+    return not line.strip() and not isinstance(line, Oversize)
+
+
 class Oversize(bytes):
     """Stands for a line too long to hold: its beginning, and how long it is."""
 
@@ -117,7 +122,7 @@ def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage
                     yield Damage(offset, len(line), "order", item.seq)
                 continue
             placed, damages = [(offset, item)], []
-        elif not line or line == b"\r":
+        elif _is_blank(line):
             continue
         else:
             placed, damages = _bad_line(offset, line)
@@ -209,7 +214,7 @@ def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) 
                 newer = waiting = (offset, item)
                 continue
             placed, damages = [(offset, item)], []
-        elif not line or line == b"\r":
+        elif _is_blank(line):
             continue
         else:
             placed, damages = _bad_line(offset, line)

@@ -76,6 +76,10 @@ class Unreadable(Exception):
         self.kind = kind
 
 
+_STARTS: dict[type[Entry], int] = {cls: 10 + len(tag) for tag, cls in ENTRIES.items()}
+"""How long `{"type":"…"` is."""
+
+
 # ── entries to lines ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -87,8 +91,8 @@ def encode_body(entry: Entry) -> tuple[bytes, int, bool]:
         return body, 8 + len(_encode(entry.kind)), False
     body = _encode(entry)
     if b'"unknown":{' in body or b'"type":"?"' in body:
-        return _encode(_flat(entry)), 10 + len(entry.type), False
-    return body, 10 + len(entry.type), True
+        return _encode(_flat(entry)), _STARTS[type(entry)], False
+    return body, _STARTS[type(entry)], True
 
 
 def seal(body: bytes, start: int, stamps: str) -> bytes:

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
 from turnlog.log.codec import MAX_LINE, Flawed, decode, decode_strictly, encode_body, seal
 from turnlog.log.entry import (
     WIDE_FACTS,
@@ -25,7 +25,6 @@ from turnlog.log.entry import (
     Message,
     Set,
     Spent,
-    Unknown,
 )  # fmt: skip
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, needs_blobs, offload, used_blobs
 from turnlog.log.usage import Usage
@@ -35,10 +34,15 @@ STOPS = ("end", "tool_use", "length", "aborted", "error")
 MAX_DEPTH = 200
 MAX_ID = 1024
 _STAMP_ROOM = 512
+_UNSTAMPED: dict[str, Any] = {
+    "seq": 0, "at": None, "clock": None, "parent": None, "more": 0, "batch": 0, "sealed": 0, "again": 0, "wide": 0,
+    "unverified": False,
+}  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_JSON_FIELDS = (
-    "error", "display", "data", "value", "origin", "facts", "all", "roots", "skipped", "details", "input",
-)  # fmt: skip
+_JSON_FIELDS = frozenset((
+    "meta", "error", "display", "data", "value", "origin", "facts", "all", "roots", "skipped", "details", "input",
+    "state",
+))  # fmt: skip
 
 
 class Draft(Struct, frozen=True, gc=False):
@@ -54,6 +58,8 @@ class Draft(Struct, frozen=True, gc=False):
     """Whether this version knows all that is in it."""
     at: int | None
     """Milliseconds since 1970, where the caller says when it happened."""
+    blobs: list[str]
+    """The blobs it needs."""
 
     def sealed(self, stamps: str) -> tuple[bytes, AnyEntry]:
         """The line, once the store has given `seq` and the rest, and what anybody will read from it.
@@ -95,26 +101,21 @@ _second, _second_text = 0, "1970-01-01T00:00:00."
 
 def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     """A draft ready to be appended, and the blobs that have to be stored before it."""
-    if entry.seq or entry.at is not None or entry.unverified or entry.sealed:
+    node = entry.is_node or entry.parent is not None
+    at = None
+    if entry.seq or entry.at is not None:
         at = None if entry.at is None else to_ms(entry.clock or entry.at)
-        entry = replace(
-            entry, seq=0, at=None, clock=None, parent=None, more=0, batch=0, sealed=0, again=0, wide=0,
-            unverified=False,
-        )  # fmt: skip
-    else:
-        at = None
+        entry = replace(entry, **_UNSTAMPED)
     _check(entry)
     blobs: Blobs = {}
     blocks = getattr(entry, "blocks", None)
     try:
-        if blocks and needs_blobs(blocks):
-            entry = offload(entry, PAYLOAD_LIMIT, blobs)
         try:
             body, start, known = encode_body(entry)
         except UnicodeEncodeError:
             entry = keep_bytes(entry, blobs)
             body, start, known = encode_body(entry)
-        if len(body) > PAYLOAD_LIMIT or blobs:
+        if blobs or len(body) > PAYLOAD_LIMIT or (blocks and needs_blobs(blocks)) or type(entry) is Compaction:
             entry, body, start, known = _fit(entry, blobs)
     except UnicodeEncodeError as error:
         raise Invalid(f"text that is not Unicode in a field that must be: {error}") from None
@@ -122,10 +123,9 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
         raise Invalid(f"a {entry.type} that is not JSON: {error}") from None
     except RecursionError:
         raise Invalid(f"a {entry.type} nested more than {MAX_DEPTH} levels deep") from None
-    node = entry.is_node or (isinstance(entry, Unknown) and entry.parent is not None)
-    wide = isinstance(entry, Set) and entry.key in WIDE_FACTS
-    fence = node or isinstance(entry, Head)
-    return Draft(entry.id, body, start, node, fence, wide, known, at), blobs
+    wide = type(entry) is Set and entry.key in WIDE_FACTS
+    fence = node or type(entry) is Head
+    return Draft(entry.id, body, start, node, fence, wide, known, at, entry.blobs), blobs
 
 
 def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
@@ -146,8 +146,8 @@ def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
     return entry, body, start, known
 
 
-def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Iterator[tuple[Draft, str]]:
-    """Each draft with the stamps that every store gives: `seq` above `floor`, times never backwards."""
+def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Iterator[tuple[Draft, str, int]]:
+    """Each draft with the stamps that every store gives (`seq` above `floor`, times never backwards), and its time."""
     count = len(drafts)
     for index, draft in enumerate(drafts):
         floor += 1
@@ -162,14 +162,14 @@ def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> 
             stamps += f',"clock":"{to_text(when)}"'
         if count > 1:
             stamps += f',"more":{count - 1 - index},"batch":{count}'
-        yield draft, stamps
+        yield draft, stamps, at
 
 
 # ── what we refuse ────────────────────────────────────────────────────────────────────────────────
 
 
 def _check(entry: Entry) -> None:
-    if not isinstance(entry.id, str) or not 0 < len(entry.id) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if type(entry.id) is not str or not 0 < len(entry.id) <= MAX_ID:
         raise Invalid(f"the entry id {entry.id!r:.80} is not a text of 1 to {MAX_ID} characters")
     if isinstance(entry, Message):
         _check_message(entry)
@@ -183,15 +183,21 @@ def _check(entry: Entry) -> None:
         _check_blocks(entry.blocks or [])
     elif isinstance(entry, Spent):
         _check_usage(entry.usage)
-    if entry.meta is not None:
-        check_json(entry.meta, "meta")
     _check_fields(entry)
 
 
+_json_fields: dict[type, tuple[str, ...]] = {}
+
+
 def _check_fields(value: Entry | Block) -> None:
-    for name in _JSON_FIELDS:
-        item = getattr(value, name, None)
-        if item is not None and type(item) is not str:
+    """Refuse what JSON cannot say in the fields that take any JSON."""
+    kind = type(value)
+    names = _json_fields.get(kind)
+    if names is None:
+        names = _json_fields[kind] = tuple(name for name in kind.__struct_fields__ if name in _JSON_FIELDS)
+    for name in names:
+        item = getattr(value, name)
+        if item is not None:
             check_json(item, name)
 
 
@@ -211,24 +217,15 @@ def _check_blocks(blocks: list[AnyBlock]) -> None:
     if not isinstance(blocks, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"blocks are a list, not {blocks!r:.80}")
     for block in blocks:
-        kind = type(block)
-        if kind is Text:
-            if block.meta is None:
-                continue
-        elif kind is ToolResult:
-            content = cast("ToolResult", block).content
-            if type(content) is list:
-                _check_blocks(content)
-        elif kind is ToolCall:
-            call = cast("ToolCall", block)
-            if call.input is not None:
-                check_json(call.input, "input")
-        elif not isinstance(block, (Thinking, Image, File, Block)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if isinstance(block, (Image, File)):
+            if block.meta is not None:
+                check_json(block.meta, "meta")
+            continue
+        if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"{block!r:.80} is not a block", hint="use turnlog.Text and the like")
-        if kind not in (ToolCall, Image, File):
-            _check_fields(block)
-        if block.meta is not None:
-            check_json(block.meta, "meta")
+        if isinstance(block, ToolResult) and type(block.content) is list:
+            _check_blocks(block.content)
+        _check_fields(block)
 
 
 def _check_usage(usage: Usage) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
+from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import Unreadable, body_text, decode_block, decode_body, without_surrogates
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Set, Unknown
@@ -31,6 +32,18 @@ def digest(data: bytes) -> str:
     import hashlib
 
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_key(name: str) -> bytes:
+    """The bytes of a digest; refuses what is not one."""
+    algorithm, _, text = name.partition(":") if isinstance(name, str) else ("", "", "")  # pyright: ignore[reportUnnecessaryIsInstance]
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if algorithm != "sha256" or len(key) != 32 or len(text) != 64:
+        raise Invalid(f"{name!r:.100} is not the digest of a blob", hint='it looks like "sha256:" and 64 hex digits')
+    return key
 
 
 def _keep(data: bytes, blobs: Blobs) -> str:
@@ -108,12 +121,16 @@ def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
 
 
 def needs_blobs(blocks: list[AnyBlock]) -> bool:
-    """Whether there is binary in these blocks that must not stand in a line."""
-    return any(
-        (isinstance(block, (Image, File)) and block.data is not None)
-        or (isinstance(block, ToolResult) and isinstance(block.content, list) and needs_blobs(block.content))
-        for block in blocks
-    )
+    """Whether these blocks refer to blobs, or hold binary that must become one."""
+    for block in blocks:
+        if block.blob is not None or block.raw is not None:
+            return True
+        if isinstance(block, (Image, File)):
+            if block.data is not None:
+                return True
+        elif isinstance(block, ToolResult) and type(block.content) is list and needs_blobs(block.content):
+            return True
+    return False
 
 
 def used_blobs(entry: Entry) -> list[str]:

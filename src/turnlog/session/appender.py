@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, Invalid, TurnlogError, TurnlogWarning, Unavailable, Unsupported
+from turnlog.errors import Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning, Unavailable, Unsupported
 from turnlog.log.draft import Draft, prepare
 from turnlog.log.entry import AnyEntry, Entry, Set, Writer, is_fence
 from turnlog.log.fold import State, to_fold
@@ -54,15 +54,15 @@ class Appender:
     def refresh(self) -> None:
         """Take in what other processes have written since; our caller knows it now."""
         with self.mutex:
-            if self.state.seq:
-                self.history.catch_up()
+            self.history.load()
+            self._is_stale = False
             self._seen = self.history.state.seq
 
     def catch_up(self) -> None:
         """Take in what others have written, but let their nodes be news to our caller."""
         with self.mutex:
             state = self.state
-            if state.seq and not any(is_fence(entry) for entry in self.history.catch_up()):
+            if not any(is_fence(entry) for entry in self.history.catch_up()):
                 self._seen = state.seq
 
     def append(
@@ -83,8 +83,8 @@ class Appender:
             if isinstance(entry, Set):
                 entry = _masked(entry)
             draft, blobs = prepare(entry)
-            if blobs:
-                self._store.put(blobs)
+            if draft.blobs:
+                self._keep(draft, blobs)
             drafts.append(draft)
             size += len(draft.body)
         if len(drafts) > 1 and len({draft.id for draft in drafts}) < len(drafts):
@@ -102,7 +102,15 @@ class Appender:
             raise
         if self._bytes_since_fold > _FOLD_BYTES or self._entries_since_fold > _FOLD_ENTRIES:
             self._write_fold()
-        return [self.history.whole(entry) for entry in done]
+        return [self.history.whole(entry) if entry.blobs else entry for entry in done]
+
+    def _keep(self, draft: Draft, blobs: dict[str, bytes]) -> None:
+        """What an entry refers to is there, and durable, before the entry is."""
+        for digest in draft.blobs:
+            if digest not in blobs and not self._store.has(digest):
+                raise NotFound(f"no blob {digest}", hint="put it there first with home.put_blob")
+        if blobs:
+            self._store.put(blobs)
 
     def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
         state = self.state
@@ -123,7 +131,6 @@ class Appender:
                 raise
             if not rebase:
                 raise self._conflict() from None
-            self._is_stale = True
             self.refresh()
             return self._write(drafts, rebase, once, alone)
         except Unavailable:

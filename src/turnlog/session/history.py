@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,7 +50,10 @@ class History:
     def take(self, entries: list[AnyEntry]) -> None:
         """Fold entries that follow directly on what is known."""
         for entry in entries:
-            fold(self.state, self._light(entry), is_repeat=self.is_repeat(entry))
+            if entry.blobs or entry.again:
+                fold(self.state, self._light(entry), is_repeat=self.is_repeat(entry))
+            else:
+                fold(self.state, entry)
         self._recent.extend(entries)
         if len(self._recent) > 2 * _RECENT:
             del self._recent[:-_RECENT]
@@ -60,7 +64,7 @@ class History:
 
     def state_at(self, seq: int) -> State:
         """The state as of entry `seq`."""
-        if seq >= self.state.seq:
+        if self.state.seq and seq >= self.state.seq:
             return copy(self.state)
         if seq <= self.inherited_to:
             return self._above().state_at(seq) if seq > 0 else State()
@@ -147,7 +151,9 @@ class History:
         if seq < 1:
             return None
         if self._recent and seq >= self._recent[0].seq:
-            return next((entry for entry in self._recent if entry.seq == seq), None)
+            index = bisect_left(self._recent, seq, key=_seq)
+            found = self._recent[index] if index < len(self._recent) else None
+            return found if found is not None and found.seq == seq else None
         if seq <= self.inherited_to:
             return self._above().at(seq)
         for item in self.log.read(after=seq - 1, before=seq + 1):
@@ -197,3 +203,7 @@ class History:
             wanted = entry.parent
             if entry.seq - wanted > _FAR:
                 source = self.back(wanted)
+
+
+def _seq(entry: AnyEntry) -> int:
+    return entry.seq

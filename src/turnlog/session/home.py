@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 from msgspec.structs import replace
 
@@ -65,7 +66,7 @@ class Home:
     def __init__(self, store: Store, *, clock: Clock | None = None) -> None:
         self.store = store
         self._clock = clock
-        self._sessions: list[Session] = []
+        self._sessions: WeakSet[Session] = WeakSet()
 
     @property
     def backend(self) -> str:
@@ -82,9 +83,8 @@ class Home:
 
     def close(self) -> None:
         """Let go of files and connections. Nothing is left to be written."""
-        for session in self._sessions:
+        for session in list(self._sessions):
             session.close()
-        self._sessions = []
         self.store.close()
 
     def health(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Home:
         return self._keep(Session(self, history))
 
     def _keep(self, session: Session) -> Session:
-        self._sessions.append(session)
+        self._sessions.add(session)
         return session
 
     def fork(self, history: History, at: int, name: str | None, fields: dict[str, Any]) -> Session:
@@ -193,7 +193,10 @@ class Home:
 
     def resume(self, session: str = "latest", *, workspace: str | os.PathLike[str] | None = None) -> Session:
         """A session to go on with: by id, by a unique beginning of its id or handle, or the `latest`."""
-        log = self.store.open(self._resolve(session, workspace=workspace))
+        try:
+            log = self.store.open(session)
+        except (NotFound, Invalid):
+            log = self.store.open(self._resolve(session, workspace=workspace))
         history = History(self.store, log)
         history.load()
         return self._keep(Session(self, history))

@@ -12,6 +12,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start, is_fence
 from turnlog.log.payload import digest as digest_of
+from turnlog.log.payload import digest_key
 from turnlog.store import Clock, Found
 
 
@@ -74,7 +75,7 @@ class MemoryLog:
         seq = last.seq if last is not None else self._first - 1
         at = to_ms(last.at) if last is not None and last.at is not None else 0
         stamped = number(drafts, floor=seq, at=at, now=self._clock(), head=head)
-        return [draft.sealed(stamps)[1] for draft, stamps in stamped]
+        return [draft.sealed(stamps)[1] for draft, stamps, _ in stamped]
 
     def sync(self, seq: int) -> None:
         """See `Log.sync`."""
@@ -203,11 +204,14 @@ class MemoryStore:
 
     def put(self, blobs: dict[str, bytes]) -> None:
         """See `Store.put`."""
+        for name in blobs:
+            digest_key(name)
         with self._mutex:
             self._blobs.update(blobs)
 
     def get(self, digest: str) -> bytes:
         """See `Store.get`."""
+        digest_key(digest)
         with self._mutex:
             data = self._blobs.get(digest)
         if data is None:
@@ -218,6 +222,7 @@ class MemoryStore:
 
     def has(self, digest: str) -> bool:
         """See `Store.has`."""
+        digest_key(digest)
         with self._mutex:
             return digest in self._blobs
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from turnlog.log.ids import is_ours
 
-_RECENT = 4096
+_RECENT = 1 << 16
 
 
 class KnownIds:
@@ -64,7 +64,7 @@ class KnownIds:
         if self._all is None:
             if is_ours(entry_id):
                 seq = self._own.get(entry_id, 0)
-                if seq or _counter(entry_id) > self._forgotten:
+                if seq or not self._forgotten or _counter(entry_id) > self._forgotten:
                     return seq
             self._all = {key: seq for key, seq in look().items() if key not in self._doubted}
         return self._all.get(entry_id, 0)

@@ -168,21 +168,27 @@ class LogFile:
         durable: bool = True,
     ) -> list[AnyEntry]:
         """See `Log.append`."""
-        with self._mutex, disk_errors(f"appending to session {self.id}"):
-            entries = self._append(drafts, after, head, once, alone)
+        with self._mutex:
+            try:
+                entries = self._append(drafts, after, head, once, alone)
+            except OSError as error:
+                raise as_error(error, f"appending to session {self.id}") from error
         if durable:
             self.sync(entries[-1].seq)
         return entries
 
     def _append(self, drafts: list[Draft], after: int, head: int, once: bool, alone: bool) -> list[AnyEntry]:
-        self._ensure_open()
+        if self._fd < 0:
+            self._ensure_open()
         if self._read_only:
             raise Unavailable(f"session {self.id} cannot be written", hint="check the owner and mode of its file")
         self._disk.lock(self._fd)
         try:
-            if _identity(self._disk.stat(self.path)) != self._identity:
+            status = self._disk.stat(self.path)
+            size = status.st_size
+            if _identity(status) != self._identity:
                 self._take_new_file()
-            size = self._size()
+                size = self._size()
             while span := self._unsynced.cut(size):
                 size = span.start
                 self._disk.ftruncate(self._fd, size)
@@ -205,9 +211,9 @@ class LogFile:
     def _write(self, tail: Tail, drafts: list[Draft], head: int) -> list[AnyEntry]:
         start, sealing = tail.end, tail.damaged > 0
         torn = sealing and self._read(1, start - 1) != b"\n"
-        out, entries, wide = [b"\n"] if torn else [], list[AnyEntry](), tail.wide
-        offset = start + torn
-        for draft, stamps in number(drafts, floor=tail.floor, at=tail.at, now=self._clock(), head=head):
+        entries: list[AnyEntry] = []
+        out, wide, offset, at = [b"\n"] if torn else [], tail.wide, start + torn, tail.at
+        for draft, stamps, when in number(drafts, floor=tail.floor, at=at, now=self._clock(), head=head):
             if sealing and not entries:
                 stamps += f',"sealed":{tail.damaged + torn}'
             if wide:
@@ -220,10 +226,10 @@ class LogFile:
             out.append(line)
             if draft.is_wide:
                 wide = offset
-            offset += len(line)
+            offset, at = offset + len(line), when
         data = b"".join(out)
         self._write_or_cut(data, start)
-        tail.wrote(data, entries[-1], wide)
+        tail.wrote(data, entries[-1].seq, at, wide)
         seqs = {entry.id: entry.seq for entry in entries}
         self._unsynced.wrote(Span(start, tail.end, seqs, tail.last))
         self._known.wrote(seqs)
@@ -246,9 +252,12 @@ class LogFile:
 
     def sync(self, seq: int) -> None:
         """See `Log.sync`."""
-        if self._durable:
-            with disk_errors(f"syncing session {self.id}"):
-                self._sync(seq)
+        if not self._durable:
+            return
+        try:
+            self._sync(seq)
+        except OSError as error:
+            raise as_error(error, f"syncing session {self.id}") from error
 
     def _sync(self, seq: int) -> None:
         """One sync serves every thread that waits for it, and keeps nobody from writing meanwhile.

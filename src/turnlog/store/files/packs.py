@@ -18,8 +18,9 @@ import threading
 import zlib
 from collections.abc import Iterator
 
-from turnlog.errors import Corrupt, Invalid, NotFound
+from turnlog.errors import Corrupt, NotFound
 from turnlog.log.ids import word
+from turnlog.log.payload import digest_key
 from turnlog.store.files.disk import Disk, disk_errors
 
 MAGIC = b"TURNPACK1\n"
@@ -30,17 +31,6 @@ _FOOTER = struct.Struct("<QQI8s")
 _RAW, _ZSTD = 0, 1
 _SUFFIX = ".pack"
 _LEVEL = 3
-
-
-def _key(digest: str) -> bytes:
-    algorithm, _, text = digest.partition(":")
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if algorithm != "sha256" or len(key) != 32:
-        raise Invalid(f"{digest!r:.100} is not the digest of a blob", hint='it looks like "sha256:" and 64 hex digits')
-    return key
 
 
 def pack_name(keys: list[bytes]) -> str:
@@ -61,7 +51,7 @@ class Packs:
     def put(self, blobs: dict[str, bytes]) -> None:
         """Keep these, in one new pack, synced and under its name when this returns."""
         with self._mutex:
-            wanted = {_key(digest): data for digest, data in blobs.items()}
+            wanted = {digest_key(digest): data for digest, data in blobs.items()}
             new = {key: data for key, data in wanted.items() if self._place(key) is None}
             if new:
                 with disk_errors(f"writing a pack of {len(new)} blobs"):
@@ -103,7 +93,7 @@ class Packs:
 
     def get(self, digest: str) -> bytes:
         """A blob, verified against its digest."""
-        key = _key(digest)
+        key = digest_key(digest)
         with self._mutex, disk_errors(f"reading blob {digest}"):
             place = self._place(key)
             if place is None:
@@ -143,7 +133,7 @@ class Packs:
     def has(self, digest: str) -> bool:
         """Whether a blob is there."""
         with self._mutex, disk_errors(f"looking for blob {digest}"):
-            return self._place(_key(digest)) is not None
+            return self._place(digest_key(digest)) is not None
 
     def _place(self, key: bytes) -> tuple[str, int] | None:
         place = self._places.get(key)
@@ -163,7 +153,11 @@ class Packs:
         return True
 
     def _new_names(self) -> list[str]:
-        return [n for n in self._disk.listdir(self._folder) if n.endswith(_SUFFIX) and n not in self._known]
+        try:
+            names = self._disk.listdir(self._folder)
+        except FileNotFoundError:
+            return []  # nothing was ever put
+        return [name for name in names if name.endswith(_SUFFIX) and name not in self._known]
 
     def _learn(self, name: str) -> None:
         fd = self._disk.open(os.path.join(self._folder, name), os.O_RDONLY)

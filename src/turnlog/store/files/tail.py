@@ -71,12 +71,12 @@ class Tail:
                 del ends[offset]
         self._settle(read, size, hidden)
 
-    def wrote(self, data: bytes, last: AnyEntry, wide: int) -> None:
+    def wrote(self, data: bytes, last: int, at: int, wide: int) -> None:
         """We appended this ourselves."""
         self.end += len(data)
         self.good = self.end
-        self.last = self.floor = last.seq
-        self.at = to_ms(last.at) if last.at is not None else self.at
+        self.last = self.floor = last
+        self.at = at
         self.wide = wide
         self.trace = data[-_TRACE:]
 

@@ -1,0 +1,12 @@
+"""The contract of a store, as tests that any store inherits."""
+
+from __future__ import annotations
+
+from turnlog.testing.appending import Appending
+from turnlog.testing.blobs import Blobs
+from turnlog.testing.reading import Reading
+from turnlog.testing.sessions import Removing, Sessions
+
+
+class StoreContract(Appending, Reading, Sessions, Removing, Blobs):
+    """Every promise of `turnlog.store`. Inherit it in a class whose name begins with `Test`, and give `connect`."""

@@ -1,0 +1,82 @@
+"""What `Log.read`, `find` and `has_grown` promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnlog.log.entry import Unknown
+from turnlog.store import Log, Store
+from turnlog.testing.appending import Connected, note
+from turnlog.testing.build import draft, read, said, seqs
+
+FROM_LATER = '{"type":"later","id":"u","level":1e400,"deep":{"b":1,"a":[1.50]},"critical":true}'
+"""An entry of a version to come, with what a careless reader would change: order, digits, numbers too big."""
+
+
+class Reading(Connected):
+    """What `Log.read` and its sisters promise."""
+
+    @pytest.fixture
+    def ten(self, log: Log) -> Log:
+        """A log of ten entries, in batches of three."""
+        for _ in range(3):
+            log.append([note(), note(), note()], after=0, head=0)
+        return log
+
+    @pytest.mark.parametrize("after", [0, 1, 4, 5, 9, 10, 99])
+    @pytest.mark.parametrize("before", [None, 0, 1, 2, 5, 7, 10, 11, 99])
+    def test_after_and_before_bound_what_is_read_both_ways(self, ten: Log, after: int, before: int | None) -> None:
+        wanted = [seq for seq in range(1, 11) if seq > after and (before is None or seq < before)]
+        assert seqs(read(ten, after=after, before=before)) == wanted
+        assert seqs(read(ten, after=after, before=before, reverse=True)) == wanted[::-1]
+
+    def test_backwards_gives_the_same_entries(self, ten: Log) -> None:
+        assert read(ten, reverse=True) == read(ten)[::-1]
+
+    def test_a_reader_that_has_begun_is_not_disturbed_by_a_writer(self, ten: Log) -> None:
+        source = ten.read()
+        first = next(source)
+        ten.append([note("new")], after=0, head=0)
+        rest = [first, *source]
+        assert rest[:10] == read(ten)[:10]
+        backwards = ten.read(reverse=True)
+        newest = next(backwards)
+        ten.append([note("newer")], after=0, head=0)
+        assert [newest, *backwards] == read(ten)[-2::-1]
+
+    def test_another_handle_sees_what_this_one_appended(self, store: Store, log: Log) -> None:
+        other = store.open("s")
+        [done] = log.append([note()], after=0, head=0)
+        assert read(other)[-1] == done
+        [reply] = other.append([note()], after=0, head=0)
+        assert read(log)[-1] == reply
+
+    def test_an_entry_is_found_by_its_id(self, ten: Log) -> None:
+        [done] = ten.append([said("x", id="Äpfel/☃ ")], after=10, head=0)
+        ten.append([note()], after=0, head=0)
+        assert ten.find("Äpfel/☃ ") == done
+        assert ten.find(read(ten)[4].id) == read(ten)[4]
+        assert ten.find("nobody's") is None
+
+    def test_growth_is_noticed_whoever_wrote(self, store: Store, log: Log) -> None:
+        [done] = log.append([note()], after=0, head=0)
+        assert not log.has_grown(done.seq)
+        assert log.has_grown(done.seq - 1)
+        [other] = store.open("s").append([note()], after=0, head=0)
+        assert log.has_grown(done.seq)
+        assert [entry.seq for entry in read(log, after=done.seq)] == [other.seq]
+
+    def test_a_closed_log_may_be_used_again(self, log: Log) -> None:
+        log.append([note()], after=0, head=0)
+        log.close()
+        assert seqs(read(log)) == [1, 2]
+        log.close()
+        assert log.append([note()], after=0, head=0)[0].seq == 3
+
+    def test_an_entry_of_a_later_version_is_kept_to_the_letter(self, store: Store, log: Log) -> None:
+        log.append([draft(Unknown(kind="later", json=FROM_LATER, id="u"))], after=0, head=0)
+        for handle in (log, store.open("s")):
+            entry = read(handle)[-1]
+            assert isinstance(entry, Unknown)
+            assert (entry.kind, entry.id, entry.seq, entry.critical) == ("later", "u", 2, True)
+            assert '"level":1e400,"deep":{"b":1,"a":[1.50]}' in entry.json
