@@ -26,7 +26,7 @@ from turnlog.log.entry import (
     Set,
     Spent,
 )  # fmt: skip
-from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, needs_blobs, offload, used_blobs
+from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
 from turnlog.log.usage import Usage
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -106,16 +106,15 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     if entry.seq or entry.at is not None:
         at = None if entry.at is None else to_ms(entry.clock or entry.at)
         entry = replace(entry, **_UNSTAMPED)
-    _check(entry)
+    refers = _check(entry)
     blobs: Blobs = {}
-    blocks = getattr(entry, "blocks", None)
     try:
         try:
             body, start, known = encode_body(entry)
         except UnicodeEncodeError:
             entry = keep_bytes(entry, blobs)
             body, start, known = encode_body(entry)
-        if blobs or len(body) > PAYLOAD_LIMIT or (blocks and needs_blobs(blocks)) or type(entry) is Compaction:
+        if refers or blobs or len(body) > PAYLOAD_LIMIT:
             entry, body, start, known = _fit(entry, blobs)
     except UnicodeEncodeError as error:
         raise Invalid(f"text that is not Unicode in a field that must be: {error}") from None
@@ -168,22 +167,24 @@ def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> 
 # ── what we refuse ────────────────────────────────────────────────────────────────────────────────
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: Entry) -> bool:
+    """Refuse what cannot be kept. Returns whether the entry refers to blobs, or holds what must become one."""
     if type(entry.id) is not str or not 0 < len(entry.id) <= MAX_ID:
         raise Invalid(f"the entry id {entry.id!r:.80} is not a text of 1 to {MAX_ID} characters")
+    _check_fields(entry)
     if isinstance(entry, Message):
-        _check_message(entry)
-    elif isinstance(entry, Compaction):
-        for item in entry.replacement:
-            if isinstance(item, Message):
-                _check_message(item)
+        return _check_message(entry)
+    refers = entry.blob is not None or entry.raw is not None
+    if isinstance(entry, Compaction):
         if entry.usage is not None:
             _check_usage(entry.usage)
-    elif isinstance(entry, (Edit, Custom)):
-        _check_blocks(entry.blocks or [])
-    elif isinstance(entry, Spent):
+        inner = [_check_message(item) for item in entry.replacement if isinstance(item, Message)]
+        return refers or any(inner)
+    if isinstance(entry, (Edit, Custom)):
+        return _check_blocks(entry.blocks or []) or refers
+    if isinstance(entry, Spent):
         _check_usage(entry.usage)
-    _check_fields(entry)
+    return refers
 
 
 _json_fields: dict[type, tuple[str, ...]] = {}
@@ -201,31 +202,38 @@ def _check_fields(value: Entry | Block) -> None:
             check_json(item, name)
 
 
-def _check_message(message: Message) -> None:
-    if message.role not in ROLES:
-        raise Invalid(f"the role {message.role!r}", hint=f"one of {', '.join(ROLES)}")
+def _check_message(message: Message) -> bool:
+    role = message.role
+    if role not in ROLES:
+        raise Invalid(f"the role {role!r}", hint=f"one of {', '.join(ROLES)}")
     if message.stop is not None and message.stop not in STOPS:
         raise Invalid(f"the stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
     if message.usage is not None:
         _check_usage(message.usage)
-    _check_blocks(message.blocks)
-    if message.role in ("user", "system") and any(isinstance(b, ToolResult) for b in message.blocks):
-        raise Invalid(f"a tool result in a {message.role} message", hint='give it the role "tool"')
+    return _check_blocks(message.blocks, no_results=role in ("user", "system"))
 
 
-def _check_blocks(blocks: list[AnyBlock]) -> None:
+def _check_blocks(blocks: list[AnyBlock], *, no_results: bool = False) -> bool:
     if not isinstance(blocks, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"blocks are a list, not {blocks!r:.80}")
+    refers = False
     for block in blocks:
+        if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"{block!r:.80} is not a block", hint="use turnlog.Text and the like")
+        if block.blob is not None or block.raw is not None:
+            refers = True
         if isinstance(block, (Image, File)):
+            refers = refers or block.data is not None
             if block.meta is not None:
                 check_json(block.meta, "meta")
             continue
-        if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"{block!r:.80} is not a block", hint="use turnlog.Text and the like")
-        if isinstance(block, ToolResult) and type(block.content) is list:
-            _check_blocks(block.content)
+        if isinstance(block, ToolResult):
+            if no_results:
+                raise Invalid("a tool result in a message that is not a tool's", hint='give it the role "tool"')
+            if type(block.content) is list:
+                refers = _check_blocks(block.content) or refers
         _check_fields(block)
+    return refers
 
 
 def _check_usage(usage: Usage) -> None:

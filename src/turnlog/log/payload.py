@@ -120,19 +120,6 @@ def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
     return replace(block, **short)
 
 
-def needs_blobs(blocks: list[AnyBlock]) -> bool:
-    """Whether these blocks refer to blobs, or hold binary that must become one."""
-    for block in blocks:
-        if block.blob is not None or block.raw is not None:
-            return True
-        if isinstance(block, (Image, File)):
-            if block.data is not None:
-                return True
-        elif isinstance(block, ToolResult) and type(block.content) is list and needs_blobs(block.content):
-            return True
-    return False
-
-
 def used_blobs(entry: Entry) -> list[str]:
     """Every blob that the entry refers to."""
     found = {entry.blob, entry.raw}

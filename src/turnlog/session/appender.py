@@ -37,6 +37,8 @@ class Appender:
         self._log = history.log
         self._seen = history.state.seq
         """The last entry our caller knows of: a node after it that is not ours is a conflict."""
+        self._has_news = False
+        """Whether there is such a node: then `_seen` stays where it is until `refresh`."""
         self._is_stale = False
         self._bytes_since_fold = 0
         self._entries_since_fold = 0
@@ -57,13 +59,13 @@ class Appender:
             self.history.load()
             self._is_stale = False
             self._seen = self.history.state.seq
+            self._has_news = False
 
     def catch_up(self) -> None:
         """Take in what others have written, but let their nodes be news to our caller."""
         with self.mutex:
-            state = self.state
-            if not any(is_fence(entry) for entry in self.history.catch_up()):
-                self._seen = state.seq
+            _ = self.state  # looked up anew if need be
+            self._saw(self.history.catch_up())
 
     def append(
         self,
@@ -114,7 +116,8 @@ class Appender:
 
     def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
         state = self.state
-        self.understand()
+        if state.critical:
+            self.understand()
         try:
             if process_word() not in state.writers:
                 self._introduce()
@@ -163,8 +166,13 @@ class Appender:
             items = self._log.read(after=seq, before=done[0].seq)
             between = [item for item in items if isinstance(item, Entry)]
         self.history.take(between + done)
-        if not any(is_fence(entry) for entry in between):
-            self._seen = done[-1].seq
+        self._saw(between)
+
+    def _saw(self, theirs: list[AnyEntry]) -> None:
+        """Others wrote these before what we know now."""
+        self._has_news = self._has_news or any(is_fence(entry) for entry in theirs)
+        if not self._has_news:
+            self._seen = self.history.state.seq
 
     def _conflict(self) -> Conflict:
         """The conflict with the other writer's name in it."""

@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from turnlog.errors import NotFound, OutOfSpace, TurnlogError, Unavailable, Unsupported
 
@@ -100,6 +102,14 @@ class Disk:
             """What was written to the file is on the disk."""
             os.fdatasync(fd)
 
+    def reserve(self, fd: int, offset: int, length: int) -> None:
+        """Room on the disk behind the end of a file, without making it longer: each sync has less to do then.
+
+        Only a favour: where it cannot be done, nothing is lost but that.
+        """
+        if sys.platform == "linux" and length:
+            _fallocate(fd, offset, length)
+
     def sync_folder(self, path: str) -> None:
         """The names in a folder are on the disk."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -160,6 +170,37 @@ class Disk:
             )
 
 
+class Room:
+    """Room that a growing file has behind its end, in proportion to what is there: a small one takes none."""
+
+    __slots__ = ("end",)
+
+    _LEAST, _MOST = 16 << 10, 256 << 10
+
+    def __init__(self) -> None:
+        self.end = 0
+
+    def make(self, disk: Disk, fd: int, size: int) -> None:
+        """Room for what comes after `size`."""
+        length = min(max(size // 4, self._LEAST), self._MOST) if size > self._LEAST else 0
+        self.end = size + length
+        disk.reserve(fd, size, length)
+
+
+def _fallocate(fd: int, offset: int, length: int) -> None:
+    """The system call of that name with FALLOC_FL_KEEP_SIZE, which Python does not offer."""
+    import ctypes
+
+    global _libc
+    if _libc is None:
+        _libc = ctypes.CDLL(None)
+        _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    _libc.fallocate(fd, 1, offset, length)
+
+
+_libc: Any = None
+
+
 @contextmanager
 def disk_errors(doing: str) -> Generator[None]:
     """Errors of the operating system as errors of ours, with what was being done."""
@@ -181,3 +222,25 @@ def as_error(error: OSError, doing: str) -> TurnlogError:
     if error.errno == errno.ELOOP:
         return Unavailable(f"{doing}: a link or a special file where a file should be")
     return Unavailable(f"{doing}: {reason}", hint="retrying with the same drafts is safe")
+
+
+class HasFiles(Protocol):
+    """Something that holds descriptors."""
+
+    def after_fork(self) -> None:
+        """Let go of them: in a child process they are the parent's."""
+        ...
+
+
+def renew_after_fork(holder: HasFiles) -> None:
+    """Have `after_fork` called in every child process from now on, for as long as the holder lives."""
+    _holders.add(holder)
+
+
+def _renew_all() -> None:
+    for holder in list(_holders):
+        holder.after_fork()
+
+
+_holders: WeakSet[HasFiles] = WeakSet()
+os.register_at_fork(after_in_child=_renew_all)

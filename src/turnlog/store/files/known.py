@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from turnlog.log.draft import Draft
 from turnlog.log.ids import is_ours
 
 _RECENT = 1 << 16
@@ -27,17 +28,29 @@ class KnownIds:
 
     def wrote(self, seqs: dict[str, int]) -> None:
         """These ids are in the log."""
-        for entry_id, seq in seqs.items():
-            if self._doubted:
+        if self._doubted:
+            for entry_id in seqs:
                 self._doubted.pop(entry_id, None)
-            if self._all is not None:
+        if self._all is not None:
+            for entry_id, seq in seqs.items():
                 self._all.setdefault(entry_id, seq)
-            elif is_ours(entry_id):
-                self._own[entry_id] = seq
-                if len(self._own) > _RECENT:
-                    oldest = next(iter(self._own))
-                    del self._own[oldest]
-                    self._forgotten = max(self._forgotten, _counter(oldest))
+            return
+        self._own.update(seqs)  # others' ids do no harm here: they are looked up in the whole log anyway
+        if len(self._own) > _RECENT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Keep the newer half of our own."""
+        for entry_id in list(self._own)[: _RECENT // 2]:
+            del self._own[entry_id]
+            if is_ours(entry_id):
+                self._forgotten = max(self._forgotten, _counter(entry_id))
+
+    def may_have(self, drafts: list[Draft]) -> bool:
+        """Whether any of these could be in the log already; no means no."""
+        if self._all is not None or self._forgotten:
+            return True
+        return any(draft.id in self._own or not is_ours(draft.id) for draft in drafts)
 
     def doubt(self, seqs: dict[str, int]) -> None:
         """These could not be synced: whoever appends them again gets them written again."""

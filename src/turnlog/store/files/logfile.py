@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import weakref
 from collections.abc import Iterator
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, Unavailable
@@ -18,12 +17,12 @@ from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft, number
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.store import Clock
-from turnlog.store.files.disk import Disk, as_error, disk_errors
+from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
 from turnlog.store.files.known import KnownIds
 from turnlog.store.files.lines import header_of
 from turnlog.store.files.reading import newest_first, oldest_first, prefix
 from turnlog.store.files.tail import Tail, is_adoptable
-from turnlog.store.files.unsynced import Span, Unsynced
+from turnlog.store.files.unsynced import Unsynced
 
 
 class LogFile:
@@ -56,7 +55,8 @@ class LogFile:
         """None where we do not know how the log ends."""
         self._known = KnownIds()
         self._unsynced = Unsynced()
-        _logs.add(self)
+        self._room = Room()
+        renew_after_fork(self)
 
     # ── the file ──────────────────────────────────────────────────────────────────────────────────
 
@@ -186,20 +186,17 @@ class LogFile:
         try:
             status = self._disk.stat(self.path)
             size = status.st_size
-            if _identity(status) != self._identity:
+            if status.st_ino != self._identity[1] or status.st_dev != self._identity[0]:
                 self._take_new_file()
                 size = self._size()
-            while span := self._unsynced.cut(size):
-                size = span.start
-                self._disk.ftruncate(self._fd, size)
-                self._known.cut(span.seqs)
+            if self._unsynced.unsure:
+                size = self._cut_unsure(size)
             tail = self._tail
             if tail is None:
                 tail = self._look(size)
             elif size != tail.end:
                 self._catch_up(tail, size)
-            known = self._answer_known(drafts, once)
-            if known is not None:
+            if self._known.may_have(drafts) and (known := self._answer_known(drafts, once)):
                 return known
             if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
                 self._refuse_conflict(after, alone)
@@ -227,11 +224,13 @@ class LogFile:
             if draft.is_wide:
                 wide = offset
             offset, at = offset + len(line), when
-        data = b"".join(out)
+        data = out[0] if len(out) == 1 else b"".join(out)
+        if offset > self._room.end:
+            self._room.make(self._disk, self._fd, offset)
         self._write_or_cut(data, start)
         tail.wrote(data, entries[-1].seq, at, wide)
         seqs = {entry.id: entry.seq for entry in entries}
-        self._unsynced.wrote(Span(start, tail.end, seqs, tail.last))
+        self._unsynced.wrote((start, tail.end, seqs, tail.last))
         self._known.wrote(seqs)
         if sealing:
             # Whoever reads a later line must find this one: it says which bytes before it do not count.
@@ -295,6 +294,14 @@ class LogFile:
         self._old.append(self._fd)
         self._fd = -1
 
+    def _cut_unsure(self, size: int) -> int:
+        """Cut back our own writes that failed to sync, as far as nobody has written after them."""
+        while span := self._unsynced.cut(size):
+            size = span[0]
+            self._disk.ftruncate(self._fd, size)
+            self._known.cut(span[2])
+        return size
+
     def _take_new_file(self) -> None:
         """The file was replaced: go on with the new one if it holds all we know, and refuse otherwise."""
         self._disk.unlock(self._fd)
@@ -310,12 +317,12 @@ class LogFile:
                 hint="look at it with `turnlog doctor`, then resume the session again",
             )
 
-    def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry] | None:
-        """What is in the log already under these ids; None if nothing is."""
+    def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry]:
+        """What is in the log already under these ids."""
         seqs = [self._known.seq_of(draft.id, self._all_ids) for draft in drafts]
         present = [draft.id for draft, seq in zip(drafts, seqs, strict=True) if seq]
         if not present:
-            return None
+            return []
         if once or len(present) < len(drafts):
             raise AlreadyExists(
                 f"the entry id {present[0]!r} is already in session {self.id}",
@@ -392,12 +399,3 @@ class LogFile:
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def _renew_after_fork() -> None:
-    for log in list(_logs):
-        log.after_fork()
-
-
-_logs: weakref.WeakSet[LogFile] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_renew_after_fork)

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Span(NamedTuple):
-    """Bytes we wrote, and the entries in them."""
-
-    start: int
-    end: int
-    seqs: dict[str, int]
-    last: int
+Span = tuple[int, int, dict[str, int], int]
+"""Bytes we wrote, from and to; the ids and numbers of the entries in them; the last of those numbers."""
 
 
 class Unsynced:
@@ -22,9 +14,9 @@ class Unsynced:
         """Entries up to this `seq` are on the disk."""
         self.failed: set[int] = set()
         """Entries whose sync failed: never acknowledged, whatever a later sync says."""
-        self._waiting: list[Span] = []
-        self._unsure: list[Span] = []
+        self.unsure: list[Span] = []
         """Writes whose sync failed: they may be on the disk, and may be lost."""
+        self._waiting: list[Span] = []
 
     def wrote(self, span: Span) -> None:
         """One more write waits for its sync."""
@@ -33,23 +25,26 @@ class Unsynced:
     def done(self, last: int) -> None:
         """Everything up to that entry is on the disk."""
         self.synced = max(self.synced, last)
-        self._waiting = [span for span in self._waiting if span.last > last]
+        if self._waiting and self._waiting[-1][3] <= last:
+            self._waiting.clear()
+        else:
+            self._waiting = [span for span in self._waiting if span[3] > last]
 
     def fail(self) -> dict[str, int]:
         """A sync failed: nothing that waits is ever acknowledged. Returns the entries in doubt."""
         doubted: dict[str, int] = {}
         for span in self._waiting:
-            doubted.update(span.seqs)
+            doubted.update(span[2])
         self.failed.update(doubted.values())
-        self._unsure += self._waiting
+        self.unsure += self._waiting
         self.forget()
         return doubted
 
     def cut(self, size: int) -> Span | None:
         """The newest write in doubt, if nobody has written after it: it can be cut back."""
-        if self._unsure and self._unsure[-1].end == size:
-            return self._unsure.pop()
-        self._unsure = []  # what others have written after stays; writing it again says `again`
+        if self.unsure and self.unsure[-1][1] == size:
+            return self.unsure.pop()
+        self.unsure = []  # what others have written after stays; writing it again says `again`
         return None
 
     def forget(self) -> None:

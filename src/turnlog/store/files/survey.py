@@ -1,0 +1,232 @@
+"""What is wrong with a log, byte by byte, and what a repair has to do about it. Only reads."""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from turnlog.log.assemble import Oversize, forward
+from turnlog.log.codec import Damage, salvage
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
+from turnlog.store.files.lines import Read, header_of, last_newline, lines
+from turnlog.store.files.tail import is_adoptable
+
+_SAMPLE = 240
+
+Visit = Callable[[AnyEntry], None]
+
+
+class Region(Struct):
+    """A stretch of a log that is not what was written. Offsets and lengths are in bytes."""
+
+    offset: int
+    length: int
+    kind: str
+    """In the words of `Damage`."""
+    line: int
+    """The number of its first line in the file, from 1."""
+    lines: int = 1
+    seq: int | None = None
+    """The entry that can be read in spite of it."""
+    is_used: bool = False
+    """Whether that entry counts, so that a repair leaves the line as it is."""
+    is_stray: bool = False
+    """For `order`: whether its entry is in no other place, so that a repair leaves the line as it is."""
+    is_last: bool = False
+    """Whether no line ends after it: the remains of the last write."""
+    older: int = 0
+    """The last entry that counts before it; 0 if none does."""
+    newer: int | None = None
+    """The first entry that counts after it; None if none does."""
+    sample: str = ""
+    """How it begins."""
+
+
+class Cut(NamedTuple):
+    """Bytes to blank out, and whether a line has to end at their beginning and at their end."""
+
+    start: int
+    end: int
+    breaks_before: bool = False
+    breaks_after: bool = False
+
+
+class Survey:
+    """One reading of a whole log: every entry that counts is shown to `visit`, everything else is a region."""
+
+    def __init__(
+        self, read: Read, size: int, *, visit: Visit | None = None, without: frozenset[int] = frozenset()
+    ) -> None:
+        self.regions: list[Region] = []
+        self.entries = 0
+        self.last = 0
+        self.lines = 0
+        self.size_bytes = size
+        self.trace = 0
+        """A checksum of which entries count, in which order."""
+        self.wide = 0
+        """Where the newest session-wide facts are."""
+        self._read = read
+        self._visit = visit
+        self._without = without
+        self._waiting: dict[int, tuple[int, int]] = {}
+        """Lines that no entry has come from: length and number, by offset."""
+        self._spliced: dict[int, int] = {}
+        self._starts: list[int] = []
+        self._inside: set[int] = set()
+        """Where entries that count begin in spliced lines."""
+        self._by_offset: dict[int, Region] = {}
+        self._open: list[Region] = []
+        """Regions after which no entry has been met yet."""
+        self._end = last_newline(read, size)
+        self._adopted = is_adoptable(read, size)
+        self._walk()
+
+    def _walk(self) -> None:
+        for item in forward(self._lines()):
+            if isinstance(item, Damage):
+                self._damaged(item)
+            else:
+                self._counts(*item)
+        if self._end < self.size_bytes:
+            self._tail()
+        for region in self.regions:
+            if region.length == 0:  # an entry inside a spliced line, out of order or of an unfinished batch
+                region.length = next((n for o, n in self._spans(region.offset) if o == region.offset), 0)
+        misplaced = [region for region in self.regions if region.kind == "order"]
+        if misplaced:
+            self._look_for_strays(misplaced)
+
+    def _look_for_strays(self, misplaced: list[Region]) -> None:
+        """A line out of order is a copy if the same entry counts elsewhere. If not, nobody may take it away."""
+        wanted = {region.seq for region in misplaced}
+        counted: set[tuple[int, str]] = set()
+        for item in forward(lines(self._read, 0, self._end)):
+            if not isinstance(item, Damage) and item[1].seq in wanted:
+                counted.add((item[1].seq, item[1].id))
+        for region in misplaced:
+            header = header_of(self._read(region.length, region.offset))
+            region.is_stray = header is None or (header.seq, header.id) not in counted
+            if region.is_stray:
+                self._waiting.pop(region.offset, None)
+                self._inside.add(region.offset)
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        for offset, line in lines(self._read, 0, self._end):
+            self.lines += 1
+            oversize = isinstance(line, Oversize)
+            if oversize or line.strip():
+                self._waiting[offset] = (line.length if oversize else len(line), self.lines)
+                yield offset, line
+        if self._adopted:
+            line = self._read(self.size_bytes - self._end, self._end)
+            self._waiting[self._end] = (len(line), self.lines + 1)
+            yield self._end, line
+
+    def _counts(self, offset: int, entry: AnyEntry) -> None:
+        for region in self._open[:]:
+            if offset < region.offset:
+                region.older = entry.seq
+            elif offset > region.offset:
+                region.newer = entry.seq
+                self._open.remove(region)
+        if entry.seq in self._without:
+            return
+        line = self._line_of(offset)
+        if line is not None:
+            self._inside.add(offset)
+        else:
+            self._waiting.pop(offset, None)
+            if offset in self._by_offset:
+                self._by_offset[offset].is_used = True
+        self.entries += 1
+        self.last = entry.seq
+        self.trace = zlib.crc32(f"{entry.seq} {entry.type} {entry.id}\n".encode(), self.trace)
+        if isinstance(entry, Set) and entry.key in WIDE_FACTS:
+            self.wide = offset
+        if self._visit is not None:
+            self._visit(entry)
+
+    def _line_of(self, offset: int) -> int | None:
+        """The spliced line that this place is in."""
+        index = bisect_right(self._starts, offset) - 1
+        if index < 0:
+            return None
+        start = self._starts[index]
+        return start if offset < start + self._spliced[start] else None
+
+    def _damaged(self, damage: Damage) -> None:
+        known = self._by_offset.get(damage.offset)
+        if known is not None:  # first it was not what was written, now it does not count either
+            known.kind, known.seq = damage.kind, damage.seq
+            return
+        length, line = self._waiting.get(damage.offset, (0, 0))
+        if damage.kind == "spliced":
+            self._spliced[damage.offset] = length
+            self._starts.append(damage.offset)
+            del self._waiting[damage.offset]
+        if not line:
+            start = self._line_of(damage.offset)
+            line = self._by_offset[start].line if start is not None else 0
+        previous = self.regions[-1] if self.regions else None
+        if (
+            previous is not None
+            and previous.kind == damage.kind
+            and previous.seq is damage.seq is None
+            and previous.offset + previous.length + 1 == damage.offset
+        ):
+            previous.length = damage.offset + length - previous.offset
+            previous.lines += 1
+            return
+        self._add(Region(damage.offset, length, damage.kind, line, seq=damage.seq))
+
+    def _tail(self) -> None:
+        """What follows the last line: a whole entry that only lacks its line end, or the remains of a write."""
+        length = self.size_bytes - self._end
+        if self._adopted and self._end in self._waiting:
+            return  # whole, but it does not count: said already
+        region = Region(self._end, length, "torn", self.lines + 1, is_used=self._adopted, is_last=True)
+        if self._adopted:
+            region.seq = self.last
+        self._add(region)
+
+    def _add(self, region: Region) -> None:
+        region.older = self.last
+        region.sample = self._read(_SAMPLE, region.offset)[: region.length or _SAMPLE].decode("utf-8", "replace")
+        self.regions.append(region)
+        self._by_offset[region.offset] = region
+        self._open.append(region)
+
+    def _spans(self, offset: int) -> list[tuple[int, int]]:
+        """Where entries begin in the spliced line around this place, and how long each is."""
+        start = self._line_of(offset)
+        if start is None:
+            return []
+        return [(start + at, length) for at, length, _ in salvage(self._read(self._spliced[start], start))]
+
+    # ── what a repair has to do ───────────────────────────────────────────────────────────────────
+
+    def cuts(self) -> list[Cut]:
+        """The bytes that a repair blanks out, in order."""
+        found = [Cut(offset, offset + length) for offset, (length, _) in self._waiting.items()]
+        for start, length in self._spliced.items():
+            found.extend(self._cut_spliced(start, start + length))
+        if self._adopted:
+            found.append(Cut(self.size_bytes, self.size_bytes, breaks_after=True))
+        elif self._end < self.size_bytes:
+            found.append(Cut(self._end, self.size_bytes, breaks_after=True))
+        return sorted(found)
+
+    def _cut_spliced(self, start: int, end: int) -> Iterator[Cut]:
+        position = start
+        for offset, length in self._spans(start):
+            if offset in self._inside:
+                if offset > start:
+                    yield Cut(position, offset, breaks_before=position > start, breaks_after=True)
+                position = offset + length
+        if position < end:
+            yield Cut(position, end, breaks_before=position > start)
