@@ -58,9 +58,7 @@ async def _append(store: Store, messages: list[work.Message], cap_s: float) -> l
     return times
 
 
-async def _load(
-    store: Store, load: Callable[[], Awaitable[list[Any]]], expected: list[work.Message]
-) -> float:
+async def _load(store: Store, load: Callable[[], Awaitable[list[Any]]], expected: list[work.Message]) -> float:
     # A load that gives back less than was put in must not count as a fast one; it is also
     # what warms the page cache.
     wanted = [string for _, parts in expected for string in work.strings(parts)]

@@ -33,7 +33,7 @@ def result(rows: list[dict[str, Any]], *, machine: dict[str, Any], messages: int
         row["ratio_to_raw"] = row["append_per_s"] / raw["append_per_s"]
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": commit(),
         "messages": messages,
         "machine": machine,
         "rows": rows,
@@ -71,7 +71,7 @@ def save(result: dict[str, Any], text: str, folder: Path) -> list[Path]:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    head = ("peer", "version", "messages", "rounds", "append msg/s", "x raw", "start p50/p99 ms")
+    head = ("peer", "version", "messages", "rounds", "append msg/s", "all rounds", "x raw", "start p50/p99 ms")
     head += ("end p50/p99 ms", "full load ms", "tail 50 ms", "durability")
     lines = [_cells(head), _cells(["---"] * len(head))]
     lines += [_cells(_row(row)) for row in rows]
@@ -85,6 +85,7 @@ def _row(row: dict[str, Any]) -> list[str]:
         f"{row['messages']:,}",
         str(row["rounds"]),
         _number(row["append_per_s"]),
+        _range([one["append_per_s"] for one in row["all_rounds"]]),
         f"{row['ratio_to_raw']:.3f}",
         f"{row['start_ms']['p50']:.2f} / {row['start_ms']['p99']:.2f}",
         f"{row['end_ms']['p50']:.2f} / {row['end_ms']['p99']:.2f}",
@@ -114,30 +115,36 @@ def _verdict(ours: dict[str, Any], peer: dict[str, Any], measure: str) -> dict[s
     return {
         "peer": peer["title"],
         "measure": measure,
-        "faster": times > 1,
+        "faster": _answer(our_rounds, their_rounds, better),
         "times": times,
         "ours": ours[key],
         "theirs": peer[key],
         "unit": unit,
-        "rounds_overlap": min(our_rounds) <= max(their_rounds)
-        and min(their_rounds) <= max(our_rounds),
+        "our_rounds": our_rounds,
+        "their_rounds": their_rounds,
         "same_messages": ours["messages"] == peer["messages"],
         "peer_durability": peer["durability"],
     }
 
 
+def _answer(ours: list[float], theirs: list[float], better: str) -> str:
+    # Only when every round of one beats every round of the other; a middle value is not enough.
+    if min(ours) <= max(theirs) and min(theirs) <= max(ours):
+        return "UNCLEAR"
+    return "yes" if (min(ours) > max(theirs)) == (better == "more") else "NO"
+
+
 def _sentence(verdict: dict[str, Any]) -> str:
-    answer = "yes" if verdict["faster"] else "NO"
     text = (
-        f"turnlog faster than {verdict['peer']} on {verdict['measure']}: {answer}, "
+        f"turnlog faster than {verdict['peer']} on {verdict['measure']}: {verdict['faster']}, "
         f"{verdict['times']:.2f}x ({_number(verdict['ours'])} against "
         f"{_number(verdict['theirs'])} {verdict['unit']})"
     )
-    if verdict["rounds_overlap"]:
-        text += "; the rounds overlap"
+    if verdict["faster"] == "UNCLEAR":
+        text += f"; rounds overlap: {_range(verdict['our_rounds'])}, {_range(verdict['their_rounds'])}"
     if not verdict["same_messages"]:
         text += "; not of the same number of messages"
-    if not verdict["faster"]:
+    if verdict["faster"] != "yes":
         text += f"; peer: {verdict['peer_durability']}"
     return text
 
@@ -146,28 +153,38 @@ def _conclusion(result: dict[str, Any]) -> str:
     verdicts = result["verdicts"]
     if not verdicts:
         return "No verdict: turnlog or its peers were left out of this run."
-    lost = [verdict for verdict in verdicts if not verdict["faster"]]
-    if lost:
-        names = "; ".join(f"{verdict['peer']} on {verdict['measure']}" for verdict in lost)
-        return f"turnlog is NOT faster than: {names}."
-    return "turnlog is faster than every peer on every measure."
+    lines = [
+        f"turnlog faster than: {answer} for {names}."
+        for answer in ("NO", "UNCLEAR")
+        if (names := _names(verdicts, answer))
+    ]
+    return "\n".join(lines) or "turnlog is faster than every peer on every measure."
+
+
+def _names(verdicts: list[dict[str, Any]], answer: str) -> str:
+    found = [verdict for verdict in verdicts if verdict["faster"] == answer]
+    return "; ".join(f"{verdict['peer']} on {verdict['measure']}" for verdict in found)
+
+
+def _range(values: list[float]) -> str:
+    return f"{_number(min(values))} to {_number(max(values))}"
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _commit() -> str:
+def commit() -> str:
     def git(*args: str) -> str | None:
         done = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else None
 
-    commit = git("rev-parse", "--short", "HEAD")
-    if commit is None:
+    found = git("rev-parse", "--short", "HEAD")
+    if found is None:
         return "uncommitted"
     # Numbers of a tree that nobody can check out again must say so.
-    changed = git("status", "--porcelain", "--", "src", "bench/*.py", "bench/contestants")
-    return f"{commit}-dirty" if changed else commit
+    changed = git("status", "--porcelain", "--", "src", "bench", ":(exclude)bench/results")
+    return f"{found}-dirty" if changed else found
 
 
 def _filesystem(folder: Path) -> str:

@@ -51,9 +51,7 @@ def _message(index: int, rng: random.Random, words: list[str]) -> Message:
     if step % 2:
         return "assistant", [_text(index, ASSISTANT_BYTES, rng, words), _call(index, rng, words)]
     output = _prose(index, RESULT_BYTES, rng, words)
-    return "tool", [
-        {"type": "tool_result", "id": f"call_{index - 1}", "name": "bash", "output": output}
-    ]
+    return "tool", [{"type": "tool_result", "id": f"call_{index - 1}", "name": "bash", "output": output}]
 
 
 def _text(index: int, size: int, rng: random.Random, words: list[str]) -> Part:

@@ -23,9 +23,7 @@ class Store:
         self.saver = self.entered.__enter__()
         self.checkpoint = empty_checkpoint()
         self.history: list[Any] = []
-        self.config = self.saver.put(
-            self.thread, self.checkpoint, {"source": "input", "step": -1}, {}
-        )
+        self.config = self.saver.put(self.thread, self.checkpoint, {"source": "input", "step": -1}, {})
 
     def native(self, index: int, message: Message) -> Any:
         role, parts = message
@@ -51,9 +49,7 @@ class Store:
         versions = {"messages": self.saver.get_next_version(last, None)}
         checkpoint["channel_values"] = {"messages": self.history}
         checkpoint["channel_versions"] = versions
-        self.config = self.saver.put(
-            self.config, checkpoint, {"source": "loop", "step": step}, versions
-        )
+        self.config = self.saver.put(self.config, checkpoint, {"source": "loop", "step": step}, versions)
         self.checkpoint = checkpoint
 
     async def close(self) -> None:

@@ -40,9 +40,7 @@ class Store:
 
     async def tail(self, count: int) -> list[Any]:
         # It counts from the front and cannot be asked how many there are; it is told.
-        return self._open().list_messages(
-            "bench", "bench", limit=count, offset=max(0, self.count - count)
-        )
+        return self._open().list_messages("bench", "bench", limit=count, offset=max(0, self.count - count))
 
     def strings(self, items: list[Any]) -> list[str]:
         blocks = [block for item in items for block in item.to_message()["content"]]

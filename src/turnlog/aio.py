@@ -249,6 +249,7 @@ class Home:
         """The kind of store behind it."""
         return self.blocking.backend
 
+    id_of = _home_call(blocking.Home.id_of)
     sessions = _home_call(blocking.Home.sessions)
     health = _home_call(blocking.Home.health)
     delete = _home_call(blocking.Home.delete)

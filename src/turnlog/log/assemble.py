@@ -1,10 +1,10 @@
 """Lines to entries in order: what a batch is, what counts, and what is damage. Pure, both ways.
 
 Forwards and backwards give the same entries. The rules, in the words of docs/format.md:
-- `seq` only grows; a line that does not is left out (`order`).
+- `seq` only grows. Of two lines next to each other that break this, the one goes (`order`) that does not fit between
+  the lines around them either; if both do, the edited one, or else the later one.
 - A batch counts when all its lines are there. An incomplete one is left out (`unfinished`) if nothing valid
   follows or the next valid line says `sealed`; otherwise the damage came later and its other lines count.
-- An edited line counts if its `seq` fits between its neighbours.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ Line = tuple[int, bytes]
 """Offset and bytes of a line, without its newline."""
 Placed = tuple[int, AnyEntry]
 """Offset and entry."""
+_Seen = tuple[int, AnyEntry, int]
+"""Offset, entry and length."""
 _END = 1 << 63
 _NOBODY: AnyEntry = Note(id="", text="")  # stands for a following line that seals nothing
 
 
-def _bad_line(offset: int, line: bytes) -> tuple[list[Placed], list[Damage]]:
+def _bad_line(offset: int, line: bytes) -> tuple[list[_Seen], list[Damage]]:
     """What a line gives that is not simply good."""
     if isinstance(line, Oversize):
         return [], [Damage(offset, line.length, "oversize")]
@@ -33,11 +35,11 @@ def _bad_line(offset: int, line: bytes) -> tuple[list[Placed], list[Damage]]:
         found = salvage(line)
         if not found:
             return [], [Damage(offset, size, why.kind)]
-        placed = [(offset + at, entry) for at, _, entry in found]
-        return placed, [Damage(offset, size, "spliced", placed[0][1].seq)]
+        seen = [(offset + at, entry, length) for at, length, entry in found]
+        return seen, [Damage(offset, size, "spliced", seen[0][1].seq)]
     if isinstance(item, Flawed):
-        return [(offset, item.entry)], [Damage(offset, size, item.kind, item.entry.seq)]
-    return [(offset, item)], []
+        return [(offset, item.entry, size)], [Damage(offset, size, item.kind, item.entry.seq)]
+    return [(offset, item, size)], []
 
 
 def _is_blank(line: bytes) -> bool:
@@ -56,181 +58,176 @@ class _Batch:
 
     __slots__ = ("lines", "top")
 
-    def __init__(self, placed: Placed) -> None:
-        self.lines = [placed]
-        self.top = placed[1].seq + placed[1].more  # the seq of its last line, on whichever line we are
+    def __init__(self, seen: _Seen) -> None:
+        self.lines = [seen]
+        self.top = seen[1].seq + seen[1].more  # the seq of its last line, on whichever line we are
 
     def takes(self, entry: AnyEntry) -> bool:
-        return (
-            entry.seq + entry.more == self.top
-            and entry.batch == self.lines[0][1].batch
-            and entry.seq != self.lines[-1][1].seq
-        )
+        return entry.seq + entry.more == self.top and entry.batch == self.lines[0][1].batch
 
     @property
     def is_whole(self) -> bool:
         return len(self.lines) == self.lines[0][1].batch
 
-    @property
-    def offset(self) -> int:
-        return min(self.lines[0][0], self.lines[-1][0])
-
-    def as_unfinished(self) -> Iterator[Damage]:
-        for offset, entry in self.lines:
-            yield Damage(offset, 0, "unfinished", entry.seq)
-
-
-def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage]:
-    """Entries and damage, oldest first. `last` is the `seq` before the first line."""
-    batch: _Batch | None = None
-    edited: list[Placed] = []
-
-    def give(placed: Iterable[Placed], limit: int = _END) -> Iterator[Placed | Damage]:
-        nonlocal last
-        for offset, entry in placed:
-            if last < entry.seq < limit:
-                last = entry.seq
-                yield offset, entry
-            else:
-                yield Damage(offset, 0, "order", entry.seq)
-
-    def settle(following: Placed | None) -> Iterator[Placed | Damage]:
-        """Give out what waited for the next valid line."""
-        nonlocal batch, last
-        if batch is not None:
-            held, batch = batch, None
-            if held.is_whole or not _voids(following, held.offset):
-                yield from give(held.lines)
-            else:
-                yield from held.as_unfinished()
-                last = max(last, *(entry.seq for _, entry in held.lines))
-        if edited:
-            yield from give(edited, _END if following is None else following[1].seq)
-            edited.clear()
-
-    for offset, line in lines:
-        try:
-            item = decode(line)
-        except Unreadable:
-            item = None
-        if item is not None and not isinstance(item, Flawed):
-            if batch is None and not edited and not item.more and not item.batch:
-                if item.seq > last:
-                    last = item.seq
-                    yield offset, item
-                else:
-                    yield Damage(offset, len(line), "order", item.seq)
-                continue
-            placed, damages = [(offset, item)], []
-        elif _is_blank(line):
-            continue
+    def settled(self, following: _Seen | None) -> Iterator[Placed | Damage]:
+        """Its entries, or what is wrong with them, now that it is known what follows in the log."""
+        offset = min(self.lines[0][0], self.lines[-1][0])
+        if self.is_whole or not _voids(following, offset):
+            for line in self.lines:
+                yield line[0], line[1]
         else:
-            placed, damages = _bad_line(offset, line)
-        yield from damages
-        for one in placed:
-            entry = one[1]
-            if batch is not None and not entry.sealed and batch.takes(entry):
-                batch.lines.append(one)
-                if batch.is_whole:
-                    yield from settle(one)
-            elif entry.unverified and not (entry.more or entry.batch):
-                edited.append(one)
-            else:
-                yield from settle(one)
-                if entry.more or entry.batch:
-                    batch = _Batch(one)
-                else:
-                    yield from give([one])
-    yield from settle(None)
+            for line in self.lines:
+                yield Damage(line[0], line[2], "unfinished", line[1].seq)
 
 
-def _voids(following: Placed | None, offset: int) -> bool:
+def _voids(following: _Seen | None, offset: int) -> bool:
     """Whether what begins at `offset` was given up: nothing follows it, or what follows says so."""
     if following is None:
         return True
     return following[1].sealed > 0 and following[0] - following[1].sealed <= offset
 
 
-def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) -> Iterator[Placed | Damage]:
-    """Entries and damage, newest first; only entries with `seq` below `before`.
+class _Order:
+    """Lines on their way, held back until it shows that they are in their place. Works both ways.
 
-    `at_end`: nothing follows the first line. An entry waits for the next older one, because only then
-    does it show whether its line was put in the wrong place.
+    Of two neighbours that break the order, `older` and `newer`, one has to go; the lines around them decide.
     """
-    newer: Placed | None = None if at_end else (_END, _NOBODY)
-    waiting: Placed | None = None
-    batch: _Batch | None = None
-    edited: list[Placed] = []
-    bound = _END
 
-    def give(placed: Iterable[Placed], older: int) -> Iterator[Placed | Damage]:
-        nonlocal bound
-        for offset, entry in placed:
-            if older < entry.seq < bound:
-                bound = entry.seq
-                if bound < before:
-                    yield offset, entry
+    __slots__ = ("back", "bound", "first", "out", "second")
+
+    def __init__(self, *, back: bool, bound: int) -> None:
+        self.back = back
+        self.bound = bound
+        """The `seq` of the last line that was let through."""
+        self.first: _Seen | None = None
+        """Waits for the next line."""
+        self.second: _Seen | None = None
+        """Breaks the order with `first`."""
+        self.out: list[_Seen | Damage] = []
+        """What is decided."""
+
+    def push(self, line: _Seen) -> None:
+        """One more line."""
+        if self.second is not None:
+            self._decide(line[1].seq)
+        first, seq = self.first, line[1].seq
+        if first is None:
+            if seq >= self.bound if self.back else seq <= self.bound:
+                self.out.append(_misplaced(line))
             else:
-                yield Damage(offset, 0, "order", entry.seq)
+                self.first = line
+        elif seq < first[1].seq if self.back else seq > first[1].seq:
+            self.out.append(first)
+            self.bound = first[1].seq
+            self.first = line
+        else:
+            self.second = line
 
-    def release(older: int) -> Iterator[Placed | Damage]:
-        nonlocal waiting
-        if waiting is not None:
-            held, waiting = waiting, None
-            yield from give([held], older)
-        if edited:
-            yield from give(edited, older)
-            edited.clear()
+    def end(self) -> None:
+        """No line follows."""
+        if self.second is not None:
+            self._decide(0 if self.back else _END)
+        if self.first is not None:
+            self.out.append(self.first)
+            self.first = None
 
-    def close() -> Iterator[Placed | Damage]:
-        """Give out a batch, now that its oldest line has been seen."""
-        nonlocal batch, waiting, newer
-        if batch is None:
-            return
-        held, batch = batch, None
-        if not held.is_whole and _voids(newer, held.offset):
-            yield from held.as_unfinished()
-            return
-        for one in held.lines:
-            yield from release(one[1].seq)
-            waiting = one
-        newer = held.lines[-1]
+    def _decide(self, beyond: int) -> None:
+        assert self.first is not None
+        assert self.second is not None
+        older, newer = (self.second, self.first) if self.back else (self.first, self.second)
+        below, above = (beyond, self.bound) if self.back else (self.bound, beyond)
+        older_fits, newer_fits = older[1].seq < above, newer[1].seq > below
+        if older_fits and newer_fits:
+            newer_fits = older[1].unverified and not newer[1].unverified
+            older_fits = not newer_fits
+        left = [line for line, fits in ((older, older_fits), (newer, newer_fits)) if fits]
+        self.out.extend(_misplaced(line) for line in (self.first, self.second) if line not in left)
+        self.first, self.second = (left[0] if left else None), None
 
+
+def _misplaced(line: _Seen) -> Damage:
+    return Damage(line[0], line[2], "order", line[1].seq)
+
+
+def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_Seen | Damage]:
+    """The lines that can be read and are in their place, and the damage."""
+    order = _Order(back=back, bound=bound)
+    push, out = order.push, order.out
     for offset, line in lines:
         try:
             item = decode(line)
         except Unreadable:
             item = None
-        if item is not None and not isinstance(item, Flawed):
-            if batch is None and not edited and not item.more and not item.batch:
-                if waiting is not None:
-                    seq = waiting[1].seq
-                    if item.seq < seq < bound:
-                        bound = seq
-                        if seq < before:
-                            yield waiting
-                    else:
-                        yield Damage(waiting[0], 0, "order", seq)
-                newer = waiting = (offset, item)
+        if item is None or isinstance(item, Flawed):
+            if _is_blank(line):
                 continue
-            placed, damages = [(offset, item)], []
-        elif _is_blank(line):
-            continue
+            seen, damages = _bad_line(offset, line)
+            yield from damages
+            for one in reversed(seen) if back else seen:
+                push(one)
         else:
-            placed, damages = _bad_line(offset, line)
-        yield from damages
-        for one in reversed(placed):
-            entry = one[1]
-            if batch is not None and not batch.lines[-1][1].sealed and batch.takes(entry):
-                batch.lines.append(one)
+            first = order.first
+            if first is not None and order.second is None:
+                seq = first[1].seq
+                if item.seq < seq if back else item.seq > seq:  # as in `push`, once more: nearly every line
+                    order.bound = seq
+                    order.first = (offset, item, len(line))
+                    yield first
+                    continue
+            push((offset, item, len(line)))
+        if out:
+            yield from out
+            out.clear()
+    order.end()
+    yield from out
+
+
+def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage]:
+    """Entries and damage, oldest first. `last` is the `seq` before the first line."""
+    batch: _Batch | None = None
+    for item in _in_order(lines, back=False, bound=last):
+        if isinstance(item, Damage):
+            yield item
+            continue
+        offset, entry, _ = item
+        if batch is not None:
+            if not entry.sealed and batch.takes(entry):
+                batch.lines.append(item)
                 continue
-            yield from close()
-            if entry.unverified and not (entry.more or entry.batch):
-                edited.append(one)
-            elif entry.more or entry.batch:
-                batch = _Batch(one)
-            else:
-                yield from release(entry.seq)
-                newer = waiting = one
-    yield from close()
-    yield from release(0)
+            yield from batch.settled(item)
+            batch = None
+        if entry.more or entry.batch:
+            batch = _Batch(item)
+        else:
+            yield offset, entry
+    if batch is not None:
+        yield from batch.settled(None)
+
+
+def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) -> Iterator[Placed | Damage]:
+    """Entries and damage, newest first; only entries with `seq` below `before`. `at_end`: nothing follows."""
+    newer: _Seen | None = None if at_end else (_END, _NOBODY, 0)
+    batch: _Batch | None = None
+    for item in _in_order(lines, back=True, bound=_END):
+        if isinstance(item, Damage):
+            yield item
+            continue
+        offset, entry, _ = item
+        if batch is not None:
+            if not batch.lines[-1][1].sealed and batch.takes(entry):
+                batch.lines.append(item)
+                continue
+            yield from _below(before, batch.settled(newer))
+            newer, batch = batch.lines[-1], None
+        if entry.more or entry.batch:
+            batch = _Batch(item)
+        else:
+            newer = item
+            if entry.seq < before:
+                yield offset, entry
+    if batch is not None:
+        yield from _below(before, batch.settled(newer))
+
+
+def _below(before: int, items: Iterator[Placed | Damage]) -> Iterator[Placed | Damage]:
+    return (item for item in items if isinstance(item, Damage) or item[1].seq < before)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Uncompact
+from turnlog.log.tokens import Tokens, estimate
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 
@@ -16,12 +17,32 @@ INTERRUPTED = "[no result: the tool call was interrupted]"
 class Context(Sequence[Message]):
     """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
 
-    __slots__ = ("messages", "system", "tools")
+    __slots__ = ("_said_otherwise", "get_blob", "messages", "system", "tools")
 
-    def __init__(self, messages: list[Message], *, system: str = "", tools: list[Any] | None = None) -> None:
+    def __init__(
+        self,
+        messages: list[Message],
+        *,
+        system: str = "",
+        tools: list[Any] | None = None,
+        get_blob: Callable[[str], bytes] | None = None,
+        said_otherwise: list[tuple[int, int]] | None = None,
+    ) -> None:
         self.messages = messages
         self.system = system
         self.tools: list[Any] = [] if tools is None else tools
+        self.get_blob = get_blob
+        """Fetches the pictures and files that the messages refer to."""
+        self._said_otherwise = said_otherwise or []
+
+    @property
+    def tokens(self) -> Tokens:
+        """About how many tokens this is for a model, and by which method that was found."""
+        return estimate(self.messages, self.system, self.tools, self.is_stale)
+
+    def is_stale(self, message: Message) -> bool:
+        """Whether what comes before that message was another when it was said: a compaction or an edit came since."""
+        return any(start <= message.seq < end for start, end in self._said_otherwise)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -40,8 +61,8 @@ class Context(Sequence[Message]):
         return f"Context({len(self)} messages, system of {len(self.system)} characters)"
 
 
-def visible(path: Iterable[Entry], find: Callable[[int], Entry | None]) -> list[Message]:
-    """The messages on a path (newest first) as compactions and edits leave them, oldest first.
+def visible(path: Iterable[Entry], find: Callable[[int], Entry | None]) -> tuple[list[Message], list[Message]]:
+    """The messages on a path (newest first) as edits leave them, oldest first: what a compaction put in, and the rest.
 
     Reads no more of the path than it needs: nothing below the first entry that the newest compaction keeps.
     """
@@ -52,19 +73,10 @@ def visible(path: Iterable[Entry], find: Callable[[int], Entry | None]) -> list[
     for entry in path:
         if compaction is not None and (compaction.keep == 0 or entry.seq < compaction.keep):
             break
-        if isinstance(entry, Message):
+        if isinstance(entry, (Message, Custom)):
             message = _edited(entry, edits)
             if message is not None:
                 kept.append(message)
-        elif isinstance(entry, Custom):
-            if entry.blocks or entry.seq in edits:
-                spoken = Message(
-                    role=entry.role, blocks=entry.blocks, id=entry.id, seq=entry.seq, at=entry.at,
-                    parent=entry.parent, turn=entry.turn, meta=entry.meta,
-                )  # fmt: skip
-                message = _edited(spoken, edits)
-                if message is not None:
-                    kept.append(message)
         elif isinstance(entry, Uncompact):
             cancelled.add(entry.compaction)
         elif isinstance(entry, Edit):
@@ -74,25 +86,53 @@ def visible(path: Iterable[Entry], find: Callable[[int], Entry | None]) -> list[
             if entry.keep == 0:
                 break
     kept.reverse()
-    if compaction is None:
-        return kept
     replaced: list[Message] = []
-    for item in compaction.replacement:
-        if isinstance(item, Message):
-            replaced.append(item)
-            continue
-        entry = find(item.entry)
-        message = _edited(entry, edits) if isinstance(entry, Message) else None
+    for item in [] if compaction is None else compaction.replacement:
+        entry = item if isinstance(item, Message) else find(item.entry)
+        message = _edited(entry, edits) if isinstance(entry, (Message, Custom)) else None
         if message is not None:
             replaced.append(message)
-    return replaced + kept
+    return replaced, kept
 
 
-def _edited(message: Message, edits: dict[int, list[AnyBlock] | None]) -> Message | None:
-    if message.seq in edits:
+def _edited(entry: Message | Custom, edits: dict[int, list[AnyBlock] | None]) -> Message | None:
+    """What a model sees of an entry, if anything."""
+    message = spoken(entry)
+    if message is not None and message.seq in edits:
         blocks = edits[message.seq]
         return None if blocks is None else replace(message, blocks=blocks)
     return message
+
+
+def spoken(entry: Message | Custom) -> Message | None:
+    """An entry as a message; None for a custom one that says nothing."""
+    if isinstance(entry, Message):
+        return entry
+    if not entry.blocks:
+        return None
+    return Message(
+        role=entry.role, blocks=entry.blocks, id=entry.id, seq=entry.seq, at=entry.at, parent=entry.parent,
+        turn=entry.turn, meta=entry.meta,
+    )  # fmt: skip
+
+
+def said_otherwise(path: Iterable[Entry]) -> list[tuple[int, int]]:
+    """Where on a path (newest first) messages follow on something else than when they were said: `seq` from, and up to.
+
+    An edit changes what came before the messages between it and its entry, a compaction what came before all
+    that it keeps, and taking one back what came before the messages said under it.
+    """
+    spans: list[tuple[int, int]] = []
+    cancelled: set[int] = set()
+    for entry in path:
+        if isinstance(entry, Edit):
+            spans.append((entry.entry + 1, entry.seq))
+        elif isinstance(entry, Uncompact):
+            cancelled.add(entry.compaction)
+            spans.append((entry.compaction, entry.seq))
+        elif isinstance(entry, Compaction) and entry.seq not in cancelled:
+            spans.append((0, entry.seq))
+    return spans
 
 
 def split_system(messages: list[Message]) -> tuple[list[Message], list[Message]]:

@@ -17,6 +17,7 @@ from turnlog.log.codec import MAX_LINE, Flawed, decode, decode_strictly, encode_
 from turnlog.log.entry import (
     WIDE_FACTS,
     AnyEntry,
+    Checkpoint,
     Compaction,
     Custom,
     Edit,
@@ -25,6 +26,7 @@ from turnlog.log.entry import (
     Message,
     Set,
     Spent,
+    Unknown,
 )  # fmt: skip
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
 from turnlog.log.usage import Usage
@@ -40,8 +42,8 @@ _UNSTAMPED: dict[str, Any] = {
 }  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _JSON_FIELDS = frozenset((
-    "meta", "error", "display", "data", "value", "origin", "facts", "all", "roots", "skipped", "details", "input",
-    "state",
+    "meta", "error", "display", "data", "value", "origin", "facts", "all", "skipped", "steps", "head", "details",
+    "input", "state",
 ))  # fmt: skip
 
 
@@ -80,6 +82,8 @@ class Draft(Struct, frozen=True, gc=False):
 
 def to_ms(at: datetime) -> int:
     """A time as milliseconds since 1970."""
+    if not isinstance(at, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"the time {at!r:.80} is not a datetime")
     if at.tzinfo is None:
         raise Invalid(f"the time {at.isoformat()} has no time zone", hint="use an aware datetime")
     return (at - _EPOCH) // timedelta(milliseconds=1)
@@ -101,9 +105,9 @@ _second, _second_text = 0, "1970-01-01T00:00:00."
 
 def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     """A draft ready to be appended, and the blobs that have to be stored before it."""
-    node = entry.is_node or entry.parent is not None
+    node = entry.is_node or (type(entry) is Unknown and entry.parent is not None)
     at = None
-    if entry.seq or entry.at is not None:
+    if entry.seq or entry.at is not None or _is_stamped(entry):
         at = None if entry.at is None else to_ms(entry.clock or entry.at)
         entry = replace(entry, **_UNSTAMPED)
     refers = _check(entry)
@@ -125,6 +129,14 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     wide = type(entry) is Set and entry.key in WIDE_FACTS
     fence = node or type(entry) is Head
     return Draft(entry.id, body, start, node, fence, wide, known, at, entry.blobs), blobs
+
+
+def _is_stamped(entry: Entry) -> bool:
+    """Whether a caller filled in what only a store gives out."""
+    return bool(
+        entry.parent is not None or entry.clock is not None or entry.more or entry.batch or entry.sealed
+        or entry.again or entry.wide or entry.unverified
+    )  # fmt: skip
 
 
 def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
@@ -184,7 +196,7 @@ def _check(entry: Entry) -> bool:
         return _check_blocks(entry.blocks or []) or refers
     if isinstance(entry, Spent):
         _check_usage(entry.usage)
-    return refers
+    return refers or isinstance(entry, Checkpoint)
 
 
 _json_fields: dict[type, tuple[str, ...]] = {}

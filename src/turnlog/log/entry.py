@@ -175,12 +175,54 @@ class Turn(Entry, tag="turn", frozen=True):
     error: str | None = None
 
 
+class Root(Struct, frozen=True, omit_defaults=True):
+    """One folder that a checkpoint covers."""
+
+    name: str
+    path: str
+    tree: str
+    """The digest of its tree."""
+    rules: str | None = None
+    """The blob with the ignore rules that are not in the tree itself."""
+    tracked: list[str] = []
+    """Paths in it that are covered whatever the rules say."""
+    is_partial: bool = False
+    """Whether nothing but what is tracked is covered."""
+
+
 class Checkpoint(Entry, tag="checkpoint", frozen=True):
     """The files as they are now: one tree per root, what was skipped, and why."""
 
-    roots: list[Any] = []
+    roots: list[Root] = []
     label: str | None = None
+    when: str | None = None
+    """For those taken by themselves: `begin` or `end` of a turn, `before` or `after` a rewind."""
     skipped: list[Any] = []
+
+
+class Track(Entry, tag="track", frozen=True):
+    """That file is covered from now on, even though it is ignored or outside the workspace."""
+
+    path: str
+
+
+class Changed(Entry, tag="changed", frozen=True):
+    """The caller says that it changed these files itself."""
+
+    paths: list[str]
+
+
+class Intent(Entry, tag="intent", frozen=True):
+    """Files are about to be changed. Without a head entry that names it, that was interrupted."""
+
+    host: str | None = None
+    before: int = 0
+    """The checkpoint of the files as they were."""
+    root: str = ""
+    steps: list[Any] = []
+    """Of each path: what it was and what it is to be."""
+    head: Any = None
+    """The head entry that is to follow."""
 
 
 class Head(Entry, tag="head", frozen=True):
@@ -194,9 +236,14 @@ class Head(Entry, tag="head", frozen=True):
     undoes: int = 0
     """For undo and redo: the rewind that is taken back or made again."""
     facts: dict[str, Any] = {}
-    system: list[int] = []
-    before: str | None = None
-    after: str | None = None
+    system: dict[int, int] = {}
+    """The system messages of that conversation, each with the edit (or itself) that says how it reads."""
+    before: int = 0
+    after: int = 0
+    """The checkpoints of the files before and after, where files were moved, too."""
+    intent: int = 0
+    files: dict[str, int] = {}
+    """How many files were created, modified, deleted, left alone."""
 
 
 class Set(Entry, tag="set", frozen=True):
@@ -273,6 +320,9 @@ AnyEntry = (
     | Start
     | Turn
     | Checkpoint
+    | Track
+    | Changed
+    | Intent
     | Head
     | Set
     | Spent
@@ -286,7 +336,7 @@ AnyEntry = (
 ENTRIES: dict[str, type[Entry]] = {
     str(cls.__struct_config__.tag): cls
     for cls in (
-        Message, Compaction, Uncompact, Edit, Custom, Start, Turn, Checkpoint, Head, Set, Spent,
+        Message, Compaction, Uncompact, Edit, Custom, Start, Turn, Checkpoint, Track, Changed, Intent, Head, Set, Spent,
         Note, Child, Writer, Fold, Drop,
     )
 }  # fmt: skip

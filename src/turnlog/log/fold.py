@@ -22,10 +22,12 @@ from turnlog.log.entry import (
     Entry,
     Fold,
     Head,
+    Intent,
     Message,
     Set,
     Spent,
     Start,
+    Track,
     Turn,
     Unknown,
     Writer,
@@ -78,8 +80,8 @@ class State(Struct, omit_defaults=True):
     """Session-wide facts: title, workspace, tags, archived."""
     facts: dict[str, Any] = {}
     """Facts of the branch."""
-    system: list[int] = []
-    """The system messages the conversation begins with, or the edits that stand for them."""
+    system: dict[int, int] = {}
+    """The system messages the conversation begins with, and the edits (or they themselves) that say how they read."""
     opened: bool = False
     """Whether anything but a system message was said."""
     models: dict[str, Usage] = {}
@@ -93,6 +95,10 @@ class State(Struct, omit_defaults=True):
     children: list[str] = []
     writers: dict[str, dict[str, Any]] = {}
     """The last few processes that wrote, by the word their entry ids begin with."""
+    tracked: list[str] = []
+    """Paths that checkpoints cover whatever the ignore rules say."""
+    intent: int = 0
+    """The change of files that was begun and not finished."""
     critical: list[str] = []
     """Kinds of critical entries that this version does not know."""
     first_at: datetime | None = None
@@ -145,7 +151,7 @@ def fork_state(state: State, seq: int) -> State:
     )
     child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()
     child.undo, child.redo, child.children, child.writers = [], [], [], {}
-    child.turn, child.start = None, {}
+    child.turn, child.start, child.intent = None, {}, 0
     child.first_at = child.last_at = None
     return child
 
@@ -188,7 +194,7 @@ def _fold_message(state: State, message: Message) -> None:
     counts.messages[message.role] = counts.messages.get(message.role, 0) + 1
     if message.role == "system":
         if not state.opened:
-            state.system.append(message.seq)
+            state.system[message.seq] = message.seq
         return
     state.opened = True
     if message.role == "assistant":
@@ -204,8 +210,7 @@ def _fold_message(state: State, message: Message) -> None:
 def _fold_edit(state: State, entry: Edit) -> None:
     """A system message is looked up by number, so its edit takes its place."""
     if entry.entry in state.system:
-        place = state.system.index(entry.entry)
-        state.system[place : place + 1] = [] if entry.blocks is None else [entry.seq]
+        state.system[entry.entry] = entry.seq
 
 
 def _spend(state: State, usage: Usage, model: str | None, request: str | None) -> None:
@@ -220,7 +225,8 @@ def _spend(state: State, usage: Usage, model: str | None, request: str | None) -
     state.peak = max(state.peak, usage.all_input_tokens)
 
 
-def _fold_start(state: State, start: Start) -> None:
+def fold_start(state: State, start: Start) -> None:
+    """Take in the first line, which a fork's first fold holds as well: losing the line loses little then."""
     for name in ("workspace", "agent", "title", "labels", "hidden"):
         value = getattr(start, name)
         if value:
@@ -243,11 +249,22 @@ def _fold_set(state: State, entry: Set) -> None:
         facts[entry.key] = entry.value
 
 
+def _fold_track(state: State, entry: Track) -> None:
+    if entry.path not in state.tracked:
+        state.tracked.append(entry.path)
+
+
+def _fold_intent(state: State, entry: Intent) -> None:
+    state.intent = entry.seq
+
+
 def _fold_head(state: State, entry: Head) -> None:
+    if entry.intent == state.intent:
+        state.intent = 0
     state.head = entry.to
     state.facts = dict(entry.facts)
-    state.system = list(entry.system)
-    state.opened = entry.to != 0 and entry.to not in entry.system
+    state.system = dict(entry.system)
+    state.opened = entry.to != 0 and entry.to not in entry.system and entry.to not in entry.system.values()
     move = Move(entry.seq - 1, entry.undoes or entry.seq)
     if entry.why == "undo":
         state.undo = [m for m in state.undo if m.rewind != entry.undoes]
@@ -293,10 +310,12 @@ def _fold_unknown(state: State, entry: Unknown) -> None:
 
 
 _MARKS: dict[type[Entry], Any] = {
-    Start: _fold_start,
+    Start: fold_start,
     Set: _fold_set,
     Head: _fold_head,
     Turn: _fold_turn,
+    Track: _fold_track,
+    Intent: _fold_intent,
     Spent: _fold_spent,
     Child: _fold_child,
     Writer: _fold_writer,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import Unreadable, body_text, decode_block, decode_body, without_surrogates
-from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Set, Unknown
+from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note, Set, Unknown
 
 PAYLOAD_LIMIT = 64 << 10
 """A larger payload goes to a blob."""
@@ -136,6 +136,9 @@ def used_blobs(entry: Entry) -> list[str]:
         for item in entry.replacement:
             if isinstance(item, Message):
                 look(item.blocks)
+    elif isinstance(entry, Checkpoint):
+        for root in entry.roots:
+            found.update((root.tree, root.rules))
     return sorted(name for name in found if name)
 
 

@@ -37,7 +37,10 @@ _NAMES = frozenset(
         "encryptionkey",
     ]
 )
-_ENDINGS = ("apikey", "accesstoken", "authtoken", "secretkey", "clientsecret", "password", "privatekey")
+_ENDINGS = (
+    "apikey", "accesstoken", "authtoken", "sessiontoken", "refreshtoken", "secretkey", "secretaccesskey",
+    "clientsecret", "password", "passphrase", "privatekey",
+)  # fmt: skip
 
 
 def is_secret_name(name: str) -> bool:

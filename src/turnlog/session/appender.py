@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
 from msgspec.structs import replace
 
@@ -42,6 +44,12 @@ class Appender:
         self._is_stale = False
         self._bytes_since_fold = 0
         self._entries_since_fold = 0
+        _appenders.add(self)
+
+    def after_fork(self) -> None:
+        """In a child process: another thread of the parent may have been in the middle of something."""
+        self.mutex = threading.RLock()
+        self._is_stale = True
 
     @property
     def state(self) -> State:
@@ -201,16 +209,29 @@ class Appender:
                     self._store.put(blobs)
                 self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
             except TurnlogError:
+                self._is_stale = True
                 return  # a fold only saves time later; the caller's entry is safe and must not seem to fail
             size = len(draft.body) + sum(len(data) for data in blobs.values())
             self._bytes_since_fold = min(0, _FOLD_BYTES - _FOLD_SHARE * size)
 
 
 def _masked(entry: Set) -> Set:
-    value, where = mask(entry.key, entry.value)
-    facts, more = mask("", entry.all) if entry.all else (entry.all, [])
+    try:
+        value, where = mask(entry.key, entry.value)
+        facts, more = mask("", entry.all) if entry.all else (entry.all, [])
+    except RecursionError:
+        raise Invalid(f"the fact {entry.key!r:.80} is nested too deep") from None
     if where or more:
         names = ", ".join(where or more)
         warnings.warn(f"a secret was left out of a fact: {names}", TurnlogWarning, stacklevel=4)
         return replace(entry, value=value, all=facts)
     return entry
+
+
+def _renew_all() -> None:
+    for appender in list(_appenders):
+        appender.after_fork()
+
+
+_appenders: WeakSet[Appender] = WeakSet()
+os.register_at_fork(after_in_child=_renew_all)

@@ -199,6 +199,9 @@ class History:
                 return
             if entry.seq > wanted or entry.parent is None:
                 continue
+            if entry.again and self.is_repeat(entry):
+                wanted = entry.again
+                continue
             yield entry
             wanted = entry.parent
             if entry.seq - wanted > _FAR:

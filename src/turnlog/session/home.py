@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from turnlog.errors import Ambiguous, Invalid, NotFound, Unsupported
 from turnlog.log.draft import Draft, prepare, to_text
 from turnlog.log.entry import Entry, Fork, Spawned, Start
-from turnlog.log.fold import fork_state, to_fold
+from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import handle_of, new_session_id
 from turnlog.log.payload import digest
 from turnlog.log.secret import mask
@@ -27,7 +27,6 @@ from turnlog.session.session import Session
 from turnlog.store import Clock, Store
 
 DURABILITIES = ("fsync", "flush")
-_WIDE_FIELDS = ("workspace", "title")
 
 
 def open_home(
@@ -127,6 +126,8 @@ class Home:
         labels: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Start:
+        if labels is not None and not isinstance(labels, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"labels are pairs of texts, not {labels!r:.80}")
         pairs = dict(labels or {})
         for key, value in pairs.items():
             if not isinstance(key, str) or not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -158,6 +159,8 @@ class Home:
             raise NotFound(f"no entry {at} in session {history.log.id}", hint="`turnlog log` shows what there is")
         state = fork_state(history.state_at(at), at)
         owner = history.owner_of(at)
+        if owner == history.log.id:
+            history.log.sync(at)  # others may have written it, and died; a fold of ours waits for the next sync
         own: dict[str, Any] = {
             "workspace": state.wide.get("workspace"),
             "title": state.wide.get("title"),
@@ -169,9 +172,7 @@ class Home:
         if "workspace" in fields and workspace is not None:
             workspace = workspace_path(workspace)
         start = replace(start, workspace=workspace, fork=Fork(owner, at, entry.id, name))
-        for field in _WIDE_FIELDS:
-            if getattr(start, field) is not None:
-                state.wide[field] = getattr(start, field)
+        fold_start(state, start)
         return self._make([start, to_fold(state)], seq=at + 1, parent=owner)
 
     def spawn(
@@ -196,13 +197,16 @@ class Home:
         try:
             log = self.store.open(session)
         except (NotFound, Invalid):
-            log = self.store.open(self._resolve(session, workspace=workspace))
+            log = self.store.open(self.id_of(session, workspace=workspace))
         history = History(self.store, log)
         history.load()
         return self._keep(Session(self, history))
 
-    def _resolve(self, name: str, *, deleted: bool = False, workspace: str | os.PathLike[str] | None = None) -> str:
-        ids = [f.id for f in self.store.sessions(deleted=True)] if deleted else list(self.store.ids())
+    def id_of(self, name: str, *, deleted: bool = False, workspace: str | os.PathLike[str] | None = None) -> str:
+        """The id of the one session that answers to this name. Nothing is opened."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"the name of a session is text, not {name!r:.80}")
+        ids = self._deleted_ids() if deleted else list(self.store.ids())
         if name in ids:
             return name
         if name == "latest" and not deleted:
@@ -211,16 +215,10 @@ class Home:
                     return info.id
             where = f" for {workspace_path(workspace)}" if workspace is not None else ""
             raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
-        found = [i for i in ids if handle_of(i) == name] or [
-            i for i in ids if name and (i.startswith(name) or handle_of(i).startswith(name))
-        ]
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            kind = "deleted session" if deleted else "session"
-            raise NotFound(f"no {kind} {name!r}", hint="`turnlog ls` shows the sessions there are")
-        some = ", ".join(sorted(found)[:5]) + (" …" if len(found) > 5 else "")
-        raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
+        return _match(name, ids)
+
+    def _deleted_ids(self) -> list[str]:
+        return [found.id for found in self.store.sessions(deleted=True)]
 
     def sessions(
         self,
@@ -277,26 +275,28 @@ class Home:
 
     def delete(self, session: str) -> None:
         """Put a session into the trash. `restore` brings it back; forks of it keep working."""
-        self.store.delete(self._resolve(session))
+        self.store.delete(self.id_of(session))
 
     def restore(self, session: str) -> None:
         """Bring a session back from the trash."""
-        self.store.restore(self._resolve(session, deleted=True))
+        self.store.restore(self.id_of(session, deleted=True))
 
     def purge(self, session: str) -> None:
         """Remove a session for good, deleted or not. What forks of it need is kept."""
-        try:
-            name = self._resolve(session, deleted=True)
-        except NotFound as error:
-            if isinstance(error, Ambiguous):
-                raise
-            name = self._resolve(session)
+        deleted = self._deleted_ids()
+        name = session
+        if session not in deleted:
+            live = list(self.store.ids())
+            # A name that is live in full must never mean a deleted session that only begins like it.
+            name = self.id_of(session) if session in (*live, "latest") else _match(session, [*deleted, *live])
         self.store.purge(name)
 
     # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
 
     def put_blob(self, data: bytes) -> str:
         """Keep bytes; returns their digest, which is their name."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"a blob is bytes, not {data!r:.80}")
         name = digest(data)
         self.store.put({name: bytes(data)})
         return name
@@ -304,6 +304,19 @@ class Home:
     def get_blob(self, digest: str) -> bytes:
         """The bytes with that digest, verified."""
         return self.store.get(digest)
+
+
+def _match(name: str, ids: list[str]) -> str:
+    """The one id that begins like this, or whose handle does."""
+    found = [i for i in ids if handle_of(i) == name] or [
+        i for i in ids if name and (i.startswith(name) or handle_of(i).startswith(name))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NotFound(f"no session {name!r}", hint="`turnlog ls` shows the sessions there are")
+    some = ", ".join(sorted(found)[:5]) + (" …" if len(found) > 5 else "")
+    raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
 
 
 def _newest_first(row: Info) -> tuple[float, str]:

@@ -27,7 +27,10 @@ def expand(path: str) -> str:
 
 def workspace_path(path: str | os.PathLike[str]) -> str:
     """A folder as sessions name it: absolute, links resolved; `bytes:` and %-escapes where it is not Unicode."""
-    real: str = os.path.realpath(str(os.fspath(path)))
+    try:
+        real = os.path.realpath(os.fsdecode(path))
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"the folder {path!r:.80}: {error}") from None
     try:
         real.encode()
     except UnicodeEncodeError:
@@ -76,3 +79,83 @@ def _read_word(path: str, *, after: str = "", index: int = 0) -> str | None:
         return None
     words = text.rpartition(after)[2].split() if after else text.split()
     return words[index] if index < len(words) else None
+
+
+def refuses_checkpoints(root: str) -> str:
+    """Why that folder is never scanned as a workspace; empty if it may be."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    if root == "/" or os.path.dirname(root) == root:
+        return "it is the whole file system"
+    if root == home:
+        return "it is the home folder"
+    if home.startswith(root.rstrip("/") + "/"):
+        return "the home folder is in it"
+    return ""
+
+
+def outside_rules(root: str) -> list[tuple[bytes, bytes]]:
+    """Ignore rules for a tree that are not in it: global excludes, `info/exclude`, `.gitignore` files above it.
+
+    Each with the path of the tree as those rules see it. Later ones count more, as with git.
+    """
+    found: list[tuple[bytes, bytes]] = []
+    _add_rules(found, b"", _global_excludes())
+    top = root
+    while top != os.path.dirname(top) and not os.path.exists(os.path.join(top, ".git")):
+        top = os.path.dirname(top)
+    if not os.path.exists(os.path.join(top, ".git")):
+        return found
+    lead = b"" if top == root else os.fsencode(os.path.relpath(root, top)) + b"/"
+    _add_rules(found, lead, os.path.join(top, ".git", "info", "exclude"))
+    folder = top
+    while lead:
+        _add_rules(found, lead, os.path.join(folder, ".gitignore"))
+        name, _, lead = lead.partition(b"/")
+        folder = os.path.join(folder, os.fsdecode(name))
+    return found
+
+
+def _add_rules(found: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(1 << 20)
+    except OSError:
+        return
+    if text.strip():
+        found.append((lead, text))
+
+
+def _global_excludes() -> str:
+    """Where git looks for rules of all repositories: `core.excludesFile`, or its default place."""
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    for path in (os.path.join(os.path.expanduser("~"), ".gitconfig"), os.path.join(config, "git", "config")):
+        section = ""
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    text = line.strip()
+                    if text.startswith("["):
+                        section = text.strip("[]").strip().lower()
+                    key, equals, value = text.partition("=")
+                    if section == "core" and equals and key.strip().lower() == "excludesfile":
+                        return os.path.expanduser(value.strip().strip('"'))
+        except OSError:
+            continue
+    return os.path.join(config, "git", "ignore")
+
+
+def is_alive(who: dict[str, Any]) -> bool:
+    """Whether that process still runs, here and since the same boot; one on another machine counts as alive."""
+    here = this_process()
+    if who.get("host") != here["host"]:
+        return True
+    if who.get("boot") != here["boot"]:
+        return False
+    started = _read_word(f"/proc/{who.get('pid')}/stat", after=")", index=19)
+    if here["started"] is not None:
+        return started is not None and started == who.get("started")
+    try:
+        os.kill(int(who.get("pid") or 0), 0)
+    except OSError:
+        return False
+    return True

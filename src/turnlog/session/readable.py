@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
-from turnlog.log.context import Context, pending, repair, split_system, text_of, visible
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Edit, Entry, Message
+from turnlog.log.context import Context, pending, repair, said_otherwise, split_system, text_of, visible
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Custom, Edit, Entry, Message
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import UsageReport
@@ -34,10 +35,13 @@ class Readable:
         self._home = home
         self._appender = Appender(home.store, history)
         self._append = self._appender.append
-        self._mutex = self._appender.mutex
         self._history = history
         self._log = history.log
         self.is_closed = False
+
+    @property
+    def _mutex(self) -> threading.RLock:
+        return self._appender.mutex
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────
 
@@ -135,27 +139,41 @@ class Readable:
         """What the model should see: complete, repaired, compacted."""
         with self._mutex:
             self._appender.understand()
-            leading, messages = split_system(self._visible())
+            rewrites: list[Entry] = []
+            replaced, kept = self._visible(rewrites)
+            leading, messages = split_system(replaced + kept)
             hidden = self._hidden_system({message.seq for message in leading})
             texts = [self.get("system") or "", *(text_of(message.blocks) for message in [*hidden, *leading])]
             tools = self.get("tools")
             listed = cast("list[Any]", tools) if isinstance(tools, list) else []
         system = "\n\n".join(str(text) for text in texts if text)
-        return Context(repair(messages), system=system, tools=listed)
+        return Context(
+            repair(messages),
+            system=system,
+            tools=listed,
+            get_blob=self._home.get_blob,
+            said_otherwise=said_otherwise(rewrites),
+        )
 
     def _hidden_system(self, seen: set[int]) -> list[Message]:
         """The system prompt where a compaction hides it: the model still needs it."""
         hidden: list[Message] = []
-        for seq in self._state.system:
-            entry = self._whole_at(seq)
-            original = entry.entry if isinstance(entry, Edit) else seq
-            if isinstance(entry, (Message, Edit)) and entry.blocks and original not in seen:
+        for original, seq in self._state.system.items():
+            entry = None if original in seen else self._whole_at(seq)
+            if isinstance(entry, (Message, Edit)) and entry.blocks:
                 hidden.append(Message(role="system", blocks=entry.blocks))
         return hidden
 
-    def _visible(self) -> list[Message]:
-        path = self._history.path(self._state.head)
-        return visible((self._history.whole(node) for node in path), self._whole_at)
+    def _visible(self, rewrites: list[Entry] | None = None) -> tuple[list[Message], list[Message]]:
+        """The messages that a model sees; `rewrites` takes the entries that make them other than they were said."""
+
+        def path() -> Iterator[AnyEntry]:
+            for node in self._history.path(self._state.head):
+                if rewrites is not None and not isinstance(node, (Message, Custom)):
+                    rewrites.append(node)
+                yield self._history.whole(node)
+
+        return visible(path(), self._whole_at)
 
     def _whole_at(self, seq: int) -> Any:
         entry = self._history.at(seq)
@@ -164,7 +182,8 @@ class Readable:
     def pending(self) -> list[ToolCall]:
         """Tool calls of the conversation that have no result yet."""
         with self._mutex:
-            return pending(self._visible())
+            replaced, kept = self._visible()
+            return pending(replaced + kept)
 
     def entries(
         self,

@@ -16,7 +16,10 @@ Target = int | Entry
 
 def seq_of(target: Target) -> int:
     """The `seq` of an entry, or a `seq` as it is."""
-    return target.seq if isinstance(target, Entry) else target
+    seq = target.seq or None if isinstance(target, Entry) else target
+    if type(seq) is not int:
+        raise Invalid(f"{target!r:.80} is no place in a log", hint="an entry that was appended, or its seq")
+    return seq
 
 
 def rewind_to(history: History, *, to: Target | None, before: Target | None, turns: int | None) -> Head:
@@ -60,7 +63,7 @@ def _must_exist(history: History, seq: int) -> None:
 
 def _start_of_turn(history: History, turns: int) -> int:
     """The first entry of the `turns`-th turn from the end of the path."""
-    if turns < 1:
+    if type(turns) is not int or turns < 1:
         raise Invalid(f"cannot rewind {turns} turns", hint="turns is at least 1")
     seen = 0
     first: AnyEntry | None = None

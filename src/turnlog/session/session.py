@@ -18,6 +18,7 @@ from turnlog.log.entry import (
     Compaction,
     Custom,
     Edit,
+    Entry,
     Head,
     Message,
     Note,
@@ -35,10 +36,18 @@ from turnlog.session.rewind import Target, move_back, rewind_to, seq_of
 
 Content = str | Sequence[AnyBlock]
 _E = TypeVar("_E", bound=AnyEntry)
+_T = TypeVar("_T")
 
 
 def _blocks(content: Content) -> list[AnyBlock]:
-    return [Text(content)] if isinstance(content, str) else list(content)
+    return [Text(content)] if isinstance(content, str) else _listed(content)
+
+
+def _listed(items: Sequence[_T]) -> list[_T]:
+    try:
+        return list(items)
+    except TypeError:
+        raise Invalid(f"text or a list, not {items!r:.80}") from None
 
 
 class Session(Readable):
@@ -68,6 +77,9 @@ class Session(Readable):
         """
         if not drafts:
             raise Invalid("nothing to append")
+        for draft in drafts:
+            if not isinstance(draft, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise Invalid(f"{draft!r:.80} is not an entry", hint="use turnlog.Message and the like")
         entries = list(drafts)
         if id is not None:
             entries = [replace(e, id=id if not i else f"{id}/{i}") for i, e in enumerate(entries)]
@@ -125,7 +137,7 @@ class Session(Readable):
             content = content.decode("utf-8", "surrogateescape")
         result = ToolResult(
             call=call.id if isinstance(call, ToolCall) else call,
-            content=content if isinstance(content, str) else list(content),
+            content=content if isinstance(content, str) else _listed(content),
             is_error=is_error,
             name=call.name if isinstance(call, ToolCall) else None,
             duration_ms=duration_ms,
@@ -179,8 +191,8 @@ class Session(Readable):
         return self._set(Set(key=key, unset=True))
 
     def _set(self, entry: Set) -> Set:
-        if not entry.key:
-            raise Invalid("a fact needs a name")
+        if not isinstance(entry.key, str) or not entry.key:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"a fact needs a name, not {entry.key!r:.80}")
         while entry.key in WIDE_FACTS:
             facts = {**self._state.wide, entry.key: entry.value}
             if entry.unset:
@@ -198,14 +210,18 @@ class Session(Readable):
 
         A tool call is never parted from its result: where the cut would do that, more is kept.
         """
-        if keep < 0:
-            raise Invalid(f"cannot keep {keep} messages")
-        replacement: list[Message | Ref] = []
-        replacement += [Message(role="user", blocks=[Text(summary)])] if isinstance(summary, str) else summary
+        if type(keep) is not int or keep < 0:
+            raise Invalid(f"cannot keep {keep!r:.80} messages")
+        said = isinstance(summary, str)
+        replacement: list[Message | Ref] = [Message(role="user", blocks=[Text(summary)])] if said else _listed(summary)
+        for item in replacement:
+            if not isinstance(item, (Message, Ref)):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise Invalid(f"{item!r:.80} in a summary", hint="text, turnlog.Message or turnlog.Ref")
         with self._mutex:
             if any(isinstance(item, Ref) for item in replacement):
                 replacement = self._as_edited(replacement)
-            first = cut_for_keep(split_system(self._visible())[1], keep)
+            replaced, kept = self._visible()
+            first = cut_for_keep(kept if replaced else split_system(kept)[1], keep)
             return self._append([Compaction(replacement=replacement, keep=first, **fields)])[0]
 
     def _as_edited(self, replacement: list[Message | Ref]) -> list[Message | Ref]:
@@ -216,15 +232,18 @@ class Session(Readable):
                 edits.setdefault(node.entry, self._history.whole(node))
         edited: list[Message | Ref] = []
         for item in replacement:
-            edit = edits.get(item.entry) if isinstance(item, Ref) else None
-            if isinstance(item, Ref) and not isinstance(self._history.at(item.entry), Message):
+            if isinstance(item, Message):
+                edited.append(item)
+                continue
+            original = self._history.at(item.entry)
+            if not isinstance(original, (Message, Custom)):
                 raise NotFound(f"no message {item.entry} in session {self.id}")
-            if edit is None or not isinstance(item, Ref):
+            edit = edits.get(item.entry)
+            if edit is None:
                 edited.append(item)
             elif edit.blocks is not None:
-                original = self._history.at(item.entry)
-                role = original.role if isinstance(original, Message) else "user"
-                edited.append(Message(role=role, blocks=edit.blocks))
+                # With its number, so that whoever edits it later still changes what the model sees.
+                edited.append(Message(role=original.role, blocks=edit.blocks, seq=original.seq))
         return edited
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:

@@ -6,14 +6,19 @@ store, found by its name: `connect(location, …)` gives the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Set, Start
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Clock = Callable[[], int]
 """Milliseconds since 1970."""
@@ -78,6 +83,24 @@ class Log(Protocol):
         ...
 
 
+class Pack(Protocol):
+    """Blobs on their way into a store; there, all of them, when its `with` block ends without an error."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def add(self, data: bytes) -> str:
+        """Keep these bytes; returns their digest."""
+        ...
+
+    def add_file(self, fd: int) -> str:
+        """Keep the rest of an open file, whatever its size; returns its digest."""
+        ...
+
+
 class Store(Protocol):
     """Logs and blobs in one place."""
 
@@ -131,6 +154,34 @@ class Store(Protocol):
 
     def has(self, digest: str) -> bool:
         """Whether a blob is there."""
+        ...
+
+    def pack(self) -> Pack:
+        """Room for many blobs at once: `with store.pack() as pack`."""
+        ...
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        """A blob piece by piece; raises `Corrupt` at its end if it is not what it should be."""
+        ...
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """No blob is collected inside: from finding out what is there until an entry refers to it."""
+        ...
+
+    def collect(self, needed: Container[str]) -> dict[str, int]:
+        """Remove every blob that is not needed, with nobody inside `keeping`; says what was freed."""
+        ...
+
+    def derived(self, name: str) -> bytes:
+        """Something that can be made again, as it was last kept; empty if it was not."""
+        ...
+
+    def keep_derived(self, name: str, data: bytes) -> None:
+        """Keep something that can be made again. Losing it is no loss."""
+        ...
+
+    def own_folders(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of folders that belong to the store, so that nobody takes them for somebody's work."""
         ...
 
     def health(self) -> dict[str, Any]:

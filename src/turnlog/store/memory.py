@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Container, Iterable, Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, cast
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
 from turnlog.log.codec import Damage
@@ -114,6 +117,7 @@ class MemoryStore:
         self._trash: dict[str, MemoryLog] = {}
         self._bases: dict[str, MemoryLog] = {}
         self._blobs: dict[str, bytes] = {}
+        self._derived: dict[str, bytes] = {}
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> MemoryLog:
         """See `Store.create`."""
@@ -226,6 +230,37 @@ class MemoryStore:
         with self._mutex:
             return digest in self._blobs
 
+    def pack(self) -> MemoryPack:
+        """See `Store.pack`."""
+        return MemoryPack(self)
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        """See `Store.stream`."""
+        yield self.get(digest)
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """See `Store.keeping`."""
+        return cast("AbstractContextManager[None]", self._mutex)
+
+    def collect(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.collect`."""
+        with self._mutex:
+            gone = [name for name in self._blobs if name not in needed]
+            freed = sum(len(self._blobs.pop(name)) for name in gone)
+            return {"blobs": len(gone), "bytes": freed}
+
+    def derived(self, name: str) -> bytes:
+        """See `Store.derived`."""
+        return self._derived.get(name, b"")
+
+    def keep_derived(self, name: str, data: bytes) -> None:
+        """See `Store.keep_derived`."""
+        self._derived[name] = data
+
+    def own_folders(self) -> frozenset[tuple[int, int]]:
+        """See `Store.own_folders`."""
+        return frozenset()
+
     def health(self) -> dict[str, Any]:
         """See `Store.health`."""
         return {"backend": self.backend, "location": "memory:", "ok": True, "sessions": len(self._logs)}
@@ -238,3 +273,33 @@ def _found(log: MemoryLog) -> Found:
     start = log.entries[0]
     wide = next((e for e in reversed(log.entries) if isinstance(e, Set) and e.key in WIDE_FACTS), None)
     return Found(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0)
+
+
+class MemoryPack:
+    """See `Pack`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._blobs: dict[str, bytes] = {}
+
+    def __enter__(self) -> MemoryPack:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._store.put(self._blobs)
+
+    def add(self, data: bytes) -> str:
+        """See `Pack.add`."""
+        name = digest_of(data)
+        self._blobs[name] = data
+        return name
+
+    def add_file(self, fd: int) -> str:
+        """See `Pack.add_file`."""
+        pieces: list[bytes] = []
+        while piece := os.read(fd, 1 << 20):
+            pieces.append(piece)
+        return self.add(b"".join(pieces))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import msgspec
@@ -20,14 +21,16 @@ from turnlog.errors import AlreadyExists, Corrupt, NotFound, Unsupported
 from turnlog.log.draft import Draft
 from turnlog.log.ids import word
 from turnlog.store import Clock, Found
+from turnlog.store.files.collect import collect
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.glimpse import glimpse
 from turnlog.store.files.logfile import LogFile
-from turnlog.store.files.names import file_name, is_session_file, session_id_of
-from turnlog.store.files.packs import Packs
+from turnlog.store.files.names import file_name, is_hashed, is_session_file, session_id_of
+from turnlog.store.files.packs import Packs, PackWriter
 
 LAYOUT = {"layout": 1, "packs": 1}
-_SESSIONS, _TRASH, _BASES, _BLOBS = "sessions", "trash", "bases", "blobs"
+_SESSIONS, _TRASH, _BASES, _BLOBS, _DERIVED = "sessions", "trash", "bases", "blobs", "derived"
+_UNKNOWN = 1 << 62
 
 
 def now_ms() -> int:
@@ -82,23 +85,35 @@ class FileStore:
         """Make the folder. Every name is on the disk before anything in it is acknowledged."""
         if self._is_ready:
             return
-        missing: list[str] = []
+        layout = os.path.join(self.folder, "home.json")
+        is_new = not os.path.exists(layout)
+        folders = [os.path.join(self.folder, name) for name in (_SESSIONS, _BLOBS, _BASES, _TRASH)]
         path = self.folder
         while not os.path.isdir(path):
-            missing.append(path)
+            folders.insert(0, path)
             path = os.path.dirname(path)
-        missing.reverse()
-        for path in (*missing, *(os.path.join(self.folder, n) for n in (_SESSIONS, _BLOBS, _BASES, _TRASH))):
+        for path in folders:
             try:
                 self._disk.mkdir(path)
             except FileExistsError:
-                continue
+                if not is_new:
+                    continue
             self._disk.sync_folder(os.path.dirname(path))
         self._disk.refuse_remote(self.folder)
-        path = os.path.join(self.folder, "home.json")
-        if not os.path.exists(path):
-            self._write_file(path, msgspec.json.encode(LAYOUT) + b"\n")
+        if is_new:
+            self._sync_above()
+            self._write_file(layout, msgspec.json.encode(LAYOUT) + b"\n")
         self._is_ready = True
+
+    def _sync_above(self) -> None:
+        """Whoever made the folders above may have died before their names were on the disk; the layout comes last."""
+        path = self.folder
+        while (above := os.path.dirname(path)) != path and self._disk.stat(path).st_uid == os.geteuid():
+            try:
+                self._disk.sync_folder(above)
+            except PermissionError:
+                return  # nobody makes folders where they may not even look
+            path = above
 
     def _write_file(self, path: str, data: bytes) -> None:
         """A whole file at once: there is no moment at which half of it has that name."""
@@ -123,7 +138,12 @@ class FileStore:
             return  # the disk is failing; a leftover that has no session's name harms nobody
 
     def _path(self, place: str, session_id: str) -> str:
-        return os.path.join(self.folder, place, file_name(session_id))
+        path = os.path.join(self.folder, place, file_name(session_id))
+        if is_hashed(session_id) and not self._exists(path):
+            # A listing shows this name where the line is lost that has the long id.
+            hashed = os.path.join(self.folder, place, session_id)
+            return hashed if self._exists(hashed) else path
+        return path
 
     def _exists(self, path: str) -> bool:
         try:
@@ -148,14 +168,14 @@ class FileStore:
                 if parent is None:
                     self._disk.link(temporary, path)
                 else:
-                    self._link_beside(parent, temporary, path)
+                    self._link_beside(parent, seq - 1, temporary, path)
             except BaseException as error:
                 self._discard(temporary)
                 log.close()
                 if isinstance(error, FileExistsError):
                     raise _taken(session_id) from None
                 raise
-            log.path = path
+            log.named(path)
             self._discard(temporary)
             self._disk.sync_folder(os.path.join(self.folder, _SESSIONS))
         return log
@@ -174,15 +194,25 @@ class FileStore:
                 hint="choose another id",
             )
 
-    def _link_beside(self, parent: str, temporary: str, path: str) -> None:
-        """Give a fork its name while its parent cannot be purged."""
-        fd = self._disk.open(self._base_path(parent), os.O_RDONLY)
-        try:
-            self._disk.lock(fd)
-            self._base_path(parent)
-            self._disk.link(temporary, path)
-        finally:
-            self._disk.close(fd)
+    def _link_beside(self, parent: str, seq: int, temporary: str, path: str) -> None:
+        """Give a fork its name while its parent cannot be purged, and has the entry that the fork builds on."""
+        while True:
+            base = self._base_path(parent)
+            fd = self._disk.open(base, os.O_RDONLY)
+            try:
+                self._disk.lock(fd)
+                if not self._is_still(fd, base):
+                    continue  # it was moved or purged while we waited
+                found = glimpse(self._disk, *os.path.split(base))
+                if found is None or found.last is None or found.last.seq < seq:
+                    raise NotFound(f"entry {seq} of session {parent!r} was purged meanwhile")
+                self._disk.link(temporary, path)
+                return
+            finally:
+                self._disk.close(fd)
+
+    def _is_still(self, fd: int, path: str) -> bool:
+        return self._exists(path) and os.path.samestat(self._disk.fstat(fd), self._disk.stat(path))
 
     def open(self, session_id: str) -> LogFile:
         """See `Store.open`."""
@@ -281,6 +311,11 @@ class FileStore:
             try:
                 self._disk.lock(fd)
                 needed = self._needed(session_id)
+                if needed == _UNKNOWN:
+                    raise Corrupt(
+                        f"a session cannot be read, so nobody knows whether it builds on {session_id!r}",
+                        hint="see which with `turnlog doctor`, and repair or purge that one first",
+                    )
                 if needed:
                     self._write_file(self._path(_BASES, session_id), log.prefix(needed))
                 self._disk.unlink(path)
@@ -295,9 +330,12 @@ class FileStore:
         needed = 0
         for place in (_SESSIONS, _TRASH, _BASES):
             for found in self._found(place):
-                fork = found.start.fork if found.start is not None else None
-                if fork is not None and fork.session == session_id and found.id != session_id:
-                    needed = max(needed, fork.seq)
+                if found.id == session_id:
+                    continue
+                if found.start is None:
+                    return _UNKNOWN
+                if found.start.fork is not None and found.start.fork.session == session_id:
+                    needed = max(needed, found.start.fork.seq)
         return needed
 
     def _drop_unneeded_bases(self) -> None:
@@ -329,6 +367,70 @@ class FileStore:
     def damaged_blobs(self) -> Iterator[str]:
         """The digests of blobs that cannot be read back. Reads every pack."""
         return self._packs.check()
+
+    def pack(self) -> PackWriter:
+        """See `Store.pack`."""
+        with disk_errors(f"opening {self.folder}"):
+            self._make_ready()
+        return self._packs.writer()
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        """See `Store.stream`."""
+        return self._packs.stream(digest)
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """See `Store.keeping`."""
+        return self._blob_lock(self._disk.lock_shared)
+
+    @contextmanager
+    def _blob_lock(self, lock: Callable[[int], None]) -> Generator[None]:
+        path = os.path.join(self.folder, _BLOBS, ".lock")
+        with disk_errors(f"locking the blobs in {self.folder}"):
+            self._make_ready()
+            try:
+                fd = self._disk.open(path, os.O_RDWR, create=True)
+            except FileExistsError:
+                fd = self._disk.open(path, os.O_RDWR)
+        try:
+            with disk_errors(f"locking the blobs in {self.folder}"):
+                lock(fd)
+            yield
+        finally:
+            self._disk.close(fd)
+
+    def collect(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.collect`. The caller found out what is needed inside `exclusively`."""
+        with disk_errors("collecting blobs"):
+            return collect(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody is inside `keeping`, and nobody gets there."""
+        return self._blob_lock(self._disk.lock)
+
+    def derived(self, name: str) -> bytes:
+        """See `Store.derived`."""
+        try:
+            with open(os.path.join(self.folder, _DERIVED, name), "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
+
+    def keep_derived(self, name: str, data: bytes) -> None:
+        """See `Store.keep_derived`. Written aside and renamed, not synced: it can be made again."""
+        folder = os.path.join(self.folder, _DERIVED)
+        temporary = os.path.join(folder, f".new-{word(16)}")
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            with open(temporary, "xb") as file:
+                file.write(data)
+            os.replace(temporary, os.path.join(folder, name))
+        except OSError:
+            self._discard(temporary)
+
+    def own_folders(self) -> frozenset[tuple[int, int]]:
+        """See `Store.own_folders`."""
+        status = self._disk.stat(self.folder) if self._exists(self.folder) else None
+        return frozenset() if status is None else frozenset({(status.st_dev, status.st_ino)})
 
     # ── the whole ─────────────────────────────────────────────────────────────────────────────────
 

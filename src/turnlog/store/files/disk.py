@@ -60,6 +60,7 @@ class Disk:
     unlink = staticmethod(os.unlink)
     listdir = staticmethod(os.listdir)
     write_once = staticmethod(os.write)
+    pwrite = staticmethod(os.pwrite)
 
     def open(self, path: str, flags: int, *, create: bool = False) -> int:
         """A descriptor of a regular file; never through a symbolic link, never hanging on a pipe."""
@@ -80,6 +81,10 @@ class Disk:
         done = self.write_once(fd, data)
         while done < len(data):
             done += self.write_once(fd, memoryview(data)[done:])
+
+    def seek(self, fd: int, offset: int) -> None:
+        """Where the next write goes."""
+        os.lseek(fd, offset, os.SEEK_SET)
 
     def link(self, source: str, target: str) -> None:
         """A second name for a file; fails if the name is taken."""
@@ -141,6 +146,10 @@ class Disk:
                     ) from None
             else:
                 return
+
+    def lock_shared(self, fd: int) -> None:
+        """A lock that many may hold at once, and nobody while another holds the writer's."""
+        fcntl.flock(fd, fcntl.LOCK_SH)
 
     def unlock(self, fd: int) -> None:
         """Let the next writer in."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start
@@ -61,17 +62,20 @@ def _entry(line: bytes) -> AnyEntry | None:
 
 
 def _last(disk: Disk, fd: int, window: bytes, size: int) -> AnyEntry | None:
+    """The last entry that counts: nearly always it is on the last line."""
     end = window.rfind(b"\n")
-    while end > 0:
-        begin = window.rfind(b"\n", 0, end)
-        if begin < 0 and len(window) < size:
-            break
-        entry = _entry(window[begin + 1 : end])
-        if entry is not None:
-            return entry
-        end = begin
-    if len(window) >= size:
-        return None
+    begin = window.rfind(b"\n", 0, max(0, end))
+    if end > 0 and (begin >= 0 or len(window) >= size):
+        try:
+            item = decode(window[begin + 1 : end])
+        except Unreadable:
+            item = None
+        if item is not None and not isinstance(item, Flawed) and not item.more:
+            return item
+    return next(_newest_first(disk, fd, size), None)
+
+
+def _newest_first(disk: Disk, fd: int, size: int) -> Iterator[AnyEntry]:
     from turnlog.log.assemble import backward
     from turnlog.store.files.lines import last_newline, lines_back
 
@@ -80,13 +84,15 @@ def _last(disk: Disk, fd: int, window: bytes, size: int) -> AnyEntry | None:
 
     for item in backward(lines_back(read, last_newline(read, size))):
         if not isinstance(item, Damage):
-            return item[1]
-    return None
+            yield item[1]
 
 
 def _wide(disk: Disk, fd: int, offset: int, back: bytes, size: int) -> Set | None:
-    """The newest session-wide facts, where the last line says they are. A hint that leads nowhere is ignored."""
+    """The newest session-wide facts, where the last line says they are; looked for should that lead nowhere."""
     inside = offset - (size - len(back))
     window = back[inside:] if inside >= 0 else disk.pread(fd, _FRONT, offset)
     entry = _entry(_line(disk, fd, offset, window, size))
-    return entry if isinstance(entry, Set) and entry.all is not None else None
+    if isinstance(entry, Set) and entry.all is not None:
+        return entry
+    found = (e for e in _newest_first(disk, fd, size) if isinstance(e, Set) and e.all is not None)
+    return next(found, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnlog.log.draft import Draft
-from turnlog.log.ids import is_ours
+from turnlog.log.ids import is_ours, new_id
 
 _RECENT = 1 << 16
 
@@ -39,6 +39,11 @@ class KnownIds:
         if len(self._own) > _RECENT:
             self._forget()
 
+    def forget(self) -> None:
+        """The log is looked at anew, at its end: others, and other objects of this process, may have appended."""
+        self._all = None
+        self._forgotten = _counter(new_id())
+
     def _forget(self) -> None:
         """Keep the newer half of our own."""
         for entry_id in list(self._own)[: _RECENT // 2]:
@@ -48,9 +53,14 @@ class KnownIds:
 
     def may_have(self, drafts: list[Draft]) -> bool:
         """Whether any of these could be in the log already; no means no."""
-        if self._all is not None or self._forgotten:
+        if self._all is not None:
             return True
-        return any(draft.id in self._own or not is_ours(draft.id) for draft in drafts)
+        for draft in drafts:
+            if draft.id in self._own or not is_ours(draft.id):
+                return True
+            if self._forgotten and _counter(draft.id) <= self._forgotten:
+                return True
+        return False
 
     def doubt(self, seqs: dict[str, int]) -> None:
         """These could not be synced: whoever appends them again gets them written again."""

@@ -117,40 +117,80 @@ def header_of(line: bytes) -> Header | None:
     return header if header.seq > 0 else None
 
 
-def seek(read: Read, seq: int, end: int) -> tuple[int, Header | None, int]:
-    """The first line whose `seq` is at least this: offset, header, and where it ends. (end, None, end) if none.
+def begin_of(read: Read, seq: int, end: int) -> int:
+    """Where to begin reading forwards, so that no entry from `seq` on is missed, nor a line of its batch."""
+    start, header = _begin_of(read, seq, end)
+    if header is not None and header.batch:
+        start, _ = _begin_of(read, min(seq, header.seq + header.more - header.batch + 1), end)
+    return start
 
-    `seq` only grows along a file, so this halves the file until one stretch is left.
+
+def end_of(read: Read, seq: int, end: int) -> int:
+    """Where to begin reading backwards, so that no entry up to `seq` is missed, nor a line of its batch."""
+    stop, header = _end_of(read, seq, end)
+    if header is not None and header.batch:
+        stop, _ = _end_of(read, max(seq, header.seq + header.more), end)
+    return stop
+
+
+def _begin_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
+    """Just behind the last line below `seq`, and the first line that is not."""
+    start = _near(read, seq, end)
+    for offset, line in lines(read, start, end):
+        header = header_of(line)
+        if header is not None:
+            if header.seq >= seq:
+                return start, header
+            start = offset + len(line) + 1
+    return start, None
+
+
+def _end_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
+    """Just behind the first line from `seq` on. The line after it has to agree: a line may be in the wrong place."""
+    found: tuple[int, Header] | None = None
+    for offset, line in lines(read, _near(read, seq, end), end):
+        header = header_of(line)
+        if header is None:
+            continue
+        if header.seq < seq:
+            found = None
+        elif found is None:
+            found = offset + len(line) + 1, header
+        else:
+            return found
+    return found or (end, None)
+
+
+def _near(read: Read, seq: int, end: int) -> int:
+    """A line before `seq`, and not too far before.
+
+    `seq` only grows along a file, so this halves the file until one stretch is left. Of three lines next to each
+    other the one in the middle is believed: a single line in the wrong place does not lead astray.
     """
     low, high = 0, end
     while high - low > _FIRST_STEP:
         middle = (low + high) // 2
-        found = _first_header(read, middle, high)
-        if found is None or found[1].seq >= seq:
-            high = middle
+        found = _headers(read, middle, high)
+        if len(found) == 3 and sorted(header.seq for _, header in found)[1] < seq:
+            low = found[0][0]
         else:
-            low = found[0]
-    for offset, line in lines(read, low, end):
-        header = header_of(line)
-        if header is not None and header.seq >= seq:
-            return offset, header, offset + len(line) + 1
-    return end, None, end
+            high = middle
+    return low
 
 
-def _first_header(read: Read, position: int, end: int) -> tuple[int, Header] | None:
-    """The first readable line that begins after `position`."""
-    begin = position
+def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
+    """The first three readable lines that begin after `position`."""
+    found: list[tuple[int, Header]] = []
     while position < end:
         chunk = read(min(_FIRST_STEP, end - position), position)
-        found = chunk.find(b"\n")
-        if found >= 0:
-            begin = position + found + 1
+        newline = chunk.find(b"\n")
+        if newline >= 0:
+            for offset, line in lines(read, position + newline + 1, end):
+                header = header_of(line)
+                if header is not None:
+                    found.append((offset, header))
+                    if len(found) == 3:
+                        break
             break
         position += len(chunk) or end
-    else:
-        return None
-    for offset, line in lines(read, begin, end):
-        header = header_of(line)
-        if header is not None:
-            return offset, header
-    return None
+    return found

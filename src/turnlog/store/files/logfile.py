@@ -7,17 +7,17 @@ shortens a log.
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from collections.abc import Iterator
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, Unavailable
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError, Unavailable
 from turnlog.log.codec import Damage
-from turnlog.log.draft import Draft, number
+from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.store import Clock
 from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
+from turnlog.store.files.handle import Handle, identity
 from turnlog.store.files.known import KnownIds
 from turnlog.store.files.lines import header_of
 from turnlog.store.files.reading import newest_first, oldest_first, prefix
@@ -40,93 +40,73 @@ class LogFile:
         fd: int = -1,
     ) -> None:
         self.id = session_id
-        self.path = path
         self._disk = disk
         self._clock = clock
         self._durable = durable
-        self._read_only = read_only
+        self._file = Handle(disk, path, read_only=read_only, fd=fd)
+        self._is_named = fd >= 0
+        """Whether the file's name is on the disk: whoever creates a file sees to that himself."""
+        self._room = Room()
+        self._begin_anew()
+        renew_after_fork(self)
+
+    def _begin_anew(self) -> None:
         self._mutex = threading.RLock()
         self._sync_mutex = threading.Lock()
-        self._fd = fd
-        self._old: list[int] = []
-        """Descriptors given up while another thread may still be using them."""
-        self._identity = _identity(disk.fstat(fd)) if fd >= 0 else (0, 0)
         self._tail: Tail | None = None
         """None where we do not know how the log ends."""
         self._known = KnownIds()
         self._unsynced = Unsynced()
-        self._room = Room()
-        renew_after_fork(self)
 
     # ── the file ──────────────────────────────────────────────────────────────────────────────────
 
-    def _read(self, length: int, offset: int) -> bytes:
-        return self._disk.pread(self._fd, length, offset)
+    def named(self, path: str) -> None:
+        """The file was given another name."""
+        self._file.path = path
 
-    def _size(self) -> int:
-        return self._disk.fstat(self._fd).st_size
-
-    def _ensure_open(self) -> None:
-        if self._fd >= 0:
-            return
-        flags = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND
-        try:
-            self._fd = self._disk.open(self.path, flags)
-        except OSError as error:
-            if self._read_only or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-                raise
-            self._fd = self._disk.open(self.path, os.O_RDONLY)
-            self._read_only = True
-        self._identity = _identity(self._disk.fstat(self._fd))
+    def _open(self, *, for_writing: bool = False) -> None:
+        if self._file.open_for_writing() if for_writing else self._file.open():
+            self._tail, self._is_named = None, False
+            self._unsynced.replaced()
 
     def open(self) -> None:
         """Look at the file, and settle its tail if we may write, so that everything after builds on it."""
         with self._mutex, disk_errors(f"opening the log of session {self.id}"):
-            self._ensure_open()
+            self._open()
             self._check_id()
-            if self._read_only:
+            if not self._file.is_writable:
                 return
-            self._disk.lock(self._fd)
+            self._disk.lock(self._file.fd)
             try:
-                self._look(self._size())
+                self._look(self._file.size())
             except OSError:
                 self._tail = None  # a full disk must not keep anybody from reading; an append will look again
             finally:
-                self._disk.unlock(self._fd)
+                self._disk.unlock(self._file.fd)
 
     def _check_id(self) -> None:
-        line, newline, _ = self._read(1 << 16, 0).partition(b"\n")
+        line, newline, _ = self._file.read(1 << 16, 0).partition(b"\n")
         header = header_of(line) if newline else None
         if header is not None and header.type == "session" and header.id != self.id:
             raise Corrupt(
                 f"the file of session {self.id!r} holds session {header.id!r}",
-                hint=f"somebody renamed or copied {os.path.basename(self.path)}; put it back",
+                hint=f"somebody renamed or copied {os.path.basename(self._file.path)}; put it back",
             )
 
     def close(self) -> None:
         """Let go of the descriptor. The next use opens the file again."""
         with self._sync_mutex, self._mutex:
-            self._close_all()
-
-    def _close_all(self) -> None:
-        for fd in (self._fd, *self._old):
-            if fd >= 0:
-                self._disk.close(fd)
-        self._fd, self._old = -1, []
-        self._tail = None
-        self._unsynced.forget()
+            self._file.close()
+            self._tail = None
 
     def __del__(self) -> None:
-        if hasattr(self, "_unsynced"):
-            self._close_all()
+        if hasattr(self, "_file"):
+            self._file.close()
 
     def after_fork(self) -> None:
         """In a child process: a descriptor shared with the parent would share its lock, too."""
-        self._mutex = threading.RLock()
-        self._sync_mutex = threading.Lock()
-        self._known = KnownIds()
-        self._unsynced = Unsynced()
-        self._close_all()
+        self._file.close()
+        self._begin_anew()
 
     # ── where it ends ─────────────────────────────────────────────────────────────────────────────
 
@@ -134,7 +114,10 @@ class LogFile:
         """Under the lock: learn how the log ends."""
         size = self._adopt(size)
         tail = Tail()
-        tail.look(self._read, size, self._known.saw)
+        self._known.forget()
+        tail.look(self._file.read, size, self._known.saw)
+        before = self._tail.floor if self._tail is not None else 0  # of a log that became shorter, too
+        tail.floor = max(tail.floor, before, self._unsynced.last_failed)
         self._tail = tail
         return tail
 
@@ -146,13 +129,13 @@ class LogFile:
                 f"the log of session {self.id} became shorter under this writer",
                 hint="call refresh() on the session, or resume it again",
             )
-        tail.catch_up(self._read, self._adopt(size), self._known.saw)
+        tail.catch_up(self._file.read, self._adopt(size), self._known.saw)
 
     def _adopt(self, size: int) -> int:
         """A complete entry that only lacks its newline gets it; anything else is left to be sealed off."""
-        if not is_adoptable(self._read, size):
+        if not is_adoptable(self._file.read, size):
             return size
-        self._disk.write(self._fd, b"\n")
+        self._disk.write(self._file.fd, b"\n")
         return size + 1
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
@@ -178,17 +161,15 @@ class LogFile:
         return entries
 
     def _append(self, drafts: list[Draft], after: int, head: int, once: bool, alone: bool) -> list[AnyEntry]:
-        if self._fd < 0:
-            self._ensure_open()
-        if self._read_only:
-            raise Unavailable(f"session {self.id} cannot be written", hint="check the owner and mode of its file")
-        self._disk.lock(self._fd)
+        file = self._file
+        self._open(for_writing=True)
+        self._disk.lock(file.fd)
         try:
-            status = self._disk.stat(self.path)
+            status = self._disk.stat(file.path)
             size = status.st_size
-            if status.st_ino != self._identity[1] or status.st_dev != self._identity[0]:
+            if identity(status) != file.identity:
                 self._take_new_file()
-                size = self._size()
+                size = file.size()
             if self._unsynced.unsure:
                 size = self._cut_unsure(size)
             tail = self._tail
@@ -200,53 +181,58 @@ class LogFile:
                 return known
             if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
                 self._refuse_conflict(after, alone)
+            if tail.last < head <= self._unsynced.last_failed:
+                raise Unavailable(
+                    f"session {self.id}: entry {head}, which these drafts build on, could not be synced",
+                    hint="it was taken out of the log again; append it once more, or go on without it",
+                )
+            self._be_sure_of(tail)
             return self._write(tail, drafts, head)
         finally:
-            if self._fd >= 0:
-                self._disk.unlock(self._fd)
+            if file.fd >= 0:
+                self._disk.unlock(file.fd)
+
+    def _be_sure_of(self, tail: Tail) -> None:
+        """Under the lock: what we are going to acknowledge depends on these, and who wrote them may have died."""
+        if not self._is_named:
+            folder = os.path.dirname(self._file.path)
+            self._disk.refuse_remote(folder)
+            if self._durable:
+                self._disk.sync_folder(folder)
+            self._is_named = True
+        if tail.ends_in_batch and self._durable and self._unsynced.synced < tail.last:
+            # With a line behind it, a batch of which the disk has only a part would seem to have been whole.
+            self._sync_or_give_up()
+
+    def _sync_or_give_up(self) -> None:
+        try:
+            self._disk.sync(self._file.fd)
+        except OSError:
+            self._give_up_descriptor()
+            raise
 
     def _write(self, tail: Tail, drafts: list[Draft], head: int) -> list[AnyEntry]:
         start, sealing = tail.end, tail.damaged > 0
-        torn = sealing and self._read(1, start - 1) != b"\n"
-        entries: list[AnyEntry] = []
-        out, wide, offset, at = [b"\n"] if torn else [], tail.wide, start + torn, tail.at
-        for draft, stamps, when in number(drafts, floor=tail.floor, at=at, now=self._clock(), head=head):
-            if sealing and not entries:
-                stamps += f',"sealed":{tail.damaged + torn}'
-            if wide:
-                stamps += f',"wide":{wide}'
-            again = self._known.doubted(draft.id)
-            if again:
-                stamps += f',"again":{again}'
-            line, entry = draft.sealed(stamps)
-            entries.append(entry)
-            out.append(line)
-            if draft.is_wide:
-                wide = offset
-            offset, at = offset + len(line), when
-        data = out[0] if len(out) == 1 else b"".join(out)
-        if offset > self._room.end:
-            self._room.make(self._disk, self._fd, offset)
+        read, doubted = self._file.read, self._known.doubted
+        data, entries, at, wide = tail.stamp(read, drafts, head=head, now=self._clock(), doubted=doubted)
+        if start + len(data) > self._room.end:
+            self._room.make(self._disk, self._file.fd, start + len(data))
         self._write_or_cut(data, start)
-        tail.wrote(data, entries[-1].seq, at, wide)
+        tail.wrote(data, entries[-1].seq, at, wide, is_batch=len(entries) > 1)
         seqs = {entry.id: entry.seq for entry in entries}
         self._unsynced.wrote((start, tail.end, seqs, tail.last))
         self._known.wrote(seqs)
         if sealing:
             # Whoever reads a later line must find this one: it says which bytes before it do not count.
-            try:
-                self._disk.sync(self._fd)
-            except OSError:
-                self._give_up_descriptor()
-                raise
+            self._sync_or_give_up()
         return entries
 
     def _write_or_cut(self, data: bytes, start: int) -> None:
         try:
-            self._disk.write(self._fd, data)
+            self._disk.write(self._file.fd, data)
         except BaseException:
             self._tail = None  # should the cut fail as well, what is there has to be looked at and sealed off
-            self._disk.ftruncate(self._fd, start)
+            self._disk.ftruncate(self._file.fd, start)
             raise
 
     def sync(self, seq: int) -> None:
@@ -265,57 +251,71 @@ class LogFile:
         """
         with self._sync_mutex:
             with self._mutex:
-                if seq in self._unsynced.failed:
-                    raise Unavailable(
-                        f"session {self.id}: entry {seq} could not be synced and may be lost",
-                        hint="append the same drafts again: an id counts once",
-                    )
+                self._refuse_failed(seq)
                 if self._unsynced.synced >= seq:
                     return
-                if self._fd < 0 or self._tail is None:
-                    raise Unavailable(
-                        f"session {self.id} was closed before entry {seq} was synced",
-                        hint="append the same drafts again: an id counts once",
-                    )
-                fd, mark = self._fd, self._tail.last
+                self._open()
+                fd = self._file.fd
+                mark = seq if self._tail is None else max(seq, self._tail.last)
             try:
                 self._disk.sync(fd)
             except OSError:
                 with self._mutex:
-                    self._give_up_descriptor()
+                    if fd == self._file.fd:
+                        self._give_up_descriptor()
                 raise
             with self._mutex:
-                self._unsynced.done(mark)
+                self._refuse_failed(seq)  # of two syncs at once, only one is told of an error
+                if fd == self._file.fd:
+                    self._unsynced.done(mark)
+
+    def _refuse_failed(self, seq: int) -> None:
+        if seq in self._unsynced.failed:
+            raise Unavailable(
+                f"session {self.id}: entry {seq} could not be synced and may be lost",
+                hint="append the same drafts again: an id counts once",
+            )
 
     def _give_up_descriptor(self) -> None:
         """After a failed sync the kernel may call lost pages clean: start over with a fresh descriptor."""
         self._known.doubt(self._unsynced.fail())
         self._tail = None
-        self._old.append(self._fd)
-        self._fd = -1
+        self._file.leave()
+        self._try_to_cut()
+
+    def _try_to_cut(self) -> None:
+        """Take what failed to sync out of the log, so that nobody builds on it. The next append insists."""
+        try:
+            self._open(for_writing=True)
+            self._disk.lock(self._file.fd)
+            try:
+                self._cut_unsure(self._file.size())
+            finally:
+                self._disk.unlock(self._file.fd)
+        except (OSError, TurnlogError):
+            return
 
     def _cut_unsure(self, size: int) -> int:
         """Cut back our own writes that failed to sync, as far as nobody has written after them."""
-        while span := self._unsynced.cut(size):
-            size = span[0]
-            self._disk.ftruncate(self._fd, size)
+        while span := self._unsynced.newest_unsure(size):
+            self._disk.ftruncate(self._file.fd, span[0])
+            self._unsynced.unsure.pop()
             self._known.cut(span[2])
+            self._tail, size = None, span[0]
         return size
 
     def _take_new_file(self) -> None:
         """The file was replaced: go on with the new one if it holds all we know, and refuse otherwise."""
-        self._disk.unlock(self._fd)
-        self._old.append(self._fd)
-        self._fd = -1
-        self._ensure_open()
-        self._disk.lock(self._fd)
-        self._unsynced.forget()
-        if self._tail is not None and not self._tail.is_in(self._read, self._size()):
-            self._tail = None
+        tail = self._tail
+        self._file.leave()
+        self._open(for_writing=True)
+        self._disk.lock(self._file.fd)
+        if tail is not None and not tail.is_in(self._file.read, self._file.size()):
             raise Conflict(
                 f"the file of session {self.id} was replaced by another one under this writer",
                 hint="look at it with `turnlog doctor`, then resume the session again",
             )
+        self._tail = tail
 
     def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry]:
         """What is in the log already under these ids."""
@@ -351,6 +351,7 @@ class LogFile:
 
     def begin(self, drafts: list[Draft], seq: int) -> None:
         """The first entries of a new log, synced: the file has no name yet that anybody looks for."""
+        self._file.identify()
         self._tail = Tail(floor=seq - 1)
         self._write(self._tail, drafts, 0)
         self._sync(self._tail.last)
@@ -360,8 +361,11 @@ class LogFile:
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
         """See `Log.read`. Gives what is there when it begins; never blocks a writer."""
         with self._mutex, disk_errors(f"reading session {self.id}"):
-            self._ensure_open()
-            fd = os.dup(self._fd)
+            self._open()
+            if self._unsynced.unsure:
+                self._try_to_cut()
+                self._open()
+            fd = os.dup(self._file.fd)
         pread = self._disk.pread
 
         def read(length: int, offset: int) -> bytes:
@@ -386,16 +390,12 @@ class LogFile:
     def has_grown(self, seq: int) -> bool:
         """See `Log.has_grown`."""
         with self._mutex, disk_errors(f"looking at session {self.id}"):
-            self._ensure_open()
+            self._open()
             tail = self._tail
-            return tail is None or tail.last != seq or self._size() != tail.end
+            return tail is None or tail.last != seq or self._file.size() != tail.end
 
     def prefix(self, seq: int) -> bytes:
         """The log up to that entry, to the byte, with the rest of its batch."""
         with self._mutex:
-            self._ensure_open()
-            return prefix(self._read, self._size(), seq)
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
+            self._open()
+            return prefix(self._file.read, self._file.size(), seq)

@@ -12,7 +12,7 @@ _MAX_ID = 4096
 
 def file_name(session_id: str) -> str:
     """The name of the file that holds this session. Only a–z, 0–9, `_`, `-`, `=`, `~` and the suffix occur."""
-    if not session_id or len(session_id) > _MAX_ID:
+    if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the session id {session_id!r:.60} is not a text of 1 to {_MAX_ID} characters")
     try:
         data = session_id.encode()
@@ -37,6 +37,11 @@ def session_id_of(name: str) -> str | None:
     except ValueError:
         return None
     return found if found and file_name(found) == name else None
+
+
+def is_hashed(name: str) -> bool:
+    """Whether this is the name of a file whose session's id is too long for a name."""
+    return len(name) == 65 + len(SUFFIX) and name.startswith("~") and name.endswith(SUFFIX) and name[1:65].isalnum()
 
 
 def is_session_file(name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from turnlog.log.assemble import backward, forward
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry
-from turnlog.store.files.lines import Read, last_newline, lines, lines_back, seek
+from turnlog.store.files.lines import Read, begin_of, end_of, last_newline, lines, lines_back
 
 _NEVER = 1 << 63
 
@@ -15,11 +15,7 @@ _NEVER = 1 << 63
 def oldest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[AnyEntry | Damage]:
     """Entries with `after < seq < before`. A batch that begins before that stretch is read from its beginning."""
     end = last_newline(read, size)
-    start = 0
-    if after:
-        start, header, _ = seek(read, after + 1, end)
-        if header is not None and header.batch:
-            start, _, _ = seek(read, header.seq + header.more - header.batch + 1, end)
+    start = begin_of(read, after + 1, end) if after else 0
     for item in forward(lines(read, start, end)):
         if isinstance(item, Damage):
             yield item
@@ -35,11 +31,8 @@ def oldest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[
 
 def newest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[AnyEntry | Damage]:
     """The same, backwards. Begins one line later than asked, because that one says whether those before count."""
-    end = stop = last_newline(read, size)
-    if before < _NEVER:
-        _, header, stop = seek(read, before, end)
-        if header is not None and header.batch:
-            _, _, stop = seek(read, header.seq + header.more, end)
+    end = last_newline(read, size)
+    stop = end_of(read, before, end) if before < _NEVER else end
     for item in backward(lines_back(read, stop), before=before, at_end=stop >= end):
         if isinstance(item, Damage):
             yield item
@@ -52,6 +45,4 @@ def newest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[
 def prefix(read: Read, size: int, seq: int) -> bytes:
     """The log up to that entry, to the byte, with the rest of its batch."""
     end = last_newline(read, size)
-    _, header, _ = seek(read, seq, end)
-    last = seq if header is None else max(seq, header.seq + header.more)
-    return read(seek(read, last + 1, end)[0], 0)
+    return read(end_of(read, seq, end), 0)

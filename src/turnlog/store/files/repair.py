@@ -61,20 +61,109 @@ def repair(
     with disk_errors(f"repairing session {session_id}"):
         fd = _open_locked(disk, path)
         try:
-            read = _reader(disk, fd)
-            size = disk.fstat(fd).st_size
-            survey = Survey(read, size, without=without)
-            cuts = survey.cuts()
-            if not cuts:
-                return None
-            now = clock()
-            disk.sync(fd)
-            original = _keep(disk, folder, path, now)
-            note, line = _note(read, size, survey, cuts, os.path.basename(original), now, without)
-            _replace(disk, path, read, size, cuts, line, survey.trace, note)
+            return _Repair(disk, path, fd, without).run(os.path.join(folder, "trash"), clock())
         finally:
             disk.close(fd)
-    return Repaired(sum(cut.end - cut.start for cut in cuts), original, note)
+
+
+class _Repair:
+    def __init__(self, disk: Disk, path: str, fd: int, without: frozenset[int]) -> None:
+        self._disk = disk
+        self._path = path
+        self._fd = fd
+        self._read = _reader(disk, fd)
+        self._size = disk.fstat(fd).st_size
+        self._without = without
+        self._survey = Survey(self._read, self._size, without=without)
+        self._cuts = self._survey.cuts()
+        self._blanked = sum(cut.end - cut.start for cut in self._cuts)
+
+    def run(self, trash: str, now: int) -> Repaired | None:
+        if not self._cuts:
+            return None
+        original = self._name(trash, now)
+        seq, line = self._note(os.path.basename(original), now)
+        temporary = os.path.join(os.path.dirname(self._path), f".new-{word(16)}")
+        try:
+            self._write(temporary, line, seq)
+            self._keep(original)
+            self._disk.rename(temporary, self._path)
+        except BaseException:
+            _discard(self._disk, temporary)
+            raise
+        self._disk.sync_folder(os.path.dirname(self._path))
+        return Repaired(self._blanked, original, seq)
+
+    def _name(self, trash: str, now: int) -> str:
+        """A name in the trash that says what it is, and that no listing takes for a session."""
+        stamp = to_text(now).replace(":", "").replace("-", "")
+        name = os.path.join(trash, f"{os.path.basename(self._path)}.before-repair-{stamp}")
+        try:
+            self._disk.stat(name)
+        except FileNotFoundError:
+            return name
+        return f"{name}-{word(8)}"
+
+    def _note(self, original: str, now: int) -> tuple[int, bytes]:
+        """The line that says what was done. Its `seq` is above whatever the damaged bytes held."""
+        tail = Tail()
+        tail.look(self._read, self._size, lambda entry_id, seq: None)
+        gone = [region for region in self._survey.regions if not (region.is_used or region.is_stray)]
+        data: dict[str, Any] = {
+            "original": original,
+            "blanked_bytes": self._blanked,
+            "regions": [{"offset": r.offset, "length": r.length, "kind": r.kind} for r in gone[:_LISTED]],
+        }
+        if len(gone) > _LISTED:
+            data["more_regions"] = len(gone) - _LISTED
+        if self._without:
+            data["folds"] = sorted(self._without)[:_LISTED]
+        text = f"repaired: {self._blanked} damaged bytes were left out; trash/{original} has the file as it was"
+        draft, _ = prepare(Note(text=text, data=data))
+        floor = max(tail.floor, self._survey.last)
+        ((_, stamps, _),) = number([draft], floor=floor, at=tail.at, now=now, head=0)
+        wide = self._survey.wide
+        if wide:
+            wide += sum(cut.start == cut.end and cut.start <= wide for cut in self._cuts)
+            stamps += f',"wide":{wide}'
+        return floor + 1, draft.sealed(stamps)[0]
+
+    def _write(self, temporary: str, line: bytes, note: int) -> None:
+        fd = self._disk.open(temporary, os.O_RDWR, create=True)
+        try:
+            for piece in _pieces(self._read, self._size, self._cuts):
+                self._disk.write(fd, piece)
+            self._disk.write(fd, line)
+            self._check(_reader(self._disk, fd), self._disk.fstat(fd).st_size, note)
+            self._disk.sync(fd)
+        finally:
+            self._disk.close(fd)
+
+    def _check(self, read: Read, size: int, note: int) -> None:
+        """Before anything is replaced: whatever could be read can still be read."""
+        if Survey(read, size, without=frozenset([note])).trace == self._survey.trace:
+            return
+        before: set[tuple[int, str]] = set()
+        after: set[tuple[int, str]] = set()
+        Survey(self._read, self._size, visit=lambda entry: before.add((entry.seq, entry.id)), without=self._without)
+        Survey(read, size, visit=lambda entry: after.add((entry.seq, entry.id)))
+        if before - after:
+            raise Corrupt(
+                f"{os.path.basename(self._path)} cannot be repaired without losing what can still be read",
+                hint="nothing was changed; please report this, with the file if you can",
+            )
+
+    def _keep(self, original: str) -> None:
+        """Give the file its second name, in the trash, and have both it and the name on the disk."""
+        trash = os.path.dirname(original)
+        try:
+            self._disk.mkdir(trash)
+            self._disk.sync_folder(os.path.dirname(trash))
+        except FileExistsError:
+            pass
+        self._disk.sync(self._fd)
+        self._disk.link(self._path, original)
+        self._disk.sync_folder(trash)
 
 
 def _reader(disk: Disk, fd: int) -> Read:
@@ -99,84 +188,6 @@ def _open_locked(disk: Disk, path: str) -> int:
             disk.close(fd)
             raise
         disk.close(fd)  # somebody replaced it while we waited
-
-
-def _keep(disk: Disk, folder: str, path: str, now: int) -> str:
-    """Give the file a second name in the trash, on the disk when this returns."""
-    trash = os.path.join(folder, "trash")
-    try:
-        disk.mkdir(trash)
-        disk.sync_folder(folder)
-    except FileExistsError:
-        pass
-    stamp = to_text(now).replace(":", "").replace("-", "")
-    name = os.path.join(trash, f"{os.path.basename(path)}.before-repair-{stamp}")
-    try:
-        disk.link(path, name)
-    except FileExistsError:
-        name = f"{name}-{word(4)}"
-        disk.link(path, name)
-    disk.sync_folder(trash)
-    return name
-
-
-def _note(
-    read: Read, size: int, survey: Survey, cuts: list[Cut], original: str, now: int, without: frozenset[int]
-) -> tuple[int, bytes]:
-    """The line that says what was done. Its `seq` is above whatever the damaged bytes held."""
-    tail = Tail()
-    tail.look(read, size, lambda entry_id, seq: None)
-    blanked = sum(cut.end - cut.start for cut in cuts)
-    gone = [region for region in survey.regions if not (region.is_used or region.is_stray)]
-    data: dict[str, Any] = {
-        "original": original,
-        "blanked_bytes": blanked,
-        "regions": [
-            {"offset": region.offset, "length": region.length, "kind": region.kind} for region in gone[:_LISTED]
-        ],
-    }
-    if len(gone) > _LISTED:
-        data["more_regions"] = len(gone) - _LISTED
-    if without:
-        data["folds"] = sorted(without)[:_LISTED]
-    text = f"repaired: {blanked} damaged bytes were left out; trash/{original} has the file as it was"
-    draft, _ = prepare(Note(text=text, data=data))
-    floor = max(tail.floor, survey.last)
-    ((_, stamps, _),) = number([draft], floor=floor, at=tail.at, now=now, head=0)
-    if survey.wide:
-        shift = sum(cut.start == cut.end and cut.start <= survey.wide for cut in cuts)
-        stamps += f',"wide":{survey.wide + shift}'
-    return floor + 1, draft.sealed(stamps)[0]
-
-
-def _replace(disk: Disk, path: str, read: Read, size: int, cuts: list[Cut], line: bytes, trace: int, note: int) -> None:
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".new-{word(16)}")
-    new = disk.open(temporary, os.O_RDWR, create=True)
-    try:
-        try:
-            for piece in _pieces(read, size, cuts):
-                disk.write(new, piece)
-            disk.write(new, line)
-            _check(disk, new, path, trace, note)
-            disk.sync(new)
-        finally:
-            disk.close(new)
-        disk.rename(temporary, path)
-    except BaseException:
-        _discard(disk, temporary)
-        raise
-    disk.sync_folder(folder)
-
-
-def _check(disk: Disk, fd: int, path: str, trace: int, note: int) -> None:
-    """Before anything is replaced: the new file has to read as the old one does, without its damage."""
-    survey = Survey(_reader(disk, fd), disk.fstat(fd).st_size, without=frozenset([note]))
-    if survey.trace != trace or any(not (region.is_used or region.is_stray) for region in survey.regions):
-        raise Corrupt(
-            f"{os.path.basename(path)} cannot be repaired without changing what is read from it",
-            hint="nothing was changed; please report this, with the file if you can",
-        )
 
 
 def _discard(disk: Disk, path: str) -> None:

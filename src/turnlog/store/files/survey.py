@@ -42,6 +42,8 @@ class Region(Struct):
     """The last entry that counts before it; 0 if none does."""
     newer: int | None = None
     """The first entry that counts after it; None if none does."""
+    inside: list[int] = []
+    """The entries that count in it."""
     sample: str = ""
     """How it begins."""
 
@@ -131,7 +133,9 @@ class Survey:
         for region in self._open[:]:
             if offset < region.offset:
                 region.older = entry.seq
-            elif offset > region.offset:
+            elif offset < region.offset + region.length:
+                region.inside.append(entry.seq)
+            else:
                 region.newer = entry.seq
                 self._open.remove(region)
         if entry.seq in self._without:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from turnlog.log.assemble import Oversize, backward, forward
 from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified
-from turnlog.log.draft import to_ms
+from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
 from turnlog.store.files.lines import Read, last_newline, lines, lines_back
 
@@ -21,7 +21,7 @@ Saw = Callable[[str, int], None]
 class Tail:
     """The end of a log as of the last look."""
 
-    __slots__ = ("at", "end", "floor", "good", "last", "trace", "wide")
+    __slots__ = ("at", "end", "ends_in_batch", "floor", "good", "last", "trace", "wide")
 
     def __init__(self, *, floor: int = 0) -> None:
         self.end = 0
@@ -30,6 +30,8 @@ class Tail:
         """Just behind the last line that counts; what lies between it and `end` is unfinished or damaged."""
         self.last = 0
         """The last `seq` that counts."""
+        self.ends_in_batch = False
+        """Whether that entry is one of a batch."""
         self.floor = floor
         """The next `seq` is above this: also above whatever the damaged bytes held."""
         self.at = 0
@@ -71,8 +73,32 @@ class Tail:
                 del ends[offset]
         self._settle(read, size, hidden)
 
-    def wrote(self, data: bytes, last: int, at: int, wide: int) -> None:
+    def stamp(
+        self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: Callable[[str], int]
+    ) -> tuple[bytes, list[AnyEntry], int, int]:
+        """A batch that goes here: its bytes, what anybody will read from them, its time, and where `wide` leads."""
+        torn = self.damaged > 0 and read(1, self.end - 1) != b"\n"
+        entries: list[AnyEntry] = []
+        out, wide, offset, at = [b"\n"] if torn else [], self.wide, self.end + torn, self.at
+        for draft, stamps, when in number(drafts, floor=self.floor, at=at, now=now, head=head):
+            if self.damaged and not entries:
+                stamps += f',"sealed":{self.damaged + torn}'
+            if wide:
+                stamps += f',"wide":{wide}'
+            again = doubted(draft.id)
+            if again:
+                stamps += f',"again":{again}'
+            line, entry = draft.sealed(stamps)
+            entries.append(entry)
+            out.append(line)
+            if draft.is_wide:
+                wide = offset
+            offset, at = offset + len(line), when
+        return out[0] if len(out) == 1 else b"".join(out), entries, at, wide
+
+    def wrote(self, data: bytes, last: int, at: int, wide: int, *, is_batch: bool) -> None:
         """We appended this ourselves."""
+        self.ends_in_batch = is_batch
         self.end += len(data)
         self.good = self.end
         self.last = self.floor = last
@@ -87,6 +113,7 @@ class Tail:
 
     def _note(self, offset: int, entry: AnyEntry, saw: Saw) -> None:
         self.last = entry.seq
+        self.ends_in_batch = entry.batch > 1
         self.floor = max(self.floor, entry.seq)
         if entry.at is not None:
             self.at = max(self.at, to_ms(entry.at))

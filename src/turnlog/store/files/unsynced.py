@@ -14,6 +14,8 @@ class Unsynced:
         """Entries up to this `seq` are on the disk."""
         self.failed: set[int] = set()
         """Entries whose sync failed: never acknowledged, whatever a later sync says."""
+        self.last_failed = 0
+        """The last of them: a number that somebody may have seen is not given out again."""
         self.unsure: list[Span] = []
         """Writes whose sync failed: they may be on the disk, and may be lost."""
         self._waiting: list[Span] = []
@@ -35,18 +37,19 @@ class Unsynced:
         doubted: dict[str, int] = {}
         for span in self._waiting:
             doubted.update(span[2])
+            self.last_failed = max(self.last_failed, span[3])
         self.failed.update(doubted.values())
         self.unsure += self._waiting
-        self.forget()
+        self.synced, self._waiting = 0, []
         return doubted
 
-    def cut(self, size: int) -> Span | None:
+    def newest_unsure(self, size: int) -> Span | None:
         """The newest write in doubt, if nobody has written after it: it can be cut back."""
         if self.unsure and self.unsure[-1][1] == size:
-            return self.unsure.pop()
+            return self.unsure[-1]
         self.unsure = []  # what others have written after stays; writing it again says `again`
         return None
 
-    def forget(self) -> None:
-        """Another descriptor: what it has synced is not known."""
-        self.synced, self._waiting = 0, []
+    def replaced(self) -> None:
+        """Another file took the place of the one we wrote to: what is on the disk of it is not known."""
+        self.synced, self._waiting, self.unsure = 0, [], []

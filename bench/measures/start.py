@@ -1,0 +1,27 @@
+"""What `import turnlog` adds to the start of a program, beside the one package it cannot do without."""
+
+import os
+import subprocess
+import sys
+
+from bench.ground import Ground
+from bench.measures import Row, difference
+
+TITLE = "import turnlog against import msgspec"
+ROUNDS = 40
+
+_IMPORT = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+
+
+def measure(ground: Ground) -> list[Row]:
+    # Wherever we run, modules are compiled once and not in every round.
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    env["PYTHONPYCACHEPREFIX"] = str(ground.folder / "bytecode")
+    times: dict[str, list[float]] = {"import turnlog": [], "import msgspec": []}
+    for number in range(-2, ROUNDS):
+        for name in list(times)[:: 1 if number % 2 else -1]:
+            command = [sys.executable, "-c", _IMPORT.format(name.removeprefix("import "))]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+            if number >= 0:
+                times[name].append(float(done.stdout))
+    return [difference(TITLE, times, "import turnlog", "import msgspec", bar=20.0)]

@@ -1,0 +1,5 @@
+"""`python -m turnlog` is `turnlog`."""
+
+from turnlog.cli import main
+
+main()

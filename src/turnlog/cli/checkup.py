@@ -1,0 +1,168 @@
+"""The examination of a log: its bytes, its folds, its blobs, and the session it was forked from. Only reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+
+from turnlog.cli.finding import Checkup, Finding
+from turnlog.cli.place import log_path
+from turnlog.errors import NotFound, TurnlogWarning
+from turnlog.log.codec import Damage
+from turnlog.log.entry import AnyEntry, Fold, Head, Set, Start
+from turnlog.log.fold import State, copy, fold, fork_state, from_fold
+from turnlog.session import Home
+from turnlog.session.history import History
+from turnlog.store.files.disk import Disk
+from turnlog.store.files.repair import look
+from turnlog.store.files.survey import Region
+
+_REMEMBERED = 4096
+_LISTED = 20
+
+
+def examine(home: Home, session_id: str, *, title: str | None, damaged_blobs: frozenset[str], alone: bool) -> Checkup:
+    """Everything that is wrong with one session. `alone`: no other is examined, so its parent is looked at as well."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TurnlogWarning)  # a missing blob is a finding here, once
+        return _Examination(home, session_id, damaged_blobs, alone).run(title)
+
+
+class _Examination:
+    def __init__(self, home: Home, session_id: str, damaged_blobs: frozenset[str], alone: bool) -> None:
+        self._home = home
+        self._id = session_id
+        self._damaged_blobs = damaged_blobs
+        self._is_alone = alone
+        self._history = History(home.store, home.store.base(session_id))
+        self._found: list[Finding] = []
+        self._folds = _Folds(self._history)
+        self._is_first = True
+        self._bad_blobs = 0
+
+    def run(self, title: str | None) -> Checkup:
+        path = log_path(self._home, self._id)
+        try:
+            self._check_fork()
+            survey = look(Disk(), path, visit=self._visit)
+        finally:
+            self._history.close()
+            self._history.log.close()
+        if not survey.size_bytes:
+            self._say("empty", "The file is empty: it was cut to nothing, or never got its first line.")
+        if self._bad_blobs > _LISTED:
+            self._say("blob", f"{self._bad_blobs - _LISTED} more blobs are missing or damaged.")
+        wrong = self._folds.unexplained(survey.regions)
+        for seq in wrong:
+            text = f"The fold in entry {seq} does not agree with the entries before it. A repair leaves it out."
+            self._say("fold", text, seq)
+        return Checkup(
+            self._id, title, path, survey.size_bytes, survey.entries, survey.regions, self._found, folds=wrong
+        )
+
+    def _say(self, kind: str, text: str, seq: int | None = None) -> None:
+        self._found.append(Finding(kind, text, seq))
+
+    # ── the session it was forked from ────────────────────────────────────────────────────────────
+
+    def _check_fork(self) -> None:
+        fork = self._history.fork
+        if fork is None:
+            self._folds.begin(State(), is_whole=True)
+            return
+        try:
+            parent = self._home.store.base(fork.session)
+        except NotFound:
+            text = f"Session {fork.session}, which it continues, is gone, and entries 1 to {fork.seq} with it."
+            self._say("fork", text)
+            return
+        entry = self._history.at(fork.seq)
+        if entry is None or entry.id != fork.id:
+            what = "cannot be read" if entry is None else "is another one now"
+            self._say("fork", f"Entry {fork.seq} of session {fork.session}, which it continues, {what}.", fork.seq)
+        if self._is_alone and any(isinstance(item, Damage) for item in parent.read(before=fork.seq + 1)):
+            self._say("fork", f"Session {fork.session}, which it continues, is damaged: examine that one as well.")
+        parent.close()
+        is_whole = sum(1 for _ in self._history.forward(0, fork.seq + 1)) == fork.seq
+        self._folds.begin(fork_state(self._history.state_at(fork.seq), fork.seq), is_whole=is_whole)
+
+    # ── every entry ───────────────────────────────────────────────────────────────────────────────
+
+    def _visit(self, entry: AnyEntry) -> None:
+        if self._is_first:
+            self._is_first = False
+            if isinstance(entry, Start) and entry.id != self._id:
+                self._say("name", f"The file holds session {entry.id}: somebody renamed or copied it.")
+        for digest in entry.blobs:
+            self._check_blob(digest, entry)
+        if entry.critical and entry.type == "?":
+            self._say("newer", f"Entry {entry.seq} can only be understood by a newer Turnlog.", entry.seq)
+        self._folds.visit(entry)
+
+    def _check_blob(self, digest: str, entry: AnyEntry) -> None:
+        try:
+            is_there = self._home.store.has(digest)
+        except NotFound:
+            is_there = False
+        if is_there and digest not in self._damaged_blobs:
+            return
+        self._bad_blobs += 1
+        if self._bad_blobs <= _LISTED:
+            what = "is damaged" if is_there else "is missing"
+            text = f"Blob {digest}, which entry {entry.seq} needs, {what}: a short stand-in is shown instead."
+            self._say("blob", text, entry.seq)
+
+
+class _Folds:
+    """Folds the log from its beginning and compares with what its fold entries say."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._state: State | None = None
+        self._recent: deque[AnyEntry] = deque(maxlen=_REMEMBERED)
+        self._last = 0
+        self._is_whole = False
+        """Whether no number is missing since the last fold: an entry that was lost makes a fold know more."""
+        self._wrong: list[tuple[int, int]] = []
+        """Fold entries that do not agree, each with the fold before it."""
+
+    def begin(self, state: State, *, is_whole: bool) -> None:
+        """What the log starts from, and whether nothing is missing from that."""
+        self._state = state
+        self._is_whole = is_whole
+
+    def visit(self, entry: AnyEntry) -> None:
+        """One more entry."""
+        if self._state is not None and entry.seq != self._state.seq + 1:
+            self._is_whole = False
+        if isinstance(entry, Fold):
+            self._compare(entry)
+        if self._state is not None:
+            self._fold(self._state, entry)
+        self._recent.append(entry)
+
+    def _fold(self, state: State, entry: AnyEntry) -> None:
+        whole = self._history.whole(entry) if isinstance(entry, (Set, Head)) else entry
+        fold(state, whole, is_repeat=self._history.is_repeat(entry))
+
+    def _compare(self, entry: Fold) -> None:
+        stored = from_fold(self._history.whole(entry))
+        if stored is None or (len(self._recent) == _REMEMBERED and self._recent[0].seq > stored.seq):
+            return  # of another version, or too far back to tell
+        said = copy(stored)
+        for other in self._recent:
+            if other.seq > said.seq:
+                self._fold(said, other)
+        if self._is_whole and said != self._state:
+            self._wrong.append((self._last, entry.seq))
+        self._state = said
+        self._last = entry.seq
+        self._is_whole = True
+
+    def unexplained(self, regions: list[Region]) -> list[int]:
+        """The folds that do not agree although nothing before them is damaged or missing."""
+        return [
+            seq
+            for last, seq in self._wrong
+            if not any(last <= region.older < seq or (region.newer or 0) == seq for region in regions)
+        ]

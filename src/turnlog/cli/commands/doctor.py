@@ -1,0 +1,158 @@
+"""`turnlog doctor`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from turnlog.cli.checkup import examine
+from turnlog.cli.finding import Checkup, loss, meaning
+from turnlog.cli.option import print_json, session_argument, session_id, shared, this_home
+from turnlog.cli.place import folder_of
+from turnlog.cli.text import count, one_line, size
+from turnlog.errors import Corrupt, Invalid
+from turnlog.log.ids import handle_of
+from turnlog.session import Home
+from turnlog.store.files import FileStore
+from turnlog.store.files.disk import Disk
+from turnlog.store.files.repair import repair as repair_file
+from turnlog.store.files.survey import Region
+
+_SHOWN = 20
+
+
+@click.command()
+@session_argument
+@click.option("--repair", is_flag=True, help="Leave damaged bytes out; the file as it was is kept in the trash.")
+@click.option("--blobs", is_flag=True, help="Read back every blob as well; this may take a while.")
+@shared
+@click.pass_context
+def command(context: click.Context, session: str | None, repair: bool, blobs: bool, as_json: bool) -> None:
+    """Examine a session's log, or all of them, and explain what is wrong.
+
+    Every byte of a log is checked, its folds against its entries, that the blobs it needs are there, and, for a fork,
+    the session it continues. The exit code is 6 if anything is wrong, or still wrong after --repair.
+    """
+    with this_home() as home:
+        checkups, damaged = _examine(home, session, blobs)
+        if repair:
+            checkups = [_repair(home, checkup, damaged) for checkup in checkups]
+    left = [checkup for checkup in checkups if not checkup.is_well]
+    if as_json:
+        sessions = [_plain(checkup) for checkup in checkups]
+        print_json({"ok": not left and not damaged, "sessions": sessions, "damaged_blobs": sorted(damaged)})
+    else:
+        for line in _report(checkups, damaged, can_repair=not repair):
+            print(line)
+    if left or damaged:
+        context.exit(Corrupt.exit_code)
+
+
+def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup], frozenset[str]]:
+    folder_of(home)
+    damaged: frozenset[str] = frozenset()
+    if blobs and isinstance(home.store, FileStore):
+        damaged = frozenset(home.store.damaged_blobs())
+    titles = {row.id: row.title for row in home.sessions()}
+    ids = sorted(home.store.ids()) if session is None else [session_id(home, session)]
+    alone = session is not None
+    return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids], damaged
+
+
+def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
+    if not checkup.is_repairable:
+        return checkup
+    if checkup.id not in home.store.ids():
+        raise Invalid(f"session {checkup.id!r} is deleted", hint="restore it first")
+    without = frozenset(checkup.folds)
+    done = repair_file(Disk(), folder_of(home), checkup.id, clock=lambda: time.time_ns() // 1_000_000, without=without)
+    after = examine(home, checkup.id, title=checkup.title, damaged_blobs=damaged, alone=False)
+    checkup.repaired = done
+    checkup.left = len(after.regions) + len(after.findings)
+    return checkup
+
+
+# ── for programs ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _plain(checkup: Checkup) -> dict[str, Any]:
+    plain = msgspec.to_builtins(checkup)
+    for row, region in zip(plain["regions"], checkup.regions, strict=True):
+        row.update(meaning=meaning(region), loss=loss(region))
+    return {**plain, "ok": checkup.is_well}
+
+
+# ── for people ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: bool) -> Iterator[str]:
+    bad = [checkup for checkup in checkups if not checkup.is_sound]
+    for checkup in bad:
+        yield from _describe(checkup, can_repair=can_repair)
+        yield ""
+    for digest in sorted(damaged):
+        yield f"blob {digest} is damaged: restore its pack from a backup"
+    entries, total = sum(c.entries for c in checkups), sum(c.size_bytes for c in checkups)
+    examined = f"{count(len(checkups), 'session')}, {count(entries, 'entry', 'entries')}, {size(total)} examined"
+    wrong = sum(not checkup.is_well for checkup in bad)
+    repaired = sum(checkup.repaired is not None for checkup in bad)
+    words = [
+        f"{repaired} repaired" if repaired else "",
+        f"{count(wrong, 'session')} with something wrong" if wrong else "",
+        count(len(damaged), "damaged blob") if damaged else "",
+    ]
+    yield f"{examined}: {', '.join(filter(None, words)) or 'nothing wrong'}"
+
+
+def _describe(checkup: Checkup, *, can_repair: bool) -> Iterator[str]:
+    name = handle_of(checkup.id)
+    yield f"{one_line(name)}  {one_line(checkup.title or '')}".rstrip()
+    yield f"  {one_line(checkup.path)}"
+    for number, region in enumerate(checkup.regions[:_SHOWN], start=1):
+        yield ""
+        yield from _describe_region(number, region)
+    if len(checkup.regions) > _SHOWN:
+        yield f"\n  … and {count(len(checkup.regions) - _SHOWN, 'more region')}; --json has them all"
+    for finding in checkup.findings:
+        yield f"\n  {finding.kind}"
+        yield from _wrapped(finding.text)
+    yield ""
+    if checkup.repaired is not None:
+        blanked = checkup.repaired.blanked_bytes
+        what = f"{count(blanked, 'damaged byte')} left out" if blanked else "the missing line end put in"
+        yield f"  repaired: {what}, every other line untouched"
+        yield f"  kept as it was: {one_line(_short(checkup.repaired.original))}"
+        yield f"  entry {checkup.repaired.note} of the log says so"
+        if checkup.left:
+            yield f"  left as it is: {count(checkup.left, 'thing')} that a repair does not touch"
+    elif not checkup.is_repairable:
+        yield "  a repair would change nothing here"
+    elif can_repair:
+        yield f"  turnlog doctor {one_line(name)} --repair   leaves it out, and keeps the file as it was"
+
+
+def _short(path: str) -> str:
+    """A path below the home folder, without the home folder."""
+    return "/".join(path.rsplit("/", 2)[1:])
+
+
+def _describe_region(number: int, region: Region) -> Iterator[str]:
+    lines = f"lines {region.line} to {region.line + region.lines - 1}" if region.lines > 1 else f"line {region.line}"
+    yield f"  {number}. {region.kind}: {count(region.length, 'byte')} at offset {region.offset:,}, {lines}"
+    yield from _wrapped(meaning(region))
+    yield from _wrapped(loss(region))
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    """Words in lines of a readable length."""
+    line = ""
+    for word in one_line(text).split():
+        if line and len(line) + len(word) > 84:
+            yield f"     {line}"
+            line = ""
+        line = f"{line} {word}" if line else word
+    yield f"     {line}"

@@ -1,0 +1,65 @@
+"""`turnlog log`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli.commands.show import warn_of_damage
+from turnlog.cli.option import VERSION, look_at, session_argument, shared, this_home, to_json, write_json
+from turnlog.cli.summary import in_one_line
+from turnlog.cli.text import clip, moment, screen_width
+from turnlog.log.codec import body_text
+
+if TYPE_CHECKING:
+    from turnlog.log.entry import AnyEntry
+
+
+@click.command()
+@session_argument
+@click.option("--kind", "-k", metavar="K", help="Only entries of that type: message, set, head …")
+@click.option("--reverse", "-r", is_flag=True, help="Newest first.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the first N of them.")
+@shared
+def command(session: str | None, kind: str | None, reverse: bool, limit: int | None, as_json: bool) -> None:
+    """Print every entry of a log on a line: seq, time, type, parent, what it says.
+
+    Everything is there, inherited entries and abandoned branches included. With --json, entries are as the log has
+    them, without the checksum.
+    """
+    with this_home() as home, look_at(home, session) as found:
+        entries = islice(found.entries(kind=kind, reverse=reverse), limit)
+        if as_json:
+            _print_json(found.id, entries)
+            return
+        digits = max(3, len(str(found.seq)))
+        room = screen_width()
+        print(f"{'SEQ':>{digits}}  {'TIME':19}  {'TYPE':10}  {'PARENT':>{max(6, digits)}}  WHAT")
+        for entry in entries:
+            parent = "" if entry.parent is None else str(entry.parent)
+            place = f"{entry.seq:>{digits}}  {moment(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
+            line = f"{place}  {in_one_line(entry)}".rstrip()
+            print(line if room is None else clip(line, room))
+        if limit is None:
+            warn_of_damage(found)
+
+
+def _kind(entry: AnyEntry) -> str:
+    from turnlog.cli.text import one_line
+    from turnlog.log.entry import Unknown
+
+    return one_line(entry.kind) if isinstance(entry, Unknown) else entry.type
+
+
+def _print_json(session: str, entries: Iterator[AnyEntry]) -> None:
+    """One object, written as it is read: a log may be larger than memory."""
+    write_json(b'{"version":%d,"session":%b,"entries":[' % (VERSION, to_json(session)))
+    waiting = b""
+    for entry in entries:
+        if waiting:
+            write_json(waiting + b",")
+        waiting = body_text(entry).encode()
+    write_json(waiting + b"]}")

@@ -1,0 +1,107 @@
+"""What commands have in common: --json, --home, and which session is meant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from turnlog.errors import Ambiguous, NotFound
+from turnlog.session import Home, open_home
+from turnlog.session.history import History
+from turnlog.session.places import workspace_path
+from turnlog.session.readable import Readable
+
+VERSION = 1
+"""Of everything that `--json` prints. It grows when a field changes its meaning or goes away."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _to_root(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """`turnlog ls --home P` means `turnlog --home P ls`."""
+    if value:
+        context.find_root().params[str(parameter.name)] = value
+
+
+def shared(function: _F) -> _F:
+    """The options that every command has."""
+    for option in (
+        click.option("--debug", is_flag=True, hidden=True, expose_value=False, callback=_to_root),
+        click.option("--home", metavar="PATH", hidden=True, expose_value=False, callback=_to_root),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
+    ):
+        function = option(function)
+    return function
+
+
+session_argument = click.argument("session", required=False)
+
+
+def this_home() -> Home:
+    """The home that the options say, or the default one."""
+    return open_home(click.get_current_context().find_root().params.get("home"))
+
+
+def session_id(home: Home, name: str | None) -> str:
+    """The session that is meant: the one of that name, deleted or not; without one, the nearest and newest."""
+    if name is None:
+        return _nearest(home) or home.id_of("latest")
+    try:
+        return home.id_of(name)
+    except Ambiguous:
+        raise
+    except NotFound as error:
+        try:
+            return home.id_of(name, deleted=True)
+        except Ambiguous:
+            raise
+        except NotFound:
+            raise error from None
+
+
+def _nearest(home: Home) -> str | None:
+    """The newest session of the folder we are in, or of the nearest one above it that has any."""
+    from pathlib import Path
+
+    newest: dict[str, str] = {}
+    for row in home.sessions():
+        if row.workspace and not row.hidden and row.parent is None:
+            newest.setdefault(row.workspace, row.id)
+    here = Path(workspace_path("."))
+    return next((newest[str(folder)] for folder in (here, *here.parents) if str(folder) in newest), None)
+
+
+def look_at(home: Home, name: str | None) -> Readable:
+    """A session to read from. Nothing is locked and nothing is written, and a deleted one can be read as well."""
+    history = History(home.store, home.store.base(session_id(home, name)))
+    history.load()
+    return Readable(home, history)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Data for programs: exact, nothing escaped but what JSON escapes."""
+    write_json(msgspec.json.format(to_json({"version": VERSION, **data}), indent=2))
+
+
+def to_json(data: Any) -> bytes:
+    """JSON, on one line."""
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
+
+
+def write_json(line: bytes) -> None:
+    """A line of JSON to stdout, in UTF-8 whatever the terminal speaks."""
+    sys.stdout.flush()
+    output = getattr(sys.stdout, "buffer", None)
+    if output is None:
+        sys.stdout.write(line.decode() + "\n")
+    else:
+        output.write(line + b"\n")

@@ -1,0 +1,29 @@
+"""Where the file store keeps a session's log: for commands that show or repair the file itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from turnlog.errors import NotFound, Unsupported
+from turnlog.session import Home
+
+
+def folder_of(home: Home) -> str:
+    """The home folder; a store that keeps no files has none."""
+    from turnlog.store.files import FileStore
+
+    if not isinstance(home.store, FileStore):
+        raise Unsupported(f"the {home.backend} store keeps no files", hint="this works for a home that is a folder")
+    return home.store.folder
+
+
+def log_path(home: Home, session_id: str) -> str:
+    """The file of a session, deleted or not."""
+    from turnlog.store.files.names import file_name
+
+    folder = Path(folder_of(home))
+    for place in ("sessions", "trash", "bases"):
+        path = folder / place / file_name(session_id)
+        if path.exists():
+            return str(path)
+    raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")

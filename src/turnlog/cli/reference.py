@@ -1,0 +1,85 @@
+"""docs/cli.md, written from the help of the commands: `python -m turnlog.cli.reference > docs/cli.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from turnlog import errors
+from turnlog.cli.program import INTERRUPTED, PIPE_CLOSED, program
+
+_WIDTH = 88
+_MANNERS = """\
+- Data goes to stdout, everything else to stderr. With `--json`, stdout holds one JSON document with a `version`; that
+  number grows when a field changes its meaning or goes away, not when one is added.
+- An error is one line, `error: …`, and a line `hint: …` with what to do next; with `--json`, a JSON object on stderr. A
+  traceback appears only with `--debug`.
+- `--home` and `--debug` may also stand behind the command.
+- What comes out of a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
+  `\\x1b` or `\\u202e`, in titles as well. `--json` prints the text as it is, escaped as JSON escapes it.
+- No command but `doctor --repair` changes anything. Reading locks nothing, and works while an agent is writing.
+- `COLUMNS` says how wide the output may be where it is not a terminal; without it, nothing is cut. There is no colour.
+- Shell completion comes from click: `eval "$(_TURNLOG_COMPLETE=bash_source turnlog)"`, or `zsh_source`."""
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield "# The command line"
+    yield ""
+    yield "<!-- Made by `python -m turnlog.cli.reference > docs/cli.md`; a test keeps it current. -->"
+    yield ""
+    context = click.Context(program, info_name="turnlog", **program.context_settings)
+    yield from _help(program, context)
+    yield ""
+    yield _MANNERS
+    for name in program.list_commands(context):
+        command = program.get_command(context, name)
+        assert command is not None
+        yield ""
+        yield f"## turnlog {name}"
+        yield ""
+        yield from _help(command, click.Context(command, info_name=name, parent=context))
+    yield ""
+    yield "## Exit codes"
+    yield ""
+    yield "| code | name | what happened |"
+    yield "| --- | --- | --- |"
+    yield from _codes()
+
+
+def _help(command: click.Command, context: click.Context) -> Iterator[str]:
+    formatter = click.HelpFormatter(width=_WIDTH)
+    command.format_help(context, formatter)
+    yield "```text"
+    yield formatter.getvalue().rstrip()
+    yield "```"
+
+
+def _codes() -> Iterator[str]:
+    yield "| 0 | | all is well |"
+    yield "| 1 | `internal` | a fault in Turnlog, or a check of `turnlog demo` failed |"
+    yield "| 2 | `usage` | no such command or option, or a value that it does not take |"
+    for error in _errors(errors.TurnlogError):
+        what = (error.__doc__ or "").split("\n")[0].rstrip(".")
+        yield f"| {error.exit_code} | `{error.code}` | {what[:1].lower()}{what[1:]} |"
+    yield f"| {INTERRUPTED} | | interrupted with Ctrl-C |"
+    yield f"| {PIPE_CLOSED} | | whoever read the output closed it |"
+    yield ""
+    yield "`turnlog doctor` exits with 6 when it finds something wrong. Codes and names never change their meaning."
+
+
+def _errors(root: type[errors.TurnlogError]) -> Iterator[type[errors.TurnlogError]]:
+    for error in root.__subclasses__():
+        if error.__module__ == errors.__name__:
+            yield error
+            yield from _errors(error)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

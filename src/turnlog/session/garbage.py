@@ -1,0 +1,117 @@
+"""Bounded disk: what every session still needs, what nobody does, and which checkpoints go first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from turnlog.errors import Corrupt, NotFound
+from turnlog.log.codec import Damage
+from turnlog.log.entry import Checkpoint, Drop
+from turnlog.store import Log, Store
+from turnlog.workspace.tree import FILE, FOLDER, decode_tree
+
+
+class Kept(Struct):
+    """A checkpoint that has not been given up."""
+
+    session: str
+    id: str
+    at: datetime | None
+    is_automatic: bool
+    trees: list[str]
+    others: list[str]
+
+
+class Needs(Struct):
+    """What the logs refer to."""
+
+    blobs: set[str]
+    checkpoints: list[Kept]
+
+
+class Report(Struct, frozen=True):
+    """What a collection did."""
+
+    blobs: int
+    freed_bytes: int
+    dropped: int
+    """Checkpoints that were given up to get below the quota."""
+    blob_bytes: int
+    """What is left."""
+
+
+def needs(store: Store) -> Needs:
+    """Everything that any session refers to. Damage that may hide a reference stops it: better too much than too little."""
+    found = Needs(set(), [])
+    dropped: set[str] = set()
+    for log in store.all_logs():
+        try:
+            _read(log, found, dropped)
+        finally:
+            log.close()
+    found.checkpoints = [kept for kept in found.checkpoints if kept.id not in dropped]
+    return found
+
+
+def _read(log: Log, found: Needs, dropped: set[str]) -> None:
+    hidden: Damage | None = None
+    for item in log.read():
+        if isinstance(item, Damage):
+            hidden = item if item.seq is None else hidden
+            continue
+        if hidden is not None and not item.sealed:
+            break
+        hidden = None  # what a line seals off was never acknowledged: nobody refers to anything with it
+        if isinstance(item, Checkpoint):
+            trees = [root.tree for root in item.roots]
+            others = [name for name in item.blobs if name not in trees]
+            found.checkpoints.append(Kept(log.id, item.id, item.at, item.when is not None, trees, others))
+        elif isinstance(item, Drop):
+            dropped.update(item.checkpoints)
+        else:
+            found.blobs.update(item.blobs)
+    if hidden is not None:
+        raise Corrupt(
+            f"nothing was collected: session {log.id} is damaged at byte {hidden.offset}, and what it needs is not known",
+            hint=f"look with `turnlog doctor {log.id}`, and repair it with --repair",
+        )
+
+
+def reachable(store: Store, roots: Iterator[str] | list[str], seen: set[str]) -> int:
+    """Add everything below these trees to `seen`; returns the size of the files that were not in it."""
+    size = 0
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            tree = decode_tree(store.get(name))
+        except NotFound as error:
+            raise Corrupt(f"nothing was collected: a tree is missing: {error}", hint="`turnlog doctor`") from None
+        for node in tree.values():
+            if node.kind == FOLDER:
+                waiting.append(node.digest)
+            elif node.kind == FILE and node.digest not in seen:
+                seen.add(node.digest)
+                size += node.size
+    return size
+
+
+def all_needed(store: Store, found: Needs) -> set[str]:
+    """Every blob that has to stay."""
+    seen = set(found.blobs)
+    for kept in found.checkpoints:
+        seen.update(kept.others)
+        reachable(store, kept.trees, seen)
+    return seen
+
+
+def oldest_first(found: Needs) -> list[Kept]:
+    """The checkpoints that may be given up, those taken by themselves only, the oldest first."""
+    automatic = [kept for kept in found.checkpoints if kept.is_automatic]
+    return sorted(automatic, key=lambda kept: kept.at.timestamp() if kept.at is not None else 0.0)

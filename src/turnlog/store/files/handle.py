@@ -1,0 +1,86 @@
+"""The descriptor of one file: opened when it is needed, left behind when it cannot be trusted any more."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from turnlog.store.files.disk import Disk
+
+
+class Handle:
+    """Reads and writes go to `fd`; -1 where nothing is open."""
+
+    def __init__(self, disk: Disk, path: str, *, read_only: bool, fd: int) -> None:
+        self.path = path
+        self.fd = fd
+        self.identity = (0, 0)
+        """Which file it is, whatever its name: also known while nothing is open."""
+        self._disk = disk
+        self._read_only = read_only
+        self.is_writable = fd >= 0
+        """Whether what is open may be written; another time it may be different."""
+        self._old: list[int] = []
+        """Descriptors left behind while another thread may still be using them."""
+
+    def identify(self) -> None:
+        """Look which file it is that is open."""
+        self.identity = identity(self._disk.fstat(self.fd))
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Some of the file, fewer bytes only at its end."""
+        return self._disk.pread(self.fd, length, offset)
+
+    def size(self) -> int:
+        """The length of the file."""
+        return self._disk.fstat(self.fd).st_size
+
+    def open(self) -> bool:
+        """Have a descriptor: for writing where that may be. True if the name leads to another file than before."""
+        if self.fd >= 0:
+            return False
+        try:
+            return self._open(os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            if self._read_only or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            return self._open(os.O_RDONLY)
+
+    def open_for_writing(self) -> bool:
+        """The same, or fail. What could not be written before may be writable now."""
+        if self.fd >= 0 and self.is_writable:
+            return False
+        if self._read_only:
+            raise OSError(errno.EACCES, "it was opened for reading only", self.path)
+        self.leave()
+        return self._open(os.O_RDWR | os.O_APPEND)
+
+    def _open(self, flags: int) -> bool:
+        fd = self._disk.open(self.path, flags)
+        try:
+            found = identity(self._disk.fstat(fd))
+        except OSError:
+            self._disk.close(fd)
+            raise
+        before, self.identity = self.identity, found
+        self.fd, self.is_writable = fd, flags != os.O_RDONLY
+        return before not in ((0, 0), found)
+
+    def leave(self) -> None:
+        """Do not use this descriptor again, and let go of its lock."""
+        if self.fd >= 0:
+            self._disk.unlock(self.fd)
+            self._old.append(self.fd)
+            self.fd = -1
+
+    def close(self) -> None:
+        """Let go of every descriptor."""
+        for fd in (self.fd, *self._old):
+            if fd >= 0:
+                self._disk.close(fd)
+        self.fd, self._old = -1, []
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Which file this is."""
+    return status.st_dev, status.st_ino

@@ -1,0 +1,328 @@
+"""What providers accept: a context as their request, their response as one message. Pure functions, no network, no SDK.
+
+Every other module here is one dialect, and its name is its registration: `request`, `draft` and `Stream`, as
+`Dialect` says. This one has what they share.
+
+What a provider alone can read, and wants back, is tagged with its name and never reaches another: reasoning in
+`Thinking.provider` and `.data`, anything else (signatures, citations, the raw form of what it ran itself) in the
+block's `meta` under the provider's name. With an `account` it is tagged with that, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from msgspec import Struct
+
+from turnlog.errors import Invalid, Unsupported
+from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.context import Context, repair
+from turnlog.log.entry import Message
+
+NOTHING_BEFORE = "(the conversation continues)"
+"""Said by the user where a provider wants the user to speak first."""
+GO_ON = "Continue."
+"""Said by the user where a provider wants the user to speak last."""
+NO_OUTPUT = "(no output)"
+WRAPPED = "~input"
+"""The field that holds a tool's input where a provider takes objects only."""
+
+
+class Change(Struct, frozen=True, gc=False):
+    """One thing that a request says otherwise than the log."""
+
+    did: str
+    """left out · changed · added"""
+    what: str
+    """thinking, text, tool call, tool result, image, file, tool, message, …"""
+    why: str
+    entry: int = 0
+    """The `seq` of the entry it is about; 0 for none."""
+
+
+class Request(dict[str, Any]):
+    """A request: a plain dict for the SDK's `create(**request)` or for JSON, and what had to be changed for it."""
+
+    def __init__(self, fields: Mapping[str, Any], report: list[Change]) -> None:
+        super().__init__(fields)
+        self.report = report
+
+
+class Feed(Protocol):
+    """A response that arrives in pieces."""
+
+    def feed(self, event: Any) -> None:
+        """Take the next event, as a dict or as the SDK's object."""
+        ...
+
+    def finish(self) -> Message:
+        """What arrived, as one message; `stop="aborted"` where the end is missing."""
+        ...
+
+
+class Dialect(Protocol):
+    """What a module of this room provides."""
+
+    @property
+    def PROVIDER(self) -> str:
+        """The name its blocks are tagged with."""
+        ...
+
+    def request(self, context: Context, *, model: str) -> Request:
+        """The context as this provider takes it. Each dialect has more options."""
+        ...
+
+    def draft(self, response: Any) -> Message:
+        """A response, a dict or the SDK's object, as one message to append."""
+        ...
+
+    def Stream(self) -> Feed:
+        """The same for a streamed response."""
+        ...
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect with that name."""
+    try:
+        return cast("Dialect", import_module(f"turnlog.wire.{name}"))
+    except ModuleNotFoundError:
+        raise Unsupported(f"no dialect {name!r}", hint="anthropic, gemini or openai") from None
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """A response or event as plain data, whether it is a dict already or an object of the provider's SDK."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    dump = getattr(value, "model_dump", None)
+    if not callable(dump):
+        raise Invalid(f"{value!r:.80} is not a response", hint="a dict, or an object of the provider's SDK")
+    return cast("dict[str, Any]", dump(mode="json", exclude_unset=True, warnings=False))
+
+
+def items(value: Any) -> list[dict[str, Any]]:
+    """The objects in what should be a list of objects."""
+    found = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in found if isinstance(item, dict)]
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """What should be an object; empty where it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def count(data: Any, *path: str) -> int:
+    """A number of tokens somewhere in a usage; 0 where the provider says nothing of it."""
+    for name in path:
+        data = fields(data).get(name)
+    return data if isinstance(data, int) and not isinstance(data, bool) and data > 0 else 0
+
+
+def tagged(provider: str, mine: Mapping[str, Any], account: str | None) -> dict[str, Any] | None:
+    """The `meta` of a block that holds what only this provider can read; None for nothing."""
+    kept = {key: value for key, value in mine.items() if value not in (None, [], {})}
+    if not kept:
+        return None
+    return {provider: kept if account is None else {**kept, "account": account}}
+
+
+# ── what a provider may see again ─────────────────────────────────────────────────────────────────
+
+
+def _fits(theirs: Any, ours: str | None) -> bool:
+    return theirs is None or ours is None or theirs == ours
+
+
+def own(value: Block | Message, provider: str, account: str | None) -> dict[str, Any] | None:
+    """What this provider tagged a block or message with; None if nothing, or if it belongs to another account."""
+    meta = fields(value.meta).get(provider)
+    if not isinstance(meta, dict):
+        return None
+    mine = cast("dict[str, Any]", meta)
+    return mine if _fits(mine.get("account"), account) else None
+
+
+class Turn(Struct, gc=False):
+    """One message on its way into a request: what is left of its blocks."""
+
+    role: str
+    blocks: list[AnyBlock]
+    message: Message
+
+
+class Draftsman:
+    """Reads a context for one provider and keeps the report."""
+
+    def __init__(self, context: Context, provider: str, account: str | None, *, limit: int) -> None:
+        self.context = context
+        self.provider = provider
+        self.account = account
+        self.report: list[Change] = []
+        self.limit = limit
+        """The longest id the provider takes."""
+        self._seen: dict[str, int] = {}
+        self._open: dict[str, list[str]] = {}
+
+    def note(self, did: str, what: str, why: str, message: Message | None = None) -> None:
+        """Something is not as the log has it."""
+        self.report.append(Change(did, what, why, 0 if message is None else message.seq))
+
+    def turns(self) -> list[Turn]:
+        """The messages, every call with its results behind it, less what this provider may not see."""
+        if not len(self.context):
+            raise Invalid("a context without messages", hint="append a user's message first")
+        turns: list[Turn] = []
+        for message in repair(list(self.context)):
+            blocks = [block for block in message.blocks if self._may_see(block, message)]
+            if blocks:
+                turns.append(Turn(message.role, blocks, message))
+            elif message.blocks:
+                self.note("left out", "message", "nothing of it is left", message)
+        return turns
+
+    def _own(self, block: AnyBlock) -> dict[str, Any] | None:
+        return own(block, self.provider, self.account)
+
+    def _may_see(self, block: AnyBlock, message: Message) -> bool:
+        what, why = kind_of(block), ""
+        if isinstance(block, Text):
+            if not block.text.strip() and self._own(block) is None:
+                why = "it is empty"
+        elif isinstance(block, Thinking):
+            if block.provider != self.provider:
+                why = f"it belongs to {block.provider or 'nobody'}"
+            elif not _fits(fields(block.data).get("account"), self.account):
+                why = "it belongs to another account"
+        elif isinstance(block, UnknownBlock):
+            why = f"no provider takes a block of the kind {block.kind}"
+        elif isinstance(block, ToolCall):
+            if message.role != "assistant":
+                why = "only the assistant calls tools"
+            elif block.by is not None and self._own(block) is None:
+                why = "another provider or account ran it"
+        elif isinstance(block, ToolResult) and message.role != "tool" and self._own(block) is None:
+            why = "another provider or account ran it"
+        if why:
+            self.note("left out", what, why, message)
+        return not why
+
+    def call_id(self, call: ToolCall, message: Message) -> str:
+        """The id of a call as the provider takes it: in its alphabet, not too long, used once."""
+        nth = self._seen.get(call.id, 0) + 1
+        self._seen[call.id] = nth
+        name = wire_name(call.id, limit=self.limit, nth=nth)
+        if name != call.id:
+            self.note("changed", "tool call", f"the id {call.id!r:.80} is sent as {name}", message)
+        self._open.setdefault(call.id, []).append(name)
+        return name
+
+    def result_id(self, result: ToolResult) -> str:
+        """The id of the call that a result answers."""
+        waiting = self._open.get(result.call)
+        return waiting.pop(0) if waiting else wire_name(result.call, limit=self.limit)
+
+    def tool_name(self, name: str, *, limit: int) -> str:
+        """A tool's name as the provider takes it. Gemini is the one that wants a letter first; all may have it."""
+        sent = wire_name(name, limit=limit, lettered=True)
+        why = f"the name {name!r:.80} is sent as {sent}"
+        if sent != name and not any(change.why == why for change in self.report):
+            self.note("changed", "tool", why)
+        return sent
+
+    def object_of(self, call: ToolCall, message: Message) -> dict[str, Any]:
+        """A call's input as an object, for providers that take nothing else."""
+        if isinstance(call.input, dict):
+            return cast("dict[str, Any]", call.input)
+        if call.input is None:
+            return {}
+        self.note("changed", "tool call", f"its input is no object and is sent as {WRAPPED!r}", message)
+        return {WRAPPED: call.input}
+
+    def result_parts(self, result: ToolResult, message: Message) -> list[Text | Image | File]:
+        """What a tool answered, less what no provider takes in a result."""
+        content = [Text(text=result.content)] if isinstance(result.content, str) else result.content
+        parts: list[Text | Image | File] = []
+        for block in content:
+            if isinstance(block, Text):
+                if block.text.strip():
+                    parts.append(block)
+            elif isinstance(block, (Image, File)):
+                parts.append(block)
+            else:
+                self.note("left out", kind_of(block), "a tool's result holds text, images and files", message)
+        return parts
+
+
+def kind_of(block: Block) -> str:
+    """What a block is, in words."""
+    return str(block.__struct_config__.tag).replace("_", " ") if not isinstance(block, UnknownBlock) else block.kind
+
+
+def unwrapped(value: Any) -> Any:
+    """A call's input as the log has it."""
+    data = fields(value)
+    return data[WRAPPED] if len(data) == 1 and WRAPPED in data else value
+
+
+# ── ids and names ─────────────────────────────────────────────────────────────────────────────────
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_MAPPED = re.compile(r"([xh])(\d*)-")
+_ESCAPED = re.compile(r"(?:[A-Za-z0-9_]|-[0-9a-f]{1,6}-)*")
+
+
+def wire_name(text: str, *, limit: int, nth: int = 1, lettered: bool = False) -> str:
+    """An id or name in letters, digits, `_` and `-`, at most `limit` of them; another one for every `nth`.
+
+    `lettered`: it has to begin with a letter or `_`.
+
+    What fits stays. What does not is escaped, which `log_name` undoes; what is then too long becomes a digest,
+    which needs the original to be undone.
+    """
+    begins = not lettered or text[:1].isalpha() or text[:1] == "_"
+    if nth == 1 and begins and len(text) <= limit and _PLAIN.fullmatch(text) and not _MAPPED.match(text):
+        return text
+    turn = "" if nth == 1 else str(nth)
+    body = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else f"-{ord(c):x}-" for c in text)
+    if len(body) + len(turn) + 2 <= limit:
+        return f"x{turn}-{body}"
+    stem = re.sub(r"[^A-Za-z0-9_]", "_", text)[: max(0, limit - len(turn) - 35)]
+    return f"h{turn}-{stem}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def log_name(text: str, known: Mapping[str, str] | None = None) -> str:
+    """What `wire_name` was given. A digest is only undone if `known` has it."""
+    if known is not None and text in known:
+        return known[text]
+    mark = _MAPPED.match(text)
+    if mark is None or mark[1] != "x" or not _ESCAPED.fullmatch(text, mark.end()):
+        return text
+    try:
+        name = re.sub(r"-([0-9a-f]+)-", lambda found: chr(int(found[1], 16)), text[mark.end() :])
+    except ValueError:
+        return text
+    sent = (wire_name(name, limit=len(text), nth=int(mark[2] or 1), lettered=lettered) for lettered in (False, True))
+    return name if text in sent else text
+
+
+def known_names(context: Context | None, *, limits: Iterable[int]) -> dict[str, str]:
+    """For every id and tool name in a context, how it was sent: so that a response that repeats it is understood."""
+    known: dict[str, str] = {}
+    if context is None:
+        return known
+    seen: dict[str, int] = {}
+    calls = [block for message in context for block in message.blocks if isinstance(block, ToolCall)]
+    for limit in limits:
+        for call in calls:
+            seen[call.id] = seen.get(call.id, 0) + 1
+            known[wire_name(call.id, limit=limit, nth=seen[call.id])] = call.id
+        for name in [call.name for call in calls] + [str(fields(tool).get("name", "")) for tool in context.tools]:
+            known[wire_name(name, limit=limit, lettered=True)] = name
+        seen.clear()
+    return known

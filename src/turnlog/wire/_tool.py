@@ -1,0 +1,102 @@
+"""The tools of a context, in whichever of the usual forms the caller wrote them down."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from msgspec import Struct
+
+from turnlog.errors import Invalid
+from turnlog.wire import Draftsman, fields, items
+
+CHOICES = ("auto", "none", "required")
+_SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema")
+_DATED = re.compile(r".+_\d{8}")
+
+
+class Tool(Struct, frozen=True):
+    """A tool that the caller runs."""
+
+    name: str
+    """As it is sent."""
+    description: str
+    schema: dict[str, Any]
+    strict: bool | None = None
+
+
+class Tools(Struct, frozen=True):
+    """The tools of a request: those the caller runs, and the provider's own, as it takes them."""
+
+    client: list[Tool]
+    native: list[dict[str, Any]]
+
+    def __bool__(self) -> bool:
+        return bool(self.client or self.native)
+
+
+def declared(work: Draftsman, *, limit: int) -> Tools:
+    """The tools of a context. Those that only another provider can run are left out."""
+    client: list[Tool] = []
+    native: list[dict[str, Any]] = []
+    for raw in _flat(work.context.tools):
+        tool = _client_tool(raw)
+        if tool is None:
+            theirs, form = _native(raw)
+            if theirs == work.provider:
+                native.append(form)
+            else:
+                name = form.get("type") or form.get("name") or ", ".join(form)
+                work.note("left out", "tool", f"{name} is run by {theirs}")
+            continue
+        sent = work.tool_name(tool.name, limit=limit)
+        if any(other.name == sent for other in client):
+            work.note("left out", "tool", f"there is another one named {tool.name}")
+        else:
+            client.append(Tool(sent, tool.description, tool.schema, tool.strict))
+    return Tools(client, native)
+
+
+def _flat(tools: list[Any]) -> list[dict[str, Any]]:
+    flat: list[dict[str, Any]] = []
+    for raw in items(tools):
+        grouped = raw.get("function_declarations") or raw.get("functionDeclarations")
+        flat.extend(items(grouped) if grouped else [raw])
+    return flat
+
+
+def _client_tool(raw: dict[str, Any]) -> Tool | None:
+    kind = raw.get("type")
+    form = fields(raw.get("function")) if kind == "function" and "function" in raw else raw
+    schema = next((form[key] for key in _SCHEMAS if isinstance(form.get(key), dict)), None)
+    name = form.get("name")
+    if not isinstance(name, str) or (schema is None and kind not in (None, "function")):
+        return None
+    whole = {"type": "object", **cast("dict[str, Any]", schema or {"properties": {}})}
+    strict = form.get("strict")
+    return Tool(name, str(form.get("description") or ""), whole, strict if isinstance(strict, bool) else None)
+
+
+def _native(raw: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Whose tool it is: as the caller says with `{"provider": …, "tool": …}`, or as its form shows."""
+    if isinstance(raw.get("provider"), str) and isinstance(raw.get("tool"), dict):
+        return raw["provider"], raw["tool"]
+    kind = raw.get("type")
+    if not isinstance(kind, str):
+        return "gemini", raw
+    return "anthropic" if _DATED.fullmatch(kind) else "openai", raw
+
+
+def chosen(work: Draftsman, choice: str | None, tools: Tools, *, limit: int) -> str | None:
+    """The tool choice: auto, none, required, or the name of a tool as it is sent. None where there is no choice."""
+    if choice is None:
+        return None
+    if not tools:
+        work.note("left out", "tool choice", "there are no tools")
+        return None
+    if choice in CHOICES:
+        return choice
+    name = work.tool_name(choice, limit=limit)
+    if not any(tool.name == name for tool in tools.client):
+        raise Invalid(f"no tool {choice!r} to choose", hint="auto, none, required, or the name of one of the tools")
+    return name

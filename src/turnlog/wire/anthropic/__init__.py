@@ -1,0 +1,12 @@
+"""The dialect of Anthropic's Messages API.
+
+request = anthropic.request(s.context(), model="claude-sonnet-4-5", max_tokens=4096)
+s.append(anthropic.draft(client.messages.create(**request)))
+"""
+
+from __future__ import annotations
+
+from turnlog.wire.anthropic.answer import Stream, draft
+from turnlog.wire.anthropic.ask import PROVIDER, request
+
+__all__ = ["PROVIDER", "Stream", "draft", "request"]

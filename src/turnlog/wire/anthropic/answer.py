@@ -1,0 +1,157 @@
+"""What Anthropic answers, whole or in pieces, as one message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.context import Context
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+from turnlog.wire import count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PROVIDER, REASONING
+
+_STOPS = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "tool_use",
+    "pause_turn": "tool_use",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "error",
+}
+
+
+def draft(response: Any, *, context: Context | None = None, account: str | None = None) -> Message:
+    """A response as one message. The `context` it answers undoes ids and names that had to become digests."""
+    data = plain(response)
+    known = known_names(context, limits=(ID_LIMIT, NAME_LIMIT))
+    reason = data.get("stop_reason")
+    error: dict[str, Any] | None = data.get("error")
+    if reason == "refusal":
+        error = {"type": "refusal", **{k: v for k, v in fields(data.get("stop_details")).items() if k != "type"}}
+    meta = {"stop_reason": reason} if reason in ("pause_turn", "stop_sequence", "refusal") else {}
+    if data.get("partial"):
+        meta["partial"] = data["partial"]
+    return Message(
+        role="assistant",
+        blocks=[_block(block, known, account) for block in items(data.get("content"))],
+        model=data.get("model"),
+        request=data.get("id"),
+        usage=_usage(data["usage"]) if isinstance(data.get("usage"), dict) else None,
+        stop="error" if error else _STOPS.get(str(reason), "end") if reason else "aborted",
+        error=error,
+        meta=tagged(PROVIDER, meta, None),
+    )
+
+
+def _block(raw: dict[str, Any], known: dict[str, str], account: str | None) -> AnyBlock:
+    kind = raw.get("type")
+    if kind == "text":
+        rest = {key: value for key, value in raw.items() if key not in ("type", "text")}
+        return Text(text=raw.get("text") or "", meta=tagged(PROVIDER, rest, account))
+    if kind in REASONING:
+        mine = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
+        data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
+        return Thinking(text=raw.get("thinking") or "", provider=PROVIDER, data=data)
+    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+        by_us = kind == "tool_use"
+        rest = {key: value for key, value in raw.items() if key not in ("id", "name", "input", "type")}
+        id, name = str(raw.get("id") or ""), str(raw.get("name") or "")
+        return ToolCall(
+            id=log_name(id, known) if by_us else id,
+            name=log_name(name, known) if by_us else name,
+            input=unwrapped(raw.get("input")),
+            by=None if by_us else "provider",
+            meta=tagged(PROVIDER, rest if by_us else {"type": kind, **rest}, account),
+        )
+    if isinstance(kind, str) and kind.endswith("_tool_result"):
+        text, is_error = _readable(raw.get("content"))
+        call = str(raw.get("tool_use_id") or "")
+        name = kind.removesuffix("_tool_result")
+        meta = tagged(PROVIDER, {"block": raw}, account)
+        return ToolResult(call=call, name=name, content=text, is_error=is_error, meta=meta)
+    return UnknownBlock(kind=str(kind), json=msgspec.json.encode(raw).decode())
+
+
+def _readable(content: Any) -> tuple[str, bool]:
+    """What people can read of the result of a tool that Anthropic ran, and whether it failed."""
+    lines: list[str] = []
+    for part in items(content) or [fields(content)]:
+        shown = [part.get(key) for key in ("title", "url", "text", "stdout", "stderr", "error_code")]
+        lines += [str(item) for item in shown if item]
+    return "\n".join(lines), str(fields(content).get("type", "")).endswith("_error")
+
+
+def _usage(raw: dict[str, Any]) -> Usage:
+    written = count(raw, "cache_creation_input_tokens")
+    hour = count(raw, "cache_creation", "ephemeral_1h_input_tokens")
+    written = max(written, hour + count(raw, "cache_creation", "ephemeral_5m_input_tokens"))
+    return Usage(
+        input_tokens=count(raw, "input_tokens"),
+        cache_read_tokens=count(raw, "cache_read_input_tokens"),
+        cache_write_tokens=written - hour,
+        cache_write_1h_tokens=hour,
+        output_tokens=count(raw, "output_tokens"),
+        reasoning_tokens=count(raw, "output_tokens_details", "thinking_tokens"),
+    )
+
+
+class Stream:
+    """A streamed response: feed it the events, then take the message."""
+
+    def __init__(self, *, context: Context | None = None, account: str | None = None) -> None:
+        self._context = context
+        self._account = account
+        self._response: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, str] = {}
+        """The JSON of calls that are still being written."""
+
+    def feed(self, event: Any) -> None:
+        """Take the next event."""
+        data = plain(event)
+        kind, index = data.get("type"), data.get("index", -1)
+        if kind == "message_start":
+            self._response = {**fields(data.get("message")), "stop_reason": None}
+        elif kind == "content_block_start":
+            block = dict(fields(data.get("content_block")))
+            self._blocks[index] = block
+            if "input" in block:
+                self._inputs[index] = ""
+        elif kind == "content_block_delta" and index in self._blocks:
+            self._grow(index, fields(data.get("delta")))
+        elif kind == "content_block_stop" and index in self._inputs:
+            text = self._inputs.pop(index)
+            if text:
+                try:
+                    self._blocks[index]["input"] = msgspec.json.decode(text)
+                except msgspec.DecodeError:
+                    self._blocks[index]["input"] = text
+        elif kind == "message_delta":
+            self._response.update(fields(data.get("delta")))
+            new = {key: value for key, value in fields(data.get("usage")).items() if value is not None}
+            self._response["usage"] = {**fields(self._response.get("usage")), **new}
+        elif kind == "error":
+            self._response["error"] = fields(data.get("error"))
+
+    def _grow(self, index: int, delta: dict[str, Any]) -> None:
+        block, kind = self._blocks[index], delta.get("type")
+        if kind == "input_json_delta":
+            self._inputs[index] = self._inputs.get(index, "") + (delta.get("partial_json") or "")
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+        else:
+            for key in ("text", "thinking", "signature"):
+                if isinstance(delta.get(key), str):
+                    block[key] = (block.get(key) or "") + delta[key]
+
+    def finish(self) -> Message:
+        """What arrived. A call that was still being written is no call: it is kept in `meta` only."""
+        whole = [self._blocks[index] for index in sorted(self._blocks) if index not in self._inputs]
+        partial = [{**self._blocks[index], "input": text} for index, text in self._inputs.items()]
+        content = [block for block in whole if block.get("type") != "text" or block.get("text")]
+        response = {**self._response, "content": content, "partial": partial}
+        return draft(response, context=self._context, account=self._account)

@@ -1,0 +1,175 @@
+"""What Gemini answers, whole or in pieces, as one message."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import urlsafe_b64decode
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.context import Context
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+from turnlog.wire import count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
+
+_STOPS = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
+_REFUSALS = frozenset((
+    "BLOCKLIST", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY", "PROHIBITED_CONTENT", "RECITATION",
+    "SAFETY", "SPII",
+))  # fmt: skip
+
+
+def _get(data: Any, name: str) -> Any:
+    """A field, as the SDK spells it (`finish_reason`) or as REST does (`finishReason`)."""
+    found = fields(data)
+    return found[name] if name in found else found.get(re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name))
+
+
+def draft(response: Any, *, context: Context | None = None, account: str | None = None) -> Message:
+    """A response as one message. The `context` it answers undoes ids and names that had to become digests."""
+    data = plain(response)
+    candidate = (items(data.get("candidates")) or [{}])[0]
+    parts = items(_get(candidate.get("content"), "parts"))
+    reader = _Reader(data, known_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
+    blocks = [reader.block(part, index) for index, part in enumerate(parts) if any(part.values())]
+    reason = str(_get(candidate, "finish_reason") or "")
+    stop, error = _STOPS.get(reason, "error" if reason else "aborted"), None
+    blocked = _get(_get(data, "prompt_feedback"), "block_reason")
+    if blocked or reason in _REFUSALS:
+        stop, error = "error", {"type": "refusal", "reason": blocked or reason}
+    elif stop == "error":
+        error = {"type": reason.lower()}
+    message = _get(candidate, "finish_message")
+    if error is not None and message:
+        error["message"] = message
+    if stop == "end" and any(isinstance(block, ToolCall) and block.by is None for block in blocks):
+        stop = "tool_use"
+    usage = _get(data, "usage_metadata")
+    return Message(
+        role="assistant",
+        blocks=blocks,
+        model=_get(data, "model_version"),
+        request=_get(data, "response_id"),
+        usage=_usage(usage) if isinstance(usage, dict) else None,
+        stop=stop,
+        error=error,
+    )
+
+
+class _Reader:
+    """Reads the parts of one response."""
+
+    def __init__(self, data: dict[str, Any], known: dict[str, str], account: str | None) -> None:
+        self._known = known
+        self._account = account
+        self._seed = str(_get(data, "response_id") or sha256(msgspec.json.encode(data)).hexdigest()[:16])
+        self._last_run = ""
+
+    def _meta(self, mine: dict[str, Any], signature: Any) -> dict[str, Any] | None:
+        return tagged(PROVIDER, {**mine, "signature": signature}, self._account)
+
+    def block(self, part: dict[str, Any], index: int) -> AnyBlock:
+        """A part as a block."""
+        signature = _get(part, "thought_signature")
+        media = _get(part, "inline_data") or _get(part, "file_data")
+        if part.get("thought"):
+            data = (self._meta({}, signature) or {}).get(PROVIDER)
+            return Thinking(text=part.get("text") or "", provider=PROVIDER, data=data)
+        if isinstance(part.get("text"), str):
+            return Text(text=part["text"], meta=self._meta({}, signature))
+        call = _get(part, "function_call")
+        if isinstance(call, dict):
+            return ToolCall(
+                id=log_name(str(_get(call, "id") or f"{self._seed}-{index}"), self._known),
+                name=log_name(str(_get(call, "name") or ""), self._known),
+                input=unwrapped(_get(call, "args") or {}),
+                meta=self._meta({}, signature),
+            )
+        if isinstance(media, dict):
+            return self._media(fields(media), signature)
+        return self._run(part, index)
+
+    def _media(self, media: dict[str, Any], signature: Any) -> AnyBlock:
+        kind = str(_get(media, "mime_type") or "")
+        cls = Image if kind.startswith("image/") else File
+        name, meta = _get(media, "display_name"), self._meta({}, signature)
+        if _get(media, "file_uri"):
+            return cls(media_type=kind, file=_get(media, "file_uri"), provider=PROVIDER, name=name, meta=meta)
+        text = str(media.get("data") or "").replace("+", "-").replace("/", "_")
+        try:
+            data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        except binascii.Error:
+            data = b""
+        return cls(media_type=kind, data=data, name=name, meta=meta)
+
+    def _run(self, part: dict[str, Any], index: int) -> AnyBlock:
+        """What Gemini ran itself, and what came of it."""
+        meta = tagged(PROVIDER, {"part": part}, self._account)
+        code, tool = _get(part, "executable_code"), _get(part, "tool_call")
+        if code is not None or tool is not None:
+            form = fields(code) or fields(tool)
+            self._last_run = str(_get(form, "id") or f"{self._seed}-{index}")
+            name = "code_execution" if code else str(_get(form, "tool_type") or "tool").lower()
+            given = {"language": form.get("language"), "code": form.get("code")} if code else _get(form, "args")
+            return ToolCall(id=self._last_run, name=name, input=given, by="provider", meta=meta)
+        ran, said = _get(part, "code_execution_result"), _get(part, "tool_response")
+        if ran is not None or said is not None:
+            form = fields(ran) or fields(said)
+            call = str(_get(form, "id") or self._last_run)
+            answer = form.get("output") if ran else msgspec.json.encode(form.get("response")).decode()
+            failed = ran is not None and form.get("outcome") not in (None, "OUTCOME_OK")
+            return ToolResult(call=call, content=str(answer or ""), is_error=failed, meta=meta)
+        return UnknownBlock(kind="gemini", json=msgspec.json.encode(part).decode())
+
+
+def _usage(raw: Any) -> Usage:
+    def number(name: str) -> int:
+        return count({"n": _get(raw, name)}, "n")
+
+    cached = number("cached_content_token_count")
+    thoughts = number("thoughts_token_count")
+    return Usage(
+        input_tokens=max(0, number("prompt_token_count") - cached) + number("tool_use_prompt_token_count"),
+        cache_read_tokens=cached,
+        output_tokens=number("candidates_token_count") + thoughts,
+        reasoning_tokens=thoughts,
+    )
+
+
+class Stream:
+    """A streamed response: feed it the chunks, then take the message."""
+
+    def __init__(self, *, context: Context | None = None, account: str | None = None) -> None:
+        self._context = context
+        self._account = account
+        self._response: dict[str, Any] = {}
+        self._candidate: dict[str, Any] = {}
+        self._parts: list[dict[str, Any]] = []
+
+    def feed(self, event: Any) -> None:
+        """Take the next chunk: a response that holds what is new."""
+        data = plain(event)
+        candidate = (items(data.get("candidates")) or [{}])[0]
+        for part in items(_get(candidate.get("content"), "parts")):
+            self._add(part)
+        self._candidate.update({key: value for key, value in candidate.items() if value is not None})
+        self._response.update({key: value for key, value in data.items() if value is not None})
+
+    def _add(self, part: dict[str, Any]) -> None:
+        """Text goes on where it stopped; a part with a signature stays by itself, as the signature is of that part."""
+        last = self._parts[-1] if self._parts else {}
+        is_text = all(set(one) <= {"text", "thought"} and isinstance(one.get("text"), str) for one in (last, part))
+        if is_text and last.get("thought") == part.get("thought"):
+            self._parts[-1] = {**last, "text": last["text"] + part["text"]}
+        else:
+            self._parts.append(part)
+
+    def finish(self) -> Message:
+        """What arrived."""
+        candidate = {**self._candidate, "content": {"parts": self._parts}}
+        return draft({**self._response, "candidates": [candidate]}, context=self._context, account=self._account)

@@ -1,0 +1,77 @@
+"""What changed between two trees, for people: one item per path, with the lines where it is text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import unified_diff
+
+from msgspec import Struct
+
+from turnlog.workspace.tree import FILE, FOLDER, LINK, GetTree, Node, Tree, changes, path_text
+
+_LARGEST_TEXT = 1 << 20
+
+
+class Difference(Struct, frozen=True):
+    """One path that differs."""
+
+    path: str
+    action: str
+    """created · modified · deleted · mode"""
+    before: Node | None
+    after: Node | None
+    lines: str
+    """A unified diff, empty for what is not text."""
+
+
+def differences(before: Tree, after: Tree, get: GetTree, content: Callable[[str], bytes]) -> Iterator[Difference]:
+    """Every file and link that differs, and every folder that came or went empty."""
+    for path, old, new in changes(before, after, get):
+        if _is_folder(old) and _is_folder(new):
+            action = "mode"
+        elif old is None:
+            action = "created"
+        elif new is None:
+            action = "deleted"
+        else:
+            same = (old.kind, old.digest, old.target) == (new.kind, new.digest, new.target)
+            action = "mode" if same else "modified"
+        if action in ("created", "deleted") and (_is_folder(old) or _is_folder(new)):
+            node = new or old
+            if node is not None and get(node.digest):
+                continue  # what is in it says so already
+        name = path_text(path)
+        yield Difference(name, action, old, new, _lines(name, old, new, content))
+
+
+def _is_folder(node: Node | None) -> bool:
+    return node is not None and node.kind == FOLDER
+
+
+def _lines(name: str, old: Node | None, new: Node | None, content: Callable[[str], bytes]) -> str:
+    left, right = _text(old, content), _text(new, content)
+    if left is None or right is None:
+        return ""
+    lines = unified_diff(
+        left.splitlines(keepends=True),
+        right.splitlines(keepends=True),
+        f"a/{name}" if old is not None else "/dev/null",
+        f"b/{name}" if new is not None else "/dev/null",
+    )
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _text(node: Node | None, content: Callable[[str], bytes]) -> str | None:
+    if node is None:
+        return ""
+    if node.kind == LINK:
+        return node.target.decode("utf-8", "replace") + "\n"
+    if node.kind != FILE or node.size > _LARGEST_TEXT:
+        return None
+    data = content(node.digest)
+    if b"\0" in data[:8000]:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

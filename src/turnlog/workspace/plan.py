@@ -1,0 +1,143 @@
+"""What a rewind does to each path, decided before anything is touched. Pure.
+
+A rewind touches only what changed inside the session's own stretches of work, and only where a file still is what
+they left. Whatever is unknown on either side stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Node, Tree, changes, lookup
+
+CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (
+    "create", "modify", "delete", "mode", "conflict", "unknown", "skipped",
+)  # fmt: skip
+
+
+class Stretch(Struct, frozen=True):
+    """A piece of the session's own work: the files before and after it."""
+
+    before: Tree
+    after: Tree
+    what: str
+    """For people: `turn 3`, `rewind 12`."""
+
+
+class Step(Struct, frozen=True):
+    """What is to happen to one path, and why."""
+
+    path: bytes
+    action: str
+    reason: str
+    now: Node | None
+    then: Node | None
+    is_declared: bool = False
+    root: str = ""
+    """The folder that the path is in."""
+
+
+class Plan(Struct, frozen=True):
+    """Every step of a rewind, in the order of their paths."""
+
+    steps: list[Step]
+    note: str = ""
+
+    def of(self, *actions: str) -> list[Step]:
+        """The steps with these actions."""
+        return [step for step in self.steps if step.action in actions]
+
+    @property
+    def to_do(self) -> list[Step]:
+        """The steps that change something."""
+        return self.of(CREATE, MODIFY, DELETE, MODE)
+
+
+Covered = Callable[[bytes, Node], bool]
+"""Whether the target would have had this path, had it been there: not ignored then."""
+
+
+def make_plan(
+    target: Tree,
+    now: Tree,
+    stretches: list[Stretch],
+    get: GetTree,
+    *,
+    was_covered: Covered,
+    declared: frozenset[bytes] = frozenset(),
+    foreign: Callable[[bytes], str] = lambda path: "",
+    only: Callable[[bytes], bool] = lambda path: True,
+    force: bool = False,
+    note: str = "",
+) -> Plan:
+    """The plan for going from `now` back to `target`.
+
+    `foreign` says who else saw a path change at the same time; `force` overwrites what conflicts.
+    """
+    steps: list[Step] = []
+    for path, what in sorted(_touched(stretches, get).items()):
+        if not only(path):
+            continue
+        then, current = lookup(target, path, get), lookup(now, path, get)
+        if _is_same(then, current):
+            continue
+        reason = _conflict(path, target, now, stretches, get) or foreign(path)
+        if _unknown(then) or _unknown(current):
+            unknown = then if _unknown(then) else current
+            why = unknown.reason if unknown is not None else ""
+            steps.append(Step(path, UNSURE, f"not covered: {why}", current, then))
+        elif then is None and current is not None and not was_covered(path, current):
+            steps.append(Step(path, UNSURE, "was ignored then, so it may have been there", current, then))
+        elif reason and not force:
+            steps.append(Step(path, CONFLICT, reason, current, then))
+        else:
+            source = f"declared, {what}" if path in declared else f"changed in {what}"
+            steps.append(Step(path, _action(current, then), source, current, then, path in declared))
+    return Plan(steps, note)
+
+
+def _touched(stretches: Iterable[Stretch], get: GetTree) -> dict[bytes, str]:
+    touched: dict[bytes, str] = {}
+    for stretch in stretches:
+        for path, _, _ in changes(stretch.before, stretch.after, get):
+            touched[path] = stretch.what
+    return touched
+
+
+def _unknown(node: Node | None) -> bool:
+    return node is not None and node.kind == UNKNOWN
+
+
+def _is_same(one: Node | None, other: Node | None) -> bool:
+    """Folders are the same whatever is in them: that has its own steps."""
+    if one is not None and other is not None and one.kind == other.kind == FOLDER:
+        return one.mode == other.mode
+    return one == other
+
+
+def _action(now: Node | None, then: Node | None) -> str:
+    if now is None:
+        return CREATE
+    if then is None:
+        return DELETE
+    if now.kind == then.kind and (now.digest, now.target) == (then.digest, then.target):
+        return MODE
+    if now.kind == then.kind == FOLDER:
+        return MODE
+    return MODIFY
+
+
+def _conflict(path: bytes, target: Tree, now: Tree, stretches: list[Stretch], get: GetTree) -> str:
+    """Why a path is not only the session's: somebody changed it before, between or after its work."""
+    left = lookup(target, path, get)
+    where = "before"
+    for stretch in stretches:
+        if not _is_same(left, lookup(stretch.before, path, get)):
+            return f"somebody changed it {where} {stretch.what}"
+        left = lookup(stretch.after, path, get)
+        where = "between turns, before"
+    if not _is_same(left, lookup(now, path, get)):
+        return "somebody changed it since"
+    return ""

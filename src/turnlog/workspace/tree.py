@@ -1,0 +1,109 @@
+"""A folder as a value: one node per name, one digest for the whole. Pure.
+
+Digests make it a Merkle tree: a folder that did not change has the digest it had, and costs nothing to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.errors import Corrupt
+
+FILE, LINK, FOLDER, UNKNOWN = "file", "link", "folder", "unknown"
+_MAGIC = b"TREE1\n"
+
+
+class Node(Struct, array_like=True, frozen=True, gc=False):
+    """One name in a folder. Names and link targets are bytes: file systems promise no more."""
+
+    kind: str
+    mode: int = 0
+    """Permission bits."""
+    digest: str = ""
+    """Of the content, or of the tree below."""
+    size: int = 0
+    target: bytes = b""
+    """Where a link points."""
+    reason: str = ""
+    """Why an unknown one is not covered."""
+
+
+Tree = dict[bytes, Node]
+_Rows = list[tuple[bytes, Node]]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Rows).decode
+GetTree = Callable[[str], Tree]
+
+
+def encode_tree(tree: Tree) -> bytes:
+    """A folder as bytes; the same folder always gives the same ones."""
+    return _MAGIC + _encode(sorted(tree.items()))
+
+
+def decode_tree(data: bytes) -> Tree:
+    """A folder from its bytes."""
+    if not data.startswith(_MAGIC):
+        raise Corrupt("a blob that should be a tree is not one")
+    try:
+        return dict(_decode(data[len(_MAGIC) :]))
+    except (msgspec.DecodeError, RecursionError):
+        raise Corrupt("a blob that should be a tree cannot be read") from None
+
+
+def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes, Node]]:
+    """Every node below a folder with its path, folders before what is in them."""
+    for name, node in sorted(tree.items()):
+        path = prefix + name
+        yield path, node
+        if node.kind == FOLDER:
+            yield from files(get(node.digest), get, path + b"/")
+
+
+def lookup(tree: Tree, path: bytes, get: GetTree) -> Node | None:
+    """The node at a path; None if there is none. What lies below an unknown node is unknown, too."""
+    node: Node | None = None
+    for index, name in enumerate(path.split(b"/")):
+        if index:
+            if node is None or node.kind == UNKNOWN:
+                return node
+            if node.kind != FOLDER:
+                return None
+            tree = get(node.digest)
+        node = tree.get(name)
+    return node
+
+
+def changes(
+    before: Tree, after: Tree, get: GetTree, prefix: bytes = b""
+) -> Iterator[tuple[bytes, Node | None, Node | None]]:
+    """Every path that differs, with what was there before and after. Equal folders are not looked into."""
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        path = prefix + name
+        inside = old is not None and old.kind == FOLDER, new is not None and new.kind == FOLDER
+        if inside == (False, False) or old is None or new is None or old.mode != new.mode or inside[0] != inside[1]:
+            yield path, old, new
+        if any(inside):
+            below = get(old.digest) if old is not None and inside[0] else {}
+            above = get(new.digest) if new is not None and inside[1] else {}
+            yield from changes(below, above, get, path + b"/")
+
+
+def path_text(path: bytes) -> str:
+    """A path as text for a log or a person: as it is, or `bytes:` and %-escapes where it is not Unicode."""
+    try:
+        text = path.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + quote_from_bytes(path)
+    return "bytes:" + quote_from_bytes(path) if text.startswith("bytes:") else text
+
+
+def path_bytes(text: str) -> bytes:
+    """The path that `path_text` made this of."""
+    return unquote_to_bytes(text[6:]) if text.startswith("bytes:") else text.encode()

@@ -1,0 +1,144 @@
+"""What the command line does when something goes wrong."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.scene import Cli
+from turnlog import errors
+from turnlog.cli import option
+
+
+def test_an_error_is_one_line_and_a_hint(cli: Cli, session: str):
+    done = cli("show", "nobody")
+    assert done.code == errors.NotFound.exit_code
+    assert done.out == ""
+    assert done.err == "error: no session 'nobody'\nhint: `turnlog ls` shows the sessions there are\n"
+
+
+def test_under_json_it_is_an_object_on_stderr(cli: Cli, session: str):
+    done = cli("show", "nobody", "--json")
+    assert done.out == ""
+    problem = json.loads(done.err)
+    assert problem["version"] == 1
+    assert problem["error"] == {
+        "code": "not_found",
+        "message": "no session 'nobody'",
+        "hint": "`turnlog ls` shows the sessions there are",
+        "exit_code": 3,
+    }
+
+
+def test_several_that_fit_are_named(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        home.create(id="abc-1")
+        home.create(id="abc-2")
+    done = cli("show", "abc")
+    assert done.code == errors.Ambiguous.exit_code
+    assert "abc-1, abc-2" in done.err
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["ls", "--nonsense"], ["ls", "--limit", "0"], ["show", "a", "b"]])
+def test_what_was_typed_wrongly_exits_with_2(cli: Cli, words: list[str]):
+    done = cli(*words)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert "--help`" in done.err
+
+
+def test_a_home_of_a_newer_version_is_refused(cli: Cli, folder: Path):
+    folder.mkdir()
+    (folder / "home.json").write_text('{"layout":99}')
+    assert cli("ls").code == errors.Unsupported.exit_code
+    (folder / "home.json").write_text("nonsense")
+    assert cli("ls").code == errors.Corrupt.exit_code
+
+
+def broken() -> None:
+    raise RuntimeError("a \x1b[31mfault\nin two lines")
+
+
+def test_a_fault_of_ours_asks_for_debug(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("turnlog.cli.commands.ls.this_home", broken)
+    done = cli("ls")
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert done.err.startswith("error: RuntimeError: a \\x1b[31mfault in two lines\nhint: ")
+    assert "--debug" in done.err
+
+
+def test_debug_shows_the_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("turnlog.cli.commands.ls.this_home", broken)
+    assert "Traceback" in cli("--debug", "ls").err
+    assert "Traceback" in cli("ls", "--debug").err
+
+
+def test_home_may_stand_before_or_behind_the_command(cli: Cli, tmp_path: Path):
+    other = tmp_path / "other"
+    with turnlog.open(other) as home:
+        home.create(title="over there")
+    for words in (["--home", str(other), "ls"], ["ls", "--home", str(other)]):
+        assert "over there" in cli(*words).out
+
+
+def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("turnlog.cli.commands.ls.this_home", interrupted)
+    done = cli("ls")
+    assert (done.code, done.out, done.err) == (130, "", "")
+
+
+def test_ctrl_c_stops_a_real_process_quietly(folder: Path):
+    program = "import turnlog.cli.commands.ls as ls, time; ls.this_home = lambda: print(flush=True) or time.sleep(60)"
+    start = [sys.executable, "-c", f"{program}; import sys; sys.argv[1:] = ['ls']; import turnlog.cli as c; c.main()"]
+    with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=20)
+    assert (child.returncode, err) == (130, b"")
+
+
+def test_a_closed_pipe_is_quiet(folder: Path):
+    with turnlog.open() as home:
+        session = home.create()
+        session.append(*(turnlog.Note(text=f"{number} " + "x" * 100) for number in range(2000)))
+    program = f"{sys.executable} -m turnlog log; echo $? >&2"
+    done = subprocess.run(["sh", "-c", f"({program}) | head -1"], capture_output=True, text=True)
+    assert done.stdout.split()[0] == "SEQ"
+    assert done.stderr == "141\n"
+
+
+def test_a_terminal_that_speaks_only_ascii_is_no_reason_to_fail(folder: Path, session: str):
+    done = subprocess.run(
+        [sys.executable, "-m", "turnlog", "show"],
+        capture_output=True,
+        env={"TURNLOG_HOME": str(folder), "PYTHONIOENCODING": "ascii", "PATH": ""},
+    )
+    assert done.returncode == 0
+    assert b"\\u2717 1 failed" in done.stdout
+
+
+def test_a_lost_blob_is_a_warning_and_not_a_failure(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        home.create().user("long " * 20_000)
+    for pack in (folder / "blobs").iterdir():
+        pack.unlink()
+    done = cli("show")
+    assert done.code == 0
+    assert done.err.startswith("warning: no blob sha256:")
+    assert "long long" in done.out
+
+
+def test_json_is_versioned_in_one_place():
+    assert option.VERSION == 1

@@ -1,0 +1,79 @@
+"""Untrusted text: nothing in it may steer a terminal."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.scene import Cli
+from turnlog import Text, ToolCall
+from turnlog.cli.text import clip, one_line, safe, size, table, width
+
+EVIL = "a\x1b[31mred\x1b]0;owned\x07\x9b2J\x7f\x00\r\b\u202egpj.exe\u2066\u200f\u2028b"
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2066, 0x200F, 0x2028, 0xD800, 0xDFFF])
+def test_every_unsafe_character_is_escaped(code: int):
+    shown = safe(f"a{chr(code)}b")
+    assert shown == f"a{chr(code)}b" if chr(code) in "\t\n" else not UNSAFE.search(shown)
+    assert shown.startswith("a")
+    assert "\n" not in one_line(f"a{chr(code)}b")
+
+
+def test_ordinary_text_stays_as_it_is():
+    text = "Grüße, 你好, مرحبا, 👩‍💻, e\u0301, → ✓"
+    assert safe(text) == one_line(text) == text
+
+
+def test_no_command_lets_it_through(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        session = home.create(title=EVIL, agent=EVIL, workspace=f"/tmp/{EVIL.replace(chr(0), '')}", id=f"id-{EVIL}")
+        session.user(EVIL)
+        session.assistant(
+            [Text(EVIL), ToolCall(id=EVIL, name=EVIL, input={EVIL: EVIL})], model=EVIL, agent=EVIL, error={EVIL: EVIL}
+        )
+        session.tool_result(EVIL, EVIL)
+        session.assistant([ToolCall(id=EVIL, name=EVIL, input=EVIL)])
+        session.append(turnlog.Custom(kind=EVIL, data=EVIL), turnlog.Note(text=EVIL))
+        session.set(EVIL, EVIL)
+        session.fork(name=EVIL)
+        name = session.id
+    path = next((folder / "sessions").iterdir())
+    path.write_bytes(path.read_bytes() + EVIL.encode())
+    for words in (["ls", "--all"], ["show", name], ["show", name, "--full"], ["log", name], ["doctor"], ["show", EVIL]):
+        done = cli(*words)
+        assert done.out or done.err
+        assert not UNSAFE.search(done.out), words
+        assert not UNSAFE.search(done.err), words
+
+
+def test_json_has_the_text_itself(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        home.create(title=EVIL).user(EVIL)
+    assert cli("ls", "--json").json["sessions"][0]["title"] == EVIL
+    assert cli("show", "--json").json["messages"][0]["blocks"][0]["text"] == EVIL
+    assert cli("log", "--kind", "message", "--json").json["entries"][0]["blocks"][0]["text"] == EVIL
+
+
+def test_wide_and_narrow_characters_are_counted():
+    assert [width(text) for text in ("abc", "你好", "e\u0301", "👩‍💻")] == [3, 4, 1, 4]
+    assert clip("abcdef", 4) == "abc…"
+    assert clip("你好你好", 5) == "你好…"
+    assert clip("abc", 3) == "abc"
+
+
+def test_tables_align():
+    assert table(("A", "N"), [("你好", "1"), ("x", "22")], right=(1,)) == ["A      N", "你好   1", "x     22"]
+
+
+def test_sizes_are_short():
+    assert [size(n) for n in (0, 999, 1000, 123456, 5_000_000, 7 * 10**9)] == [
+        "0 B",
+        "999 B",
+        "1.0 KB",
+        "123 KB",
+        "5.0 MB",
+        "7.0 GB",
+    ]

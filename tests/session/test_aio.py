@@ -1,0 +1,284 @@
+"""What only the asynchronous face promises: the loop is never blocked, and a cancelled call leaves no doubt."""
+
+import asyncio
+import inspect
+import threading
+import time
+import warnings
+
+import pytest
+
+import turnlog
+from turnlog import aio
+from turnlog.store import files
+from turnlog.store.files.disk import Disk
+
+SLOW_S = 0.3
+
+
+class SlowDisk(Disk):
+    """Every sync takes a third of a second, and says on which thread it happened."""
+
+    def __init__(self):
+        self.slow = True
+        self.threads = set()
+        self.syncs = 0
+
+    def sync(self, fd):
+        self.threads.add(threading.get_ident())
+        self.syncs += 1
+        if self.slow:
+            time.sleep(SLOW_S)
+        super().sync(fd)
+
+    def __getattribute__(self, name):
+        if name in ("open", "pread", "write", "stat", "listdir", "link", "rename", "lock"):
+            object.__getattribute__(self, "threads").add(threading.get_ident())
+        return object.__getattribute__(self, name)
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """The disk of every home opened in this test."""
+    disk = SlowDisk()
+    connect = files.connect
+    monkeypatch.setattr(files, "connect", lambda place, **options: connect(place, disk=disk, **options))
+    return disk
+
+
+async def ticking(work):
+    """Run the work, and count how often the loop got its turn meanwhile, every hundredth of a second."""
+    ticks = 0
+    worst = 0.0
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        begin = time.monotonic()
+        await asyncio.sleep(0.01)
+        worst = max(worst, time.monotonic() - begin)
+        ticks += 1
+    await task
+    return ticks, worst
+
+
+def test_the_loop_is_never_blocked_while_the_disk_is_slow(tmp_path, disk):
+    async def work(home):
+        session = await home.create(title="slow")
+        async with session.turn():
+            ask = await session.user("one")
+            await session.assistant("x" * 100_000, usage=turnlog.Usage(input_tokens=1))
+        await session.set("title", "slower")
+        await session.fork()
+        await session.rewind(to=ask)
+
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            begin = time.monotonic()
+            ticks, worst = await ticking(work(home))
+            spent = time.monotonic() - begin
+        assert spent > 6 * SLOW_S
+        assert ticks > spent / 0.01 / 3
+        assert worst < SLOW_S / 2
+
+    asyncio.run(main())
+    assert disk.syncs > 6
+
+
+def test_no_disk_is_touched_on_the_loops_thread(tmp_path, disk):
+    disk.slow = False
+
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create(title="t", workspace=tmp_path)
+            ask = await session.user("one")
+            await session.tool_result("1", "x" * 100_000)
+            await session.set("k", 1)
+            async with session.turn():
+                await session.note("n")
+            assert "message" in [entry.type async for entry in session.entries()]
+            await session.messages()
+            await session.context()
+            await session.pending()
+            await session.usage()
+            await session.stats()
+            await session.branches()
+            await session.damage
+            await session.find(ask.id)
+            await session.get("k")
+            fork = await session.fork()
+            await fork.user("two")
+            child = await session.spawn(agent="a")
+            await session.children()
+            await session.compact("sum", keep=1)
+            await session.uncompact()
+            await session.edit(ask, "x")
+            await session.rewind(to=ask)
+            await session.undo()
+            await session.redo()
+            await session.unset("k")
+            await session.spend(turnlog.Usage(input_tokens=1))
+            await session.refresh()
+            _ = (session.id, session.handle, session.head, session.seq, session.title, session.facts, session.workspace)
+            async for entry in session.follow(after=0):
+                assert entry.seq == 1
+                break
+            await home.sessions()
+            await home.health()
+            name = await home.put_blob(b"blob")
+            await home.get_blob(name)
+            await home.delete(child.id)
+            await home.restore(child.id)
+            await home.purge(child.id)
+            other = await home.resume(session.id)
+            async with other:
+                await other.messages()
+
+    asyncio.run(main())
+    assert disk.threads
+    assert threading.get_ident() not in disk.threads
+
+
+def test_many_tasks_append_at_once_and_share_syncs(tmp_path, disk):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create()
+            await session.note("first")
+            before, begin = disk.syncs, time.monotonic()
+            await asyncio.gather(*(session.tool_result(str(index), "x") for index in range(8)))
+            assert time.monotonic() - begin < 6 * SLOW_S
+            assert disk.syncs - before < 8
+            assert len(await session.messages()) == 8
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.15])
+def test_a_cancelled_append_leaves_object_and_log_agreeing(tmp_path, disk, after_s):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create()
+            await session.user("one")
+            draft = turnlog.Message(role="user", blocks=[turnlog.Text(text="two")])
+            task = asyncio.ensure_future(session.append(draft))
+            await asyncio.sleep(after_s)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(0)
+            retried = await session.append(draft)
+            three = await session.user("three")
+            assert three.parent == retried.seq
+            texts = [message.blocks[0].text for message in await session.messages()]
+            assert texts == ["one", "two", "three"]
+            fresh = await home.resume(session.id)
+            assert await fresh.messages() == await session.messages()
+            assert (fresh.head, fresh.seq) == (session.head, session.seq)
+            assert await session.damage == []
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_task_aborts_its_turn(tmp_path, disk):
+    disk.slow = False
+
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create()
+
+            async def work():
+                async with session.turn():
+                    await session.user("one")
+                    await asyncio.sleep(60)
+
+            task = asyncio.ensure_future(work())
+            while not await session.messages():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            states = [entry.state async for entry in session.entries(kind="turn")]
+            assert states == ["begin", "aborted"]
+            async with session.turn():
+                await session.user("two")
+
+    asyncio.run(main())
+
+
+def test_a_follower_that_is_cancelled_ends(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create()
+            seen = []
+
+            async def watch():
+                async for entry in session.follow(after=0):
+                    seen.append(entry.type)
+
+            task = asyncio.ensure_future(watch())
+            await session.user("one")
+            while "message" not in seen:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert seen == ["session", "writer", "message"]
+
+    asyncio.run(main())
+
+
+def test_a_home_can_be_awaited_or_entered(tmp_path):
+    async def main():
+        home = await aio.open(tmp_path / "home")
+        session = await home.create()
+        await home.close()
+        async with aio.open(tmp_path / "home") as again:
+            assert (await again.resume()).id == session.id
+
+    asyncio.run(main())
+
+
+def test_errors_are_the_same_ones(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            with pytest.raises(turnlog.NotFound):
+                await home.resume("nobody")
+            session = await home.create()
+            with pytest.raises(turnlog.Invalid):
+                await session.append()
+            with pytest.raises(turnlog.NotFound):
+                await session.undo()
+        with pytest.raises(turnlog.Invalid):
+            await aio.open(tmp_path, durability="hope")
+
+    asyncio.run(main())
+
+
+def test_nothing_is_left_behind_that_was_never_awaited(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create()
+            await session.user("one")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(main())
+
+
+def public(cls):
+    return {name for name in dir(cls) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("plain", "other"), [(turnlog.Session, aio.Session), (turnlog.Home, aio.Home)])
+def test_both_faces_have_the_same_methods(plain, other):
+    internal = {"blocking", "threads", "store", "fork", "spawn", "infos", "new_id", "subagents_usage", "is_closed"}
+    assert public(plain) - public(other) <= internal
+    assert public(other) - public(plain) <= internal
+
+
+@pytest.mark.parametrize("name", sorted(public(turnlog.Session) & public(aio.Session)))
+def test_what_may_wait_for_a_disk_can_be_awaited(name):
+    plain, other = getattr(turnlog.Session, name), getattr(aio.Session, name)
+    if isinstance(plain, property):
+        assert isinstance(other, property)
+    else:
+        is_async = inspect.iscoroutinefunction(other) or inspect.isasyncgenfunction(other)
+        assert is_async or name == "turn"

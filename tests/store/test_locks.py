@@ -1,0 +1,213 @@
+"""The writer's lock, and files that are not what they were: told apart, refused, never harmed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.store.actors import actors
+from turnlog import Conflict, Corrupt, Home, NotFound, Session, TurnlogError, Unavailable, Unsupported
+from turnlog.store.files import connect, disk
+from turnlog.store.files.disk import Disk
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    session = turnlog.open(tmp_path).create(id="one")
+    session.user("begin")
+    return session
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "sessions" / "one.jsonl"
+
+
+# ── who holds the lock ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("child", ["", "with a child"], ids=["alone", "with a child process"])
+def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path, session: Session, child: str):
+    with actors(("hold", tmp_path, "one", child)) as (holder,):
+        holder.go()
+        sleeper = holder.hear()
+        holder.send(signal.SIGKILL)
+        begin = time.monotonic()
+        session.note("the lock is free")
+        waited = time.monotonic() - begin
+        if sleeper:
+            os.kill(sleeper, signal.SIGKILL)
+    assert waited < 1
+
+
+def test_a_lock_that_is_held_for_too_long_is_an_error_that_says_so(
+    tmp_path: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(disk, "LOCK_WAIT_S", 0.2)
+    with actors(("hold", tmp_path, "one")) as (holder,):
+        holder.send(signal.SIGSTOP)
+        with pytest.raises(Unavailable, match="held the lock"):
+            session.note("never")
+        holder.send(signal.SIGCONT)
+        assert len(session.messages()) == 1, "a reader needs no lock"
+        assert len(turnlog.open(tmp_path).sessions()) == 1
+    session.note("free again")
+    assert [note.text for note in session.entries(kind="note")] == ["free again"]
+
+
+def test_a_writer_waits_for_another_one(tmp_path: Path, session: Session, file: Path):
+    with actors(("notes", tmp_path, "one", "waits", 1)) as (other,):
+        fd = os.open(file, os.O_RDWR)
+        Disk().lock(fd)
+        before = file.read_bytes()
+        other.go()
+        time.sleep(0.2)
+        assert file.read_bytes() == before
+        os.close(fd)
+        assert other.hear()
+    session.note("and now we")
+    assert [note.text[:5] for note in session.entries(kind="note")] == ["waits", "and n"]
+
+
+# ── files that are not what they were ─────────────────────────────────────────────────────────────
+
+
+def test_a_file_replaced_by_another_one_is_a_conflict(tmp_path: Path, session: Session, file: Path):
+    other = turnlog.open(tmp_path / "elsewhere").create(id="one")
+    other.user("another history")
+    os.replace(tmp_path / "elsewhere" / "sessions" / "one.jsonl", file)
+    before = file.read_bytes()
+    with pytest.raises(Conflict):
+        session.user("not into that one")
+    assert file.read_bytes() == before
+
+
+def test_a_file_replaced_by_a_copy_of_itself_goes_on(session: Session, file: Path, tmp_path: Path):
+    shutil.copy(file, tmp_path / "copy")
+    os.replace(tmp_path / "copy", file)
+    session.user("on we go")
+    assert len(turnlog.open(tmp_path).resume("one").messages()) == 2
+
+
+def test_a_file_that_became_shorter_is_a_conflict(session: Session, file: Path, tmp_path: Path):
+    session.note("to be lost")
+    data = file.read_bytes()
+    file.write_bytes(data[: data.rindex(b'{"type":"note"')])
+    with pytest.raises(Conflict):
+        session.user("after something that is not there")
+    session.refresh()
+    new = session.user("knowing that")
+    again = turnlog.open(tmp_path).resume("one")
+    assert again.messages()[-1] == new
+    assert not again.damage
+
+
+def test_a_session_deleted_under_a_writer_is_not_found(tmp_path: Path, session: Session, file: Path):
+    turnlog.open(tmp_path).delete("one")
+    with pytest.raises(NotFound):
+        session.user("into the trash?")
+    assert not file.exists()
+    turnlog.open(tmp_path).restore("one")
+    session.user("back")
+    assert len(turnlog.open(tmp_path).resume("one").messages()) == 2
+
+
+def test_a_file_unlinked_under_a_writer_is_not_found_and_not_made_again(session: Session, file: Path):
+    file.unlink()
+    with pytest.raises(NotFound):
+        session.note("into nowhere")
+    assert not file.exists()
+
+
+def test_a_session_purged_and_made_again_is_not_taken_for_the_old_one(tmp_path: Path, session: Session):
+    home = turnlog.open(tmp_path)
+    home.purge("one")
+    home.create(id="one").user("new")
+    with pytest.raises(Conflict):
+        session.user("meant for the old one")
+    assert len(home.resume("one").messages()) == 1
+
+
+def test_a_file_that_holds_another_session_is_refused(tmp_path: Path, session: Session, file: Path):
+    os.rename(file, file.with_name("two.jsonl"))
+    with pytest.raises(Corrupt, match="'two' holds session 'one'"):
+        turnlog.open(tmp_path).resume("two")
+
+
+# ── what somebody planted ─────────────────────────────────────────────────────────────────────────
+
+
+def test_a_symbolic_link_is_not_followed(tmp_path: Path, session: Session, file: Path):
+    target = tmp_path / "target"
+    os.rename(file, target)
+    before = target.read_bytes()
+    file.symlink_to(target)
+    with pytest.raises(Unavailable):
+        turnlog.open(tmp_path).resume("one")
+    with pytest.raises(TurnlogError):
+        session.close()
+        session.note("through the link")
+    assert target.read_bytes() == before
+    assert [info.is_readable for info in turnlog.open(tmp_path).sessions()] == [False]
+
+
+def test_a_pipe_makes_nobody_wait(tmp_path: Path, session: Session, file: Path):
+    session.close()
+    file.unlink()
+    os.mkfifo(file)
+    home = turnlog.open(tmp_path)
+    with pytest.raises(Unavailable):
+        home.resume("one")
+    assert [info.id for info in home.sessions()] == ["one"]
+    with pytest.raises(TurnlogError):
+        session.note("into a pipe")
+
+
+def test_a_folder_with_the_name_of_a_session_harms_no_other(tmp_path: Path, session: Session):
+    (tmp_path / "sessions" / "two.jsonl").mkdir()
+    home = turnlog.open(tmp_path)
+    with pytest.raises(TurnlogError):
+        home.resume("two")
+    assert {info.id: info.is_readable for info in home.sessions()} == {"one": True, "two": False}
+
+
+def test_a_file_left_by_a_process_that_died_while_creating_is_no_session(tmp_path: Path, session: Session):
+    (tmp_path / "sessions" / ".new-0123456789abcdef").write_bytes(b"half")
+    home = turnlog.open(tmp_path)
+    assert [info.id for info in home.sessions()] == ["one"]
+    assert home.resume().id == "one"
+
+
+# ── file systems without locks ────────────────────────────────────────────────────────────────────
+
+
+class RemoteDisk(Disk):
+    def file_system(self, path: str) -> str:
+        del path
+        return "nfs4"
+
+
+def test_a_network_file_system_is_named_and_refused(tmp_path: Path):
+    home = Home(connect(str(tmp_path / "home"), disk=RemoteDisk()))
+    with pytest.raises(Unsupported, match="nfs4"):
+        home.create(id="one")
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_a_session_on_a_network_file_system_can_be_read_but_not_appended_to(tmp_path: Path, session: Session):
+    del session
+    home = Home(connect(str(tmp_path), disk=RemoteDisk()))
+    copy = home.resume("one")
+    assert len(copy.messages()) == 1
+    with pytest.raises(Unsupported, match="nfs4"):
+        copy.note("not safe here")
+
+
+def test_the_file_system_of_a_folder_has_a_name(tmp_path: Path):
+    assert Disk().file_system(str(tmp_path))

@@ -1,0 +1,122 @@
+"""Streamed responses: whole, they are what the response would have been; broken off, they are what arrived."""
+
+import msgspec
+import pytest
+
+from tests.wire import official, rules
+from tests.wire.recorded import RECORDED
+from tests.wire.scene import KINDS, answer, ask, session, stream
+from turnlog import Message, Text, Thinking, ToolCall
+
+COMPLETE = {"anthropic": 2, "responses": 1, "chat": 2, "gemini": 1}
+"""With at most so many events missing at the end, everything has been said (of the usage, not all)."""
+
+
+def fed(kind, events):
+    reader = stream(kind)
+    for event in events:
+        reader.feed(event)
+    return reader.finish()
+
+
+def but_id(message: Message):
+    fields = msgspec.structs.asdict(message)
+    return {name: value for name, value in fields.items() if name != "id"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_stream_is_the_response(kind):
+    events, whole = RECORDED[kind]
+    message = fed(kind, events)
+    assert but_id(message) == but_id(answer(kind, whole))
+    assert (message.stop, message.role) == ("tool_use", "assistant")
+    assert message.usage is not None and message.usage.output_tokens
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_and_responses_may_be_dicts_or_the_sdks_objects(kind):
+    events, whole = RECORDED[kind]
+    plainly = but_id(answer(kind, whole))
+    assert but_id(answer(kind, official.response(kind, whole))) == normalised(plainly, kind)
+    assert but_id(fed(kind, [official.event(kind, event) for event in events])) == normalised(plainly, kind)
+
+
+def normalised(fields, kind):
+    """Gemini's SDK spells the fields of what it ran otherwise than REST does; that is kept as it came."""
+    if kind != "gemini":
+        return fields
+    renamed = {"executableCode": "executable_code", "codeExecutionResult": "code_execution_result"}
+    blocks = []
+    for block in fields["blocks"]:
+        part = (block.meta or {}).get("gemini", {}).get("part")
+        if part is not None:
+            part = {renamed[key]: value for key, value in part.items()}
+            block = msgspec.structs.replace(block, meta={"gemini": {"part": part}})
+        blocks.append(block)
+    return {**fields, "blocks": blocks}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_broken_off_after_any_event_it_gives_what_arrived(kind):
+    events, whole = RECORDED[kind]
+    final = answer(kind, whole)
+    spoken = {cls: "".join(b.text for b in final.blocks if isinstance(b, cls)) for cls in (Text, Thinking)}
+    calls = [block for block in final.blocks if isinstance(block, ToolCall)]
+    lengths = []
+    for upto in range(len(events) + 1):
+        message = fed(kind, events[:upto])
+        assert message.stop == ("aborted" if upto <= len(events) - COMPLETE[kind] else "tool_use"), upto
+        for cls, text in spoken.items():
+            arrived = "".join(block.text for block in message.blocks if isinstance(block, cls))
+            assert text.startswith(arrived)
+        arrived = [block for block in message.blocks if isinstance(block, ToolCall)]
+        assert arrived == calls[: len(arrived)], "a call is there whole or not at all"
+        lengths.append(sum(len(block.text) for block in message.blocks if isinstance(block, Text)))
+        s = session()
+        s.user("go")
+        s.append(message)
+        s.user("and now?")
+        request = ask(kind, s.context())
+        rules.follow(kind, request)
+        official.check(kind, request)
+    assert lengths == sorted(lengths) and len(set(lengths)) >= 3, "text arrives piece by piece"
+
+
+@pytest.mark.parametrize(("kind", "upto"), [("anthropic", 20), ("responses", 16), ("chat", 5)])
+def test_a_call_that_was_being_written_is_kept_for_people_only(kind, upto):
+    message = fed(kind, RECORDED[kind][0][:upto])
+    [partial] = message.meta["openai" if kind != "anthropic" else kind]["partial"]
+    assert "rm" in str(partial) and "build" not in str(partial)
+    assert not any(isinstance(block, ToolCall) and block.by is None for block in message.blocks)
+
+
+def test_what_was_spent_is_known_although_the_stream_broke_off():
+    message = fed("anthropic", RECORDED["anthropic"][0][:3])
+    assert (message.usage.input_tokens, message.usage.cache_read_tokens) == (25, 1000)
+
+
+def test_an_error_in_the_stream_is_an_error():
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    message = fed("anthropic", [*RECORDED["anthropic"][0][:4], overloaded])
+    assert (message.stop, message.error["type"]) == ("error", "overloaded_error")
+    failed = {"type": "error", "code": "server_error", "message": "oh", "param": None, "sequence_number": 9}
+    message = fed("responses", [*RECORDED["responses"][0][:4], failed])
+    assert (message.stop, message.error) == ("error", {"code": "server_error", "message": "oh"})
+    message = fed("responses", [{"type": "response.failed", "response": {"status": "failed", "error": {"code": "x"}}}])
+    assert (message.stop, message.error) == ("error", {"code": "x"})
+
+
+def test_what_a_later_version_streams_is_passed_over():
+    for kind in KINDS:
+        events, whole = RECORDED[kind]
+        odd = {"type": "later.delta", "index": 0, "output_index": 0, "delta": {"type": "later"}}
+        assert but_id(fed(kind, [event for pair in zip(events, [odd] * len(events)) for event in pair])) == but_id(
+            answer(kind, whole)
+        )
+
+
+def test_reasoning_that_broke_off_is_not_sent_back_as_if_it_were_whole():
+    message = fed("responses", RECORDED["responses"][0][:5])
+    [thought] = message.blocks
+    assert isinstance(thought, Thinking) and thought.text == "Thinking "
+    assert "encrypted_content" not in thought.data["item"]
