@@ -47,7 +47,8 @@ def main() -> int:
             say(f"{time.monotonic() - begin:4.0f} s  {module.TITLE}")
             gc.collect()
             rows += module.measure(ground)
-    result = table.result(rows, machine=machine, load=load, took_s=time.monotonic() - begin)
+    loads = [load, os.getloadavg()[0]]
+    result = table.result(rows, machine=machine, load=loads, took_s=time.monotonic() - begin)
     text = table.render(result)
     print(text)
     if not args.only:

@@ -9,12 +9,12 @@ from bench import report
 from bench.measures import Row
 
 
-def result(rows: list[Row], *, machine: dict[str, Any], load: float, took_s: float) -> dict[str, Any]:
+def result(rows: list[Row], *, machine: dict[str, Any], load: list[float], took_s: float) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": report.commit(),
         "machine": machine,
-        "load_before": round(load, 2),
+        "load": [round(value, 2) for value in load],
         "took_s": round(took_s),
         "rows": [_plain(row) for row in rows],
     }
@@ -41,10 +41,13 @@ def render(result: dict[str, Any]) -> str:
     facts = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
     head = ("measure", "subject", "reference", "result", "spread", "bar", "verdict")
     missed = [row for row in result["rows"] if not row["is_met"]]
+    before, after = result["load"]
+    # One task is us.
+    busy = " THE MACHINE WAS BUSY: run it again." if max(before, after - 1) > 0.75 * result["machine"]["cpus"] else ""
     lines = [
         f"# Turnlog, {result['at'][:10]}, commit {result['commit']}",
         "",
-        f"{facts}; load {result['load_before']} before the run, which took {result['took_s']} s.",
+        f"{facts}; load {before} before the run of {result['took_s']} s, {after} after it.{busy}",
         "Subject and reference take turns; the result is the median of the rounds, the spread their middle half.",
         "",
         _cells(head),

@@ -167,6 +167,14 @@ class Session:
     rewind = _call(blocking.Session.rewind)
     undo = _call(blocking.Session.undo)
     redo = _call(blocking.Session.redo)
+    checkpoint = _call(blocking.Session.checkpoint)
+    checkpoints = _call(blocking.Session.checkpoints)
+    track = _call(blocking.Session.track)
+    changed = _call(blocking.Session.changed)
+    plan_rewind = _call(blocking.Session.plan_rewind)
+    interrupted = _call(blocking.Session.interrupted)
+    finish_rewind = _call(blocking.Session.finish_rewind)
+    diff = _call(blocking.Session.diff)
     children = _call(blocking.Session.children)
     refresh = _call(blocking.Session.refresh)
     close = _call(blocking.Session.close)
@@ -255,6 +263,8 @@ class Home:
     delete = _home_call(blocking.Home.delete)
     restore = _home_call(blocking.Home.restore)
     purge = _home_call(blocking.Home.purge)
+    gc = _home_call(blocking.Home.gc)
+    disk = _home_call(blocking.Home.disk)
     put_blob = _home_call(blocking.Home.put_blob)
     get_blob = _home_call(blocking.Home.get_blob)
 
@@ -300,8 +310,11 @@ class _Opening:
 
 
 def open(
-    location: str | os.PathLike[str] | None = None, *, durability: str = "fsync", clock: Clock | None = None
+    location: str | os.PathLike[str] | None = None,
+    *,
+    durability: str = "fsync",
+    clock: Clock | None = None,
+    checkpoints: bool = False,
 ) -> _Opening:
     """See `turnlog.open`: `async with turnlog.aio.open() as home`, or `home = await turnlog.aio.open()`."""
-    options: dict[str, Any] = {"durability": durability, "clock": clock}
-    return _Opening(location, options)
+    return _Opening(location, {"durability": durability, "clock": clock, "checkpoints": checkpoints})

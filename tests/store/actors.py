@@ -5,6 +5,7 @@ Each says `ready` when it has opened its home, does its act when it is told to, 
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -22,6 +23,8 @@ from turnlog import Text
 from turnlog.log.entry import Message
 from turnlog.store.files.disk import Disk
 
+_PATIENCE_S = 90
+"""Whoever hangs says where, and ends."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -191,4 +194,5 @@ ACTS: dict[str, Callable[..., None]] = {
 }
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(_PATIENCE_S, exit=True)
     ACTS[sys.argv[1]](*sys.argv[2:])

@@ -14,8 +14,8 @@ from turnlog.log.entry import AnyEntry, Message
 from turnlog.store.files.disk import Disk
 
 OPERATIONS = (
-    "open", "write_once", "pwrite", "sync", "sync_folder", "pread", "fstat", "stat", "ftruncate", "rename", "link", "unlink",
-    "mkdir", "listdir",
+    "open", "write_once", "pwrite", "sync", "sync_folder", "pread", "fstat", "stat", "ftruncate", "rename", "link",
+    "unlink", "mkdir", "listdir",
 )  # fmt: skip
 
 

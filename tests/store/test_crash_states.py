@@ -19,6 +19,7 @@ from tests.store.crashlab import (
     Witness,
     fast_folder,
     go_on,
+    random_life,
 )  # fmt: skip
 from turnlog import AlreadyExists, Image, Note, NotFound, Text
 from turnlog.log.entry import Message
@@ -149,6 +150,13 @@ def test_an_acknowledged_entry_survives_every_crash_state(explorer: Explorer, sc
     explorer.crash(APPENDING[scenario], before=create, model=model).assert_none(explorer.seed)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_whatever_people_do_survives_every_crash_state(explorer: Explorer, model: str):
+    explorer.limit = 300
+    for number in range(6):
+        explorer.crash(random_life(explorer.seed + number), before=create, model=model).assert_none(explorer.seed)
+
+
 def test_a_fork_never_inherits_what_came_after_it(explorer: Explorer):
     explorer.limit = 300
     explorer.crash(fork_behind_a_fold, before=create).assert_none(explorer.seed)
@@ -160,20 +168,24 @@ def test_a_second_crash_finds_no_more_than_the_first(explorer: Explorer, scenari
 
 
 def test_a_repair_is_there_or_it_is_not(explorer: Explorer):
-    tape = Tape(explorer.new_folder())
-    explorer.live(tape, create)
-    assert not explorer.live(tape, append_batches, dies_before=4, torn=True)
-    tape.tell(is_shared=True)
-    since = len(tape.events)
+    explorer.limit = 60
+    mended = 0
 
     def mend(witness: Witness) -> None:
-        folder = os.path.join(tape.top, HOME)
-        done = repair(witness.disk, folder, ONE, clock=Counter())
-        assert done is not None
+        nonlocal mended
+        done = repair(witness.disk, os.path.join(witness.tape.top, HOME), ONE, clock=Counter())
+        mended += done is not None
         witness.append(witness.resume(ONE), said("mended"))
 
-    explorer.live(tape, mend)
-    explorer.look_at(Timeline(tape, "posix", since=since)).assert_none(explorer.seed)
+    for number in range(1, 9):
+        tape = Tape(explorer.new_folder())
+        explorer.live(tape, create)
+        assert not explorer.live(tape, append_batches, dies_before=number, torn=True)
+        tape.tell(is_shared=True)
+        since = len(tape.events)
+        explorer.live(tape, mend)
+        explorer.look_at(Timeline(tape, "posix", since=since)).assert_none(explorer.seed)
+    assert mended
 
 
 # ── the process first, then the power ─────────────────────────────────────────────────────────────

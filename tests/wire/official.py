@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 
 def exhausted(value: Any) -> Any:
-    """A validated value with its lazy parts validated as well: the SDKs' iterables check nothing until they are read."""
+    """A validated value, its lazy parts included: the SDKs' iterables check nothing until they are read."""
     if isinstance(value, dict):
         return {key: exhausted(item) for key, item in value.items()}
     if value is None or isinstance(value, str | bytes | int | float):

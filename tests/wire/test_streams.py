@@ -110,9 +110,8 @@ def test_what_a_later_version_streams_is_passed_over():
     for kind in KINDS:
         events, whole = RECORDED[kind]
         odd = {"type": "later.delta", "index": 0, "output_index": 0, "delta": {"type": "later"}}
-        assert but_id(fed(kind, [event for pair in zip(events, [odd] * len(events)) for event in pair])) == but_id(
-            answer(kind, whole)
-        )
+        mixed = [one for event in events for one in (event, odd)]
+        assert but_id(fed(kind, mixed)) == but_id(answer(kind, whole))
 
 
 def test_reasoning_that_broke_off_is_not_sent_back_as_if_it_were_whole():

@@ -127,13 +127,14 @@ def _missing(region: Region) -> str:
     if count == 1:
         seq = next(number for number in range(first, last + 1) if number not in region.inside)
         was = _was(region, seq)
-        return f"{saved}Entry {seq}{f', a {was},' if was else ''} is lost. Everything else can be read."
+        return f"{saved}Entry {seq}{f', {was},' if was else ''} is lost. Everything else can be read."
     return f"{saved}Entries {first} to {last} are lost, as far as these numbers were used."
 
 
 def _was(region: Region, seq: int = 0) -> str:
-    """The type of entry that these bytes began as, if they still tell."""
+    """What these bytes began as, if they still tell."""
     match = _BEGINNING.match(region.sample)
     if match is None or (seq and int(match[2]) != seq):
         return ""
-    return match[1] if seq else f"entry {match[2]}, a {match[1]}"
+    kind = f"{'an' if match[1][0] in 'aeiou' else 'a'} {match[1]}"
+    return kind if seq else f"entry {match[2]}, {kind}"

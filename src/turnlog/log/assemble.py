@@ -2,7 +2,8 @@
 
 Forwards and backwards give the same entries. The rules, in the words of docs/format.md:
 - `seq` only grows. Of two lines next to each other that break this, the one goes (`order`) that does not fit between
-  the lines around them either; if both do, the edited one, or else the later one.
+  the lines around them either; if both fit, the later one. An edited line goes if it does not fit between the
+  verified lines around it.
 - A batch counts when all its lines are there. An incomplete one is left out (`unfinished`) if nothing valid
   follows or the next valid line says `sealed`; otherwise the damage came later and its other lines count.
 """
@@ -21,6 +22,8 @@ Placed = tuple[int, AnyEntry]
 _Seen = tuple[int, AnyEntry, int]
 """Offset, entry and length."""
 _END = 1 << 63
+_MOST_EDITED = 10_000
+"""More edited lines in a row than this are taken as they come, so that memory stays bounded."""
 _NOBODY: AnyEntry = Note(id="", text="")  # stands for a following line that seals nothing
 
 
@@ -91,9 +94,10 @@ class _Order:
     """Lines on their way, held back until it shows that they are in their place. Works both ways.
 
     Of two neighbours that break the order, `older` and `newer`, one has to go; the lines around them decide.
+    An edited line has no say: it has to fit between the lines around it.
     """
 
-    __slots__ = ("back", "bound", "first", "out", "second")
+    __slots__ = ("back", "bound", "edited", "edited_first", "edited_second", "first", "is_busy", "out", "second")
 
     def __init__(self, *, back: bool, bound: int) -> None:
         self.back = back
@@ -103,46 +107,81 @@ class _Order:
         """Waits for the next line."""
         self.second: _Seen | None = None
         """Breaks the order with `first`."""
+        self.edited_first: list[_Seen] = []
+        """Edited lines met just before `first`; the others likewise."""
+        self.edited_second: list[_Seen] = []
+        self.edited: list[_Seen] = []
+        self.is_busy = False
+        """Whether anything waits but `first`."""
         self.out: list[_Seen | Damage] = []
         """What is decided."""
 
     def push(self, line: _Seen) -> None:
-        """One more line."""
+        """One more line that is what was written."""
         if self.second is not None:
             self._decide(line[1].seq)
         first, seq = self.first, line[1].seq
         if first is None:
             if seq >= self.bound if self.back else seq <= self.bound:
                 self.out.append(_misplaced(line))
-            else:
-                self.first = line
+                return
+            self.first, self.edited_first, self.edited = line, self.edited, []
         elif seq < first[1].seq if self.back else seq > first[1].seq:
-            self.out.append(first)
-            self.bound = first[1].seq
-            self.first = line
+            self._let_through(first)
+            self.first, self.edited_first, self.edited = line, self.edited, []
         else:
-            self.second = line
+            self.second, self.edited_second, self.edited = line, self.edited, []
+        self.is_busy = bool(self.second is not None or self.edited_first)
+
+    def push_edited(self, line: _Seen) -> None:
+        """One more line that somebody edited."""
+        self.is_busy = True
+        self.edited.append(line)
+        if len(self.edited) > _MOST_EDITED:
+            self.push(self.edited.pop(0))
 
     def end(self) -> None:
         """No line follows."""
         if self.second is not None:
             self._decide(0 if self.back else _END)
         if self.first is not None:
-            self.out.append(self.first)
-            self.first = None
+            self._let_through(self.first)
+        self._fit(self.edited, 0 if self.back else _END)
 
     def _decide(self, beyond: int) -> None:
         assert self.first is not None
         assert self.second is not None
         older, newer = (self.second, self.first) if self.back else (self.first, self.second)
         below, above = (beyond, self.bound) if self.back else (self.bound, beyond)
-        older_fits, newer_fits = older[1].seq < above, newer[1].seq > below
-        if older_fits and newer_fits:
-            newer_fits = older[1].unverified and not newer[1].unverified
-            older_fits = not newer_fits
-        left = [line for line, fits in ((older, older_fits), (newer, newer_fits)) if fits]
-        self.out.extend(_misplaced(line) for line in (self.first, self.second) if line not in left)
-        self.first, self.second = (left[0] if left else None), None
+        left = older if older[1].seq < above else newer if newer[1].seq > below else None
+        for line in (self.first, self.second):
+            if line is not left:
+                self.out.append(_misplaced(line))
+        if left is self.second:
+            self.edited_first += self.edited_second
+        elif left is self.first:
+            self.edited = self.edited_second + self.edited
+        else:
+            self.edited = self.edited_first + self.edited_second + self.edited
+            self.edited_first = []
+        self.first, self.second, self.edited_second = left, None, []
+
+    def _let_through(self, line: _Seen) -> None:
+        self._fit(self.edited_first, line[1].seq)
+        self.out.append(line)
+        self.bound = line[1].seq
+
+    def _fit(self, edited: list[_Seen], beyond: int) -> None:
+        """Let through those edited lines that fit, and in both directions the same ones."""
+        last, limit = (beyond, self.bound) if self.back else (self.bound, beyond)
+        fitting: list[_Seen] = []
+        for line in reversed(edited) if self.back else edited:
+            if last < line[1].seq < limit:
+                last = line[1].seq
+                fitting.append(line)
+            else:
+                self.out.append(_misplaced(line))
+        self.out.extend(reversed(fitting) if self.back else fitting)
 
 
 def _misplaced(line: _Seen) -> Damage:
@@ -164,10 +203,10 @@ def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_See
             seen, damages = _bad_line(offset, line)
             yield from damages
             for one in reversed(seen) if back else seen:
-                push(one)
+                (order.push_edited if one[1].unverified else push)(one)
         else:
             first = order.first
-            if first is not None and order.second is None:
+            if first is not None and not order.is_busy:
                 seq = first[1].seq
                 if item.seq < seq if back else item.seq > seq:  # as in `push`, once more: nearly every line
                     order.bound = seq

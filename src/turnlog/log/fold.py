@@ -18,6 +18,7 @@ from turnlog.log.entry import (
     Child,
     Compaction,
     Custom,
+    Drop,
     Edit,
     Entry,
     Fold,
@@ -97,6 +98,8 @@ class State(Struct, omit_defaults=True):
     """The last few processes that wrote, by the word their entry ids begin with."""
     tracked: list[str] = []
     """Paths that checkpoints cover whatever the ignore rules say."""
+    dropped: list[str] = []
+    """Checkpoints that were given up."""
     intent: int = 0
     """The change of files that was begun and not finished."""
     critical: list[str] = []
@@ -159,6 +162,8 @@ def fork_state(state: State, seq: int) -> State:
 def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
     """Take one more entry into the state, in place. A repeat of an entry that is there counts only as its place."""
     state.seq = entry.seq
+    if type(entry) is Fold:
+        return  # nothing happened, not even at that time
     if is_repeat:
         if entry.parent is not None:
             state.head = entry.seq
@@ -254,6 +259,10 @@ def _fold_track(state: State, entry: Track) -> None:
         state.tracked.append(entry.path)
 
 
+def _fold_drop(state: State, entry: Drop) -> None:
+    state.dropped += [name for name in entry.checkpoints if name not in state.dropped]
+
+
 def _fold_intent(state: State, entry: Intent) -> None:
     state.intent = entry.seq
 
@@ -316,6 +325,7 @@ _MARKS: dict[type[Entry], Any] = {
     Turn: _fold_turn,
     Track: _fold_track,
     Intent: _fold_intent,
+    Drop: _fold_drop,
     Spent: _fold_spent,
     Child: _fold_child,
     Writer: _fold_writer,

@@ -8,15 +8,23 @@ from typing import Any
 
 import msgspec
 
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.entry import Message
 
 BY_TEXT = "text"
 BY_USAGE = "usage+text"
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_DIGITS = b"0123456789"
+_MARKS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_WORDS = re.compile("[A-Za-z]+")
+_LINES = re.compile(r"\n\s*")
+_GAPS = re.compile(r"[ \t]{2,}")
+# What one of each costs, fitted to the usage that real sessions of three providers report; prose comes out at 1.4
+# tokens a word. A call or a result costs 50 more than its text, for its names, ids and brackets.
+_LETTER, _WORD, _DIGIT, _MARK, _LINE, _GAP, _WIDE = 0.25, 0.17, 0.8, 0.45, 1.35, 1.15, 1.05
 _PER_MESSAGE = 4
-_PER_BLOCK = 3
+_PER_BLOCK = 50
 _PER_PICTURE = 1_500
-_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[^\x00-\x7f]+|\n+|[^A-Za-z0-9\s\x80-\U0010ffff]")
 
 
 class Tokens(int):
@@ -40,24 +48,35 @@ def estimate(
     """The size of a prompt: what the newest response reported for everything up to it, and the text that came since.
 
     A response to another conversation than this one (before a compaction or an edit) says nothing about it.
+    Reasoning is not counted: most of it is not sent again.
     """
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         usage = message.usage
         if message.role == "assistant" and usage is not None and usage.all_input_tokens and not is_stale(message):
-            return Tokens(usage.all_input_tokens + usage.output_tokens + _of_messages(messages[index + 1 :]), BY_USAGE)
+            said = usage.output_tokens - usage.reasoning_tokens
+            return Tokens(usage.all_input_tokens + said + _of_messages(messages[index + 1 :]), BY_USAGE)
     frame = tokens_in(system) + sum(tokens_in(_json(tool)) for tool in tools)
     return Tokens(frame + _of_messages(messages), BY_TEXT)
 
 
 def tokens_in(text: str) -> int:
     """About how many tokens a text has."""
-    total = 0.0
-    for piece in _PIECES.findall(text):
-        first = piece[0]
-        if first.isascii():
-            total += 1
-    return round(total)
+    data = text.encode("utf-8", "replace")
+
+    def number(characters: bytes) -> int:
+        return len(data) - len(data.translate(None, characters))
+
+    wide = 0 if len(data) == len(text) else len(text) - len(data.decode().encode("ascii", "ignore"))
+    return round(
+        _LETTER * number(_LETTERS)
+        + _WORD * len(_WORDS.findall(text))
+        + _DIGIT * number(_DIGITS)
+        + _MARK * number(_MARKS)
+        + _LINE * len(_LINES.findall(text))
+        + _GAP * len(_GAPS.findall(text))
+        + _WIDE * wide
+    )
 
 
 def _of_messages(messages: Sequence[Message]) -> int:
@@ -65,7 +84,7 @@ def _of_messages(messages: Sequence[Message]) -> int:
 
 
 def _of_block(block: AnyBlock) -> int:
-    if isinstance(block, (Text, Thinking)):
+    if isinstance(block, Text):
         return tokens_in(block.text)
     if isinstance(block, ToolCall):
         return _PER_BLOCK + tokens_in(block.name) + tokens_in(_json(block.input))

@@ -86,25 +86,26 @@ class Appender:
     ) -> list[Any]:
         """One batch, durable when this returns. `head` is the one the caller expects."""
         drafts: list[Draft] = []
-        size = 0
+        blobs: dict[str, bytes] = {}
+        size, is_referring = 0, False
         for entry in entries:
             if self.turn is not None and entry.turn is None:
                 entry = replace(entry, turn=self.turn)
             if isinstance(entry, Set):
                 entry = _masked(entry)
-            draft, blobs = prepare(entry)
-            if draft.blobs:
-                self._keep(draft, blobs)
+            draft, new = prepare(entry)
+            blobs.update(new)
+            is_referring = is_referring or bool(draft.blobs)
             drafts.append(draft)
             size += len(draft.body)
         if len(drafts) > 1 and len({draft.id for draft in drafts}) < len(drafts):
             raise Invalid("two drafts of one batch have the same id")
-        with self.mutex:
-            if head is not None and head != self.state.head:
-                raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
-            done = self._write(drafts, rebase, once, alone)
-            self._bytes_since_fold += size
-            self._entries_since_fold += len(drafts)
+        if is_referring:
+            with self._store.keeping():
+                self._keep(drafts, blobs)
+                done = self._take_turns(drafts, size, head, rebase, once, alone)
+        else:
+            done = self._take_turns(drafts, size, head, rebase, once, alone)
         try:
             self._log.sync(done[-1].seq)
         except TurnlogError:
@@ -114,13 +115,24 @@ class Appender:
             self._write_fold()
         return [self.history.whole(entry) if entry.blobs else entry for entry in done]
 
-    def _keep(self, draft: Draft, blobs: dict[str, bytes]) -> None:
+    def _keep(self, drafts: list[Draft], blobs: dict[str, bytes]) -> None:
         """What an entry refers to is there, and durable, before the entry is."""
-        for digest in draft.blobs:
+        for digest in {digest for draft in drafts for digest in draft.blobs}:
             if digest not in blobs and not self._store.has(digest):
                 raise NotFound(f"no blob {digest}", hint="put it there first with home.put_blob")
         if blobs:
             self._store.put(blobs)
+
+    def _take_turns(
+        self, drafts: list[Draft], size: int, head: int | None, rebase: bool, once: bool, alone: bool
+    ) -> list[AnyEntry]:
+        with self.mutex:
+            if head is not None and head != self.state.head:
+                raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
+            done = self._write(drafts, rebase, once, alone)
+            self._bytes_since_fold += size
+            self._entries_since_fold += len(drafts)
+            return done
 
     def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
         state = self.state

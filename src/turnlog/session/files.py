@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -12,31 +11,25 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound, TurnlogError, TurnlogWarning
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Root, Turn
 from turnlog.log.ids import new_id
 from turnlog.log.payload import digest
 from turnlog.session.history import History
 from turnlog.session.places import outside_rules, refuses_checkpoints, this_process
+from turnlog.session.report import Settings
 from turnlog.store import Pack, Store
 from turnlog.workspace import cache
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.ignore import Outside, was_covered
 from turnlog.workspace.plan import Plan, Step, Stretch, make_plan
 from turnlog.workspace.restore import Outcome, Restorer
-from turnlog.workspace.scan import MAX_FILE, Scanner
+from turnlog.workspace.scan import Scanner
 from turnlog.workspace.tree import Node, Tree, decode_tree, lookup, path_bytes, path_text
 
 WORKSPACE = "workspace"
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
 Progress = Callable[[int], None]
-
-
-class Settings(Struct, frozen=True):
-    """How much of a workspace checkpoints cover."""
-
-    is_on: bool = True
-    max_file_bytes: int = MAX_FILE
 
 
 class Span(Struct, frozen=True):
@@ -61,11 +54,14 @@ class Files:
 
     # ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def brackets_turns(self) -> bool:
+        """Whether a turn takes checkpoints by itself."""
+        return self._settings.checkpoints and not self.why_not()
+
     def why_not(self) -> str:
         """Why there are no checkpoints of this session; empty if there are."""
         workspace = self._history.state.wide.get("workspace")
-        if not self._settings.is_on:
-            return "checkpoints are switched off"
         if not workspace:
             return "the session has no workspace"
         root = os.fsdecode(path_bytes(str(workspace)))
@@ -125,11 +121,15 @@ class Files:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the session, inherited ones included, oldest first."""
-        return [entry for entry in self._history.forward() if isinstance(entry, Checkpoint)]
+        return [entry for entry in self._history.forward() if self._is_kept(entry)]  # pyright: ignore[reportReturnType]
 
     def at_or_before(self, seq: int) -> Checkpoint | None:
         """The last checkpoint at or before an entry."""
-        return next((entry for entry in self._history.back(seq) if isinstance(entry, Checkpoint)), None)
+        found = next((entry for entry in self._history.back(seq) if self._is_kept(entry)), None)
+        return self._history.whole(found) if found is not None else None
+
+    def _is_kept(self, entry: AnyEntry) -> bool:
+        return isinstance(entry, Checkpoint) and entry.id not in self._history.state.dropped
 
     # ── plans ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +210,18 @@ class Files:
 
     def spans_since(self, target: Checkpoint) -> list[Span]:
         """The session's own work after a checkpoint, in order; a turn it lies in counts from there."""
-        return spans(self._history.forward(), target)
+        return spans(self._kept_entries(), target)
+
+    def _kept_entries(self) -> Iterator[AnyEntry]:
+        """The log without the checkpoints that were given up: nobody can go by them."""
+        return (e for e in self._history.forward() if not isinstance(e, Checkpoint) or self._is_kept(e))
+
+    def turn(self, turn: int | str | None) -> Span:
+        """The turn with that number or id; the newest if not told."""
+        for span in reversed(spans(self._kept_entries())):
+            if span.what.startswith("turn ") and turn in (None, span.begin.turn, int(span.what[5:])):
+                return span
+        raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
 
     # ── doing it ──────────────────────────────────────────────────────────────────────────────────
 
@@ -294,11 +305,6 @@ def _add(
     if target is not None and begin.seq < after:
         begin = target
     found.append(Span(begin, end, what))
-
-
-def warn(error: TurnlogError) -> None:
-    """An automatic checkpoint that failed must not stop the work it was to protect."""
-    warnings.warn(f"no checkpoint was taken: {error}", TurnlogWarning, stacklevel=3)
 
 
 def only_paths(chosen: list[str] | None) -> Callable[[bytes], bool]:

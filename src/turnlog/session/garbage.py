@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import Struct
@@ -44,7 +44,7 @@ class Report(Struct, frozen=True):
 
 
 def needs(store: Store) -> Needs:
-    """Everything that any session refers to. Damage that may hide a reference stops it: better too much than too little."""
+    """Everything that any session refers to. Damage that may hide a reference stops it."""
     found = Needs(set(), [])
     dropped: set[str] = set()
     for log in store.all_logs():
@@ -75,12 +75,12 @@ def _read(log: Log, found: Needs, dropped: set[str]) -> None:
             found.blobs.update(item.blobs)
     if hidden is not None:
         raise Corrupt(
-            f"nothing was collected: session {log.id} is damaged at byte {hidden.offset}, and what it needs is not known",
+            f"nothing was collected: session {log.id} is damaged at byte {hidden.offset}, so its needs are not known",
             hint=f"look with `turnlog doctor {log.id}`, and repair it with --repair",
         )
 
 
-def reachable(store: Store, roots: Iterator[str] | list[str], seen: set[str]) -> int:
+def reachable(store: Store, roots: list[str], seen: set[str]) -> int:
     """Add everything below these trees to `seen`; returns the size of the files that were not in it."""
     size = 0
     waiting = list(roots)
@@ -111,7 +111,41 @@ def all_needed(store: Store, found: Needs) -> set[str]:
     return seen
 
 
-def oldest_first(found: Needs) -> list[Kept]:
-    """The checkpoints that may be given up, those taken by themselves only, the oldest first."""
-    automatic = [kept for kept in found.checkpoints if kept.is_automatic]
-    return sorted(automatic, key=lambda kept: kept.at.timestamp() if kept.at is not None else 0.0)
+def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]], None]) -> Report:
+    """Remove what nobody needs; where that is not enough for the quota, give up automatic checkpoints, oldest first.
+
+    `drop` writes that into their sessions. Labelled and explicit checkpoints are never given up.
+    """
+    blobs = freed = dropped = 0
+    with store.exclusively():
+        found = needs(store)
+        done = store.collect(all_needed(store, found))
+        blobs, freed = done["blobs"], done["bytes"]
+        left = store.disk()["blobs"]
+        if quota_bytes is not None and left > quota_bytes:
+            given_up = _enough(store, found, left - quota_bytes)
+            drop(given_up)
+            dropped = len(given_up)
+            gone = {kept.id for kept in given_up}
+            found.checkpoints = [kept for kept in found.checkpoints if kept.id not in gone]
+            done = store.collect(all_needed(store, found))
+            blobs, freed = blobs + done["blobs"], freed + done["bytes"]
+        return Report(blobs, freed, dropped, store.disk()["blobs"])
+
+
+def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:
+    """The oldest automatic checkpoints that together hold at least so much that nobody else needs."""
+    automatic = sorted(
+        (kept for kept in found.checkpoints if kept.is_automatic),
+        key=lambda kept: kept.at.timestamp() if kept.at is not None else 0.0,
+    )
+    for count in range(1, len(automatic) + 1):
+        gone = {kept.id for kept in automatic[:count]}
+        rest = set(found.blobs)
+        for kept in found.checkpoints:
+            if kept.id not in gone:
+                reachable(store, kept.trees, rest)
+        size = reachable(store, [tree for kept in automatic[:count] for tree in kept.trees], rest)
+        if size >= wanted:
+            return automatic[:count]
+    return automatic

@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from msgspec.structs import replace
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, Unsupported
 from turnlog.log.draft import Draft, prepare, to_text
-from turnlog.log.entry import Entry, Fork, Spawned, Start
+from turnlog.log.entry import Checkpoint, Drop, Entry, Fork, Spawned, Start
 from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import handle_of, new_session_id
 from turnlog.log.payload import digest
@@ -22,20 +22,30 @@ from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
 from turnlog.session.places import default_home, expand, workspace_path
-from turnlog.session.report import Info, info_of
+from turnlog.session.report import Info, Settings, info_of
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store
+
+if TYPE_CHECKING:
+    from turnlog.session.files import Span
+    from turnlog.session.garbage import Kept, Report
 
 DURABILITIES = ("fsync", "flush")
 
 
 def open_home(
-    location: str | os.PathLike[str] | None = None, *, durability: str = "fsync", clock: Clock | None = None
+    location: str | os.PathLike[str] | None = None,
+    *,
+    durability: str = "fsync",
+    clock: Clock | None = None,
+    checkpoints: bool = False,
+    max_file_bytes: int = Settings().max_file_bytes,
 ) -> Home:
     """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, or `memory:`.
 
     `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
-    process, not a power cut.
+    process, not a power cut. `checkpoints=True` takes one of the workspace at each end of a turn;
+    files larger than `max_file_bytes` are skipped.
     """
     if durability not in DURABILITIES:
         raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
@@ -56,14 +66,16 @@ def open_home(
         module = import_module(f"turnlog.store.{kind}")
     except ModuleNotFoundError as error:
         raise Unsupported(f"the {kind} store is not installed", hint=f"missing: {error.name}") from None
-    return Home(module.connect(place, **options), clock=clock)
+    settings = Settings(checkpoints, max_file_bytes)
+    return Home(module.connect(place, **options), clock=clock, settings=settings)
 
 
 class Home:
     """Sessions and blobs in one place. Safe to use from many threads."""
 
-    def __init__(self, store: Store, *, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> None:
         self.store = store
+        self.settings = settings or Settings()
         self._clock = clock
         self._sessions: WeakSet[Session] = WeakSet()
 
@@ -271,6 +283,26 @@ class Home:
             total = total + history.state.own + self.subagents_usage(history.state.children, seen)
         return total
 
+    def work_of_others(self, session_id: str, workspace: str | None, since: Checkpoint) -> list[Span]:
+        """Turns of other sessions in that workspace that ended, or may still run, after that checkpoint."""
+        from turnlog.session.files import Span, spans
+
+        found: list[Span] = []
+        for row in self.sessions():
+            if row.id == session_id or row.workspace != workspace or since.at is None:
+                continue
+            if row.updated_at is not None and row.updated_at < since.at:
+                continue
+            log = self.store.base(row.id)
+            history = History(self.store, log)
+            for span in spans(history.forward()):
+                ended = span.end.at if span.end is not None else None
+                if ended is None or ended >= since.at:
+                    found.append(Span(span.begin, span.end, f"session {row.handle}, {span.what},"))
+            log.close()
+            history.close()
+        return found
+
     # ── removing sessions ─────────────────────────────────────────────────────────────────────────
 
     def delete(self, session: str) -> None:
@@ -290,6 +322,29 @@ class Home:
             # A name that is live in full must never mean a deleted session that only begins like it.
             name = self.id_of(session) if session in (*live, "latest") else _match(session, [*deleted, *live])
         self.store.purge(name)
+
+    # ── disk ──────────────────────────────────────────────────────────────────────────────────────
+
+    def gc(self, *, quota_bytes: int | None = None) -> Report:
+        """Give back what no session needs. Safe beside running agents; damage never makes it remove more.
+
+        With a quota, automatic checkpoints are given up, the oldest first, until the rest fits.
+        """
+        from turnlog.session.garbage import collect
+
+        return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
+
+    def _drop(self, given_up: list[Kept]) -> None:
+        for session_id in sorted({kept.session for kept in given_up}):
+            ids = [kept.id for kept in given_up if kept.session == session_id]
+            try:
+                self.resume(session_id).append(Drop(checkpoints=ids))
+            except NotFound:
+                continue  # of a deleted session: its checkpoints come back with it, as far as others need them
+
+    def disk(self) -> dict[str, int]:
+        """How many bytes logs, deleted logs and blobs take."""
+        return self.store.disk()
 
     # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import Any
-from urllib.parse import quote_from_bytes
 
 from turnlog.errors import Invalid
 
@@ -34,6 +33,8 @@ def workspace_path(path: str | os.PathLike[str]) -> str:
     try:
         real.encode()
     except UnicodeEncodeError:
+        from urllib.parse import quote_from_bytes
+
         return "bytes:" + quote_from_bytes(os.fsencode(real))
     return real
 

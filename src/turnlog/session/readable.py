@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context, pending, repair, said_otherwise, split_system, text_of, visible
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Custom, Edit, Entry, Message
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Checkpoint, Custom, Edit, Entry, Message
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import UsageReport
@@ -23,7 +24,10 @@ from turnlog.session.rewind import Target, branches, seq_of
 if TYPE_CHECKING:
     from typing import Self
 
+    from turnlog.session.files import Files, Span
     from turnlog.session.home import Home
+    from turnlog.session.travel import Travel
+    from turnlog.workspace.diff import Difference
 
 _FOLLOW_PAUSE_S = 0.05
 
@@ -42,6 +46,18 @@ class Readable:
     @property
     def _mutex(self) -> threading.RLock:
         return self._appender.mutex
+
+    @cached_property
+    def _files(self) -> Files:
+        from turnlog.session.files import Files  # only who asks for files pays for loading what knows them
+
+        return Files(self._home.store, self._history, self._home.settings)
+
+    @cached_property
+    def _travel(self) -> Travel:
+        from turnlog.session.travel import Travel
+
+        return Travel(self._home.store, self._appender, self._files, self._overlapping)
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────
 
@@ -226,6 +242,27 @@ class Readable:
     def damage(self) -> list[Damage]:
         """What is damaged in this session's own log; reads all of it."""
         return [item for item in self._log.read() if isinstance(item, Damage)]
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint of the files, inherited ones included, oldest first."""
+        return self._files.checkpoints()
+
+    def diff(
+        self, before: Checkpoint | None = None, after: Checkpoint | None = None, *, turn: int | str | None = None
+    ) -> list[Difference]:
+        """The net change of a turn, between two checkpoints, or from one until now; the newest turn's if not told."""
+        with self._mutex:
+            if before is None:
+                span = self._files.turn(turn)
+                before, after = span.begin, span.end
+            if after is None:
+                with self._home.store.keeping(), self._home.store.pack() as pack:
+                    after = self._files.snapshot(pack)
+            return self._files.diff(before, after)
+
+    def _overlapping(self, since: Checkpoint) -> list[Span]:
+        """Stretches of other sessions' work in this workspace that began or ended after that checkpoint."""
+        return self._home.work_of_others(self.id, self.workspace, since)
 
     def branches(self) -> list[Branch]:
         """Every end of the conversation, the newest first."""

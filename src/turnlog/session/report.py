@@ -104,3 +104,11 @@ class Branch(Struct, frozen=True):
     is_current: bool
     preview: str
     """The beginning of the last thing a person said on it."""
+
+
+class Settings(Struct, frozen=True):
+    """How much of a workspace checkpoints cover."""
+
+    checkpoints: bool = False
+    """Whether every turn is bracketed by two of them."""
+    max_file_bytes: int = 256 << 20

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, Invalid, NotFound
+from turnlog.errors import Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.context import cut_for_keep, split_system
 from turnlog.log.entry import (
     WIDE_FACTS,
     AnyEntry,
+    Changed,
+    Checkpoint,
     Child,
     Compaction,
     Custom,
@@ -25,6 +29,7 @@ from turnlog.log.entry import (
     Ref,
     Set,
     Spent,
+    Track,
     Turn,
     Uncompact,
 )  # fmt: skip
@@ -32,7 +37,11 @@ from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 from turnlog.session.places import workspace_path
 from turnlog.session.readable import Readable
-from turnlog.session.rewind import Target, move_back, rewind_to, seq_of
+from turnlog.session.rewind import Target, rewind_to, seq_of
+
+if TYPE_CHECKING:
+    from turnlog.session.files import Progress
+    from turnlog.workspace.plan import Plan
 
 Content = str | Sequence[AnyBlock]
 _E = TypeVar("_E", bound=AnyEntry)
@@ -158,12 +167,15 @@ class Session(Readable):
 
     @contextmanager
     def turn(self) -> Generator[str]:
-        """Bracket a turn. It ends completed, aborted (interrupted from outside) or failed (an error)."""
+        """Bracket a turn, its files included where the home takes checkpoints: what changes inside is the session's.
+
+        It ends completed, aborted (interrupted from outside) or failed (an error).
+        """
         with self._mutex:
             if self._appender.turn is not None:
                 raise Invalid("a turn has begun already and not ended", hint="turns do not nest")
             turn = new_id()
-            self._append([Turn(state="begin", turn=turn)])
+            self._append_with_files(Turn(state="begin", turn=turn), "begin")
             self._appender.turn = turn
         state, error = "completed", None
         try:
@@ -176,7 +188,7 @@ class Session(Readable):
             raise
         finally:
             self._appender.turn = None
-            self._append([Turn(state=state, error=error, turn=turn)])
+            self._append_with_files(Turn(state=state, error=error, turn=turn), "end")
 
     # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -272,27 +284,106 @@ class Session(Readable):
 
     # ── moving ────────────────────────────────────────────────────────────────────────────────────
 
-    def rewind(self, to: Target | None = None, *, before: Target | None = None, turns: int | None = None) -> Head:
-        """The conversation continues from that entry, before that entry, or before the last turns.
+    def rewind(
+        self,
+        to: Target | None = None,
+        *,
+        before: Target | None = None,
+        turns: int | None = None,
+        files: bool = True,
+        conversation: bool = True,
+        only: Sequence[str] | None = None,
+        force: bool = False,
+    ) -> Head:
+        """Files and conversation continue from that entry, before that entry, or before the last turns.
 
-        `to` a mark means the last node at or before it, 0 the empty conversation. The rest stays as a branch.
+        `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
+        at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch.
         """
         with self._mutex:
-            return self._append([rewind_to(self._history, to=to, before=before, turns=turns)])[0]
+            head = rewind_to(self._history, to=to, before=before, turns=turns)
+            paths = None if only is None else _listed(only)
+            moved = self._travel.rewind(head, files=files, conversation=conversation, only=paths, force=force)
+            return moved.entry
+
+    def plan_rewind(
+        self,
+        to: Target | None = None,
+        *,
+        before: Target | None = None,
+        turns: int | None = None,
+        only: Sequence[str] | None = None,
+        force: bool = False,
+    ) -> Plan:
+        """What a rewind would do to each file, and why; nothing is touched."""
+        with self._mutex:
+            head = rewind_to(self._history, to=to, before=before, turns=turns)
+            return self._travel.plan(head.asof, only=None if only is None else _listed(only), force=force)
 
     def undo(self) -> Head:
-        """Take back the newest rewind that has not been taken back."""
+        """Take back the newest rewind that has not been taken back, files and conversation together."""
         with self._mutex:
             if not self._state.undo:
                 raise NotFound("there is no rewind to undo")
-            return self._append([move_back(self._history, self._state.undo[-1], "undo")])[0]
+            return self._travel.take_back(self._state.undo[-1], "undo").entry
 
     def redo(self) -> Head:
         """Take back the newest undo. Anything said since makes that impossible."""
         with self._mutex:
             if not self._state.redo:
                 raise NotFound("there is no undo to take back")
-            return self._append([move_back(self._history, self._state.redo[-1], "redo")])[0]
+            return self._travel.take_back(self._state.redo[-1], "redo").entry
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────────
+
+    def checkpoint(self, label: str | None = None, *, progress: Progress | None = None) -> Checkpoint:
+        """The files as they are now, to come back to. Everything is on the disk when this returns."""
+        with self._mutex, self._home.store.keeping():
+            with self._home.store.pack() as pack:
+                draft = self._files.snapshot(pack, label=label, progress=progress)
+            return self._append([draft])[0]
+
+    def _append_with_files(self, entry: Turn, when: str) -> None:
+        """A turn's bracket with the files as they are; work goes on without them if that cannot be had."""
+        if not self._home.settings.checkpoints or not self._files.brackets_turns:
+            self._append([entry])
+            return
+        with self._home.store.keeping():
+            entries: list[Entry] = [entry]
+            try:
+                with self._home.store.pack() as pack:
+                    draft = self._files.snapshot(pack, when=when)
+                entries = [replace(draft, turn=entry.turn), entry]
+            except (TurnlogError, OSError) as error:
+                warnings.warn(f"no checkpoint was taken: {error}", TurnlogWarning, stacklevel=5)
+            self._append(entries)
+
+    def track(self, path: str | os.PathLike[str]) -> Track:
+        """Cover a file even though it is ignored or outside the workspace."""
+        return self._append([Track(path=self._place_of(path, is_relative=False))])[0]
+
+    def changed(self, *paths: str | os.PathLike[str]) -> Changed:
+        """These changes are the session's: the caller says so."""
+        return self._append([Changed(paths=[self._place_of(path, is_relative=True) for path in paths])])[0]
+
+    def _place_of(self, path: str | os.PathLike[str], *, is_relative: bool) -> str:
+        from turnlog.workspace.tree import path_bytes, path_text
+
+        base = os.fsdecode(path_bytes(self.workspace or os.getcwd()))
+        full = os.path.normpath(os.path.join(base, os.fspath(path)))
+        if is_relative and full.startswith(base + os.sep):
+            full = os.path.relpath(full, base)
+        return path_text(os.fsencode(full))
+
+    def interrupted(self) -> bool:
+        """Whether a rewind was begun and not finished. The next rewind finishes it first."""
+        return self._travel.interrupted() is not None
+
+    def finish_rewind(self, *, abort: bool = False) -> Head | None:
+        """Finish an interrupted rewind, or take back what was done of it."""
+        with self._mutex:
+            moved = self._travel.finish_interrupted(abort=abort)
+            return None if moved is None else moved.entry
 
     def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:
         """A new session that continues this one, from its end or from entry `at`. Nothing is copied."""

@@ -128,6 +128,10 @@ class Store(Protocol):
         """The ids of all sessions, in no order."""
         ...
 
+    def all_logs(self) -> Iterator[Log]:
+        """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
+        ...
+
     def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
         """Every session (or every deleted one), in no order."""
         ...
@@ -168,8 +172,16 @@ class Store(Protocol):
         """No blob is collected inside: from finding out what is there until an entry refers to it."""
         ...
 
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody is inside `keeping`, and nobody gets there."""
+        ...
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
-        """Remove every blob that is not needed, with nobody inside `keeping`; says what was freed."""
+        """Remove every blob that is not needed. The caller found that out, and is, inside `exclusively`."""
+        ...
+
+    def disk(self) -> dict[str, int]:
+        """How many bytes logs, deleted logs and blobs take."""
         ...
 
     def derived(self, name: str) -> bytes:

@@ -152,6 +152,12 @@ class MemoryStore:
                     return place[session_id]
         raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
 
+    def all_logs(self) -> Iterator[MemoryLog]:
+        """See `Store.all_logs`."""
+        with self._mutex:
+            logs = [log for place in (self._logs, self._trash, self._bases) for log in place.values()]
+        return iter(logs)
+
     def ids(self) -> Iterable[str]:
         """See `Store.ids`."""
         with self._mutex:
@@ -241,6 +247,14 @@ class MemoryStore:
     def keeping(self) -> AbstractContextManager[None]:
         """See `Store.keeping`."""
         return cast("AbstractContextManager[None]", self._mutex)
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """See `Store.exclusively`."""
+        return self.keeping()
+
+    def disk(self) -> dict[str, int]:
+        """See `Store.disk`."""
+        return {"logs": 0, "trash": 0, "blobs": sum(len(data) for data in self._blobs.values())}
 
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`."""

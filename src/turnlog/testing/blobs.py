@@ -58,7 +58,7 @@ class Blobs(Connected):
 
     def test_content_that_is_not_what_its_digest_says_never_comes_back(self, store: Store) -> None:
         name = digest(b"right")
-        with pytest.raises((Corrupt, Invalid)):
+        with pytest.raises((Corrupt, Invalid, NotFound)):
             store.put({name: b"wrong"})
             store.get(name)
 

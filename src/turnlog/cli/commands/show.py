@@ -14,6 +14,7 @@ from turnlog.cli.summary import in_full, tokens
 from turnlog.cli.text import clip, count, moment, one_line, screen_width
 from turnlog.log.block import Text
 from turnlog.log.codec import body_text
+from turnlog.log.context import pending
 from turnlog.log.entry import Message
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def command(session: str | None, last: int | None, as_context: bool, full: bool,
             print(f"\n{_speaker(message)}")
             for line in in_full(message, everything=full):
                 print(f"  {line}".rstrip())
-        pending = [] if as_context else found.pending()
-        if pending:
-            names = ", ".join(f"{call.name} ({call.id})" for call in pending)
+        waiting = pending(messages)
+        if waiting:
+            names = ", ".join(f"{call.name} ({call.id})" for call in waiting)
             print(one_line(f"no result yet: {names}"), file=sys.stderr)
         if last is None:
             warn_of_damage(found)
@@ -99,7 +100,7 @@ def _print_json(found: Readable, messages: Sequence[Message], system: str | None
         "agent": found.agent,
         "head": found.head,
         "messages": [msgspec.Raw(body_text(message).encode()) for message in messages],
-        "pending": [call.id for call in found.pending()],
+        "pending": [call.id for call in pending(messages)],
     }
     if system is not None:
         data["system"] = system

@@ -5,31 +5,26 @@ sessions/<id>.jsonl      the truth: one file per session
 blobs/<digest>.pack      the truth: content-addressed
 bases/<id>.jsonl         prefixes of purged sessions that forks still need
 trash/<id>.jsonl         deleted sessions until they are purged
+derived/                 what can be made again; may be deleted at any time
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
-from turnlog.errors import AlreadyExists, Corrupt, NotFound, Unsupported
+from turnlog.errors import AlreadyExists, Corrupt, NotFound
 from turnlog.log.draft import Draft
 from turnlog.log.ids import word
 from turnlog.store import Clock, Found
-from turnlog.store.files.collect import collect
 from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.folder import BASES, SESSIONS, TRASH, Folder
 from turnlog.store.files.glimpse import glimpse
 from turnlog.store.files.logfile import LogFile
-from turnlog.store.files.names import file_name, is_hashed, is_session_file, session_id_of
-from turnlog.store.files.packs import Packs, PackWriter
+from turnlog.store.files.names import is_session_file, session_id_of
 
-LAYOUT = {"layout": 1, "packs": 1}
-_SESSIONS, _TRASH, _BASES, _BLOBS, _DERIVED = "sessions", "trash", "bases", "blobs", "derived"
 _UNKNOWN = 1 << 62
 
 
@@ -43,121 +38,17 @@ def connect(location: str, *, durability: str = "fsync", clock: Clock = now_ms, 
     return FileStore(location, durable=durability == "fsync", clock=clock, disk=disk or Disk())
 
 
-class FileStore:
+class FileStore(Folder):
     """See `Store`."""
 
     backend = "files"
-
-    def __init__(self, folder: str, *, durable: bool, clock: Clock, disk: Disk) -> None:
-        self.folder = os.path.abspath(folder)
-        self._disk = disk
-        self._durable = durable
-        self._clock = clock
-        self._packs = Packs(disk, os.path.join(self.folder, _BLOBS))
-        self._is_ready = False
-        with disk_errors(f"opening {self.folder}"):
-            self._check_layout()
-
-    # ── the folder ────────────────────────────────────────────────────────────────────────────────
-
-    def _check_layout(self) -> None:
-        path = os.path.join(self.folder, "home.json")
-        try:
-            fd = self._disk.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            data = self._disk.pread(fd, 1 << 16, 0)
-        finally:
-            self._disk.close(fd)
-        try:
-            layout = msgspec.json.decode(data, type=dict[str, int])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
-        for part, version in layout.items():
-            if version > LAYOUT.get(part, 0):
-                raise Unsupported(
-                    f"{self.folder} has {part} version {version}; this Turnlog knows {LAYOUT.get(part, 0)}",
-                    hint="upgrade Turnlog",
-                )
-
-    def _make_ready(self) -> None:
-        """Make the folder. Every name is on the disk before anything in it is acknowledged."""
-        if self._is_ready:
-            return
-        layout = os.path.join(self.folder, "home.json")
-        is_new = not os.path.exists(layout)
-        folders = [os.path.join(self.folder, name) for name in (_SESSIONS, _BLOBS, _BASES, _TRASH)]
-        path = self.folder
-        while not os.path.isdir(path):
-            folders.insert(0, path)
-            path = os.path.dirname(path)
-        for path in folders:
-            try:
-                self._disk.mkdir(path)
-            except FileExistsError:
-                if not is_new:
-                    continue
-            self._disk.sync_folder(os.path.dirname(path))
-        self._disk.refuse_remote(self.folder)
-        if is_new:
-            self._sync_above()
-            self._write_file(layout, msgspec.json.encode(LAYOUT) + b"\n")
-        self._is_ready = True
-
-    def _sync_above(self) -> None:
-        """Whoever made the folders above may have died before their names were on the disk; the layout comes last."""
-        path = self.folder
-        while (above := os.path.dirname(path)) != path and self._disk.stat(path).st_uid == os.geteuid():
-            try:
-                self._disk.sync_folder(above)
-            except PermissionError:
-                return  # nobody makes folders where they may not even look
-            path = above
-
-    def _write_file(self, path: str, data: bytes) -> None:
-        """A whole file at once: there is no moment at which half of it has that name."""
-        temporary = os.path.join(os.path.dirname(path), f".new-{word(16)}")
-        fd = self._disk.open(temporary, os.O_WRONLY, create=True)
-        try:
-            try:
-                self._disk.write(fd, data)
-                self._disk.sync(fd)
-            finally:
-                self._disk.close(fd)
-            self._disk.rename(temporary, path)
-        except OSError:
-            self._discard(temporary)
-            raise
-        self._disk.sync_folder(os.path.dirname(path))
-
-    def _discard(self, path: str) -> None:
-        try:
-            self._disk.unlink(path)
-        except OSError:
-            return  # the disk is failing; a leftover that has no session's name harms nobody
-
-    def _path(self, place: str, session_id: str) -> str:
-        path = os.path.join(self.folder, place, file_name(session_id))
-        if is_hashed(session_id) and not self._exists(path):
-            # A listing shows this name where the line is lost that has the long id.
-            hashed = os.path.join(self.folder, place, session_id)
-            return hashed if self._exists(hashed) else path
-        return path
-
-    def _exists(self, path: str) -> bool:
-        try:
-            self._disk.stat(path)
-        except FileNotFoundError:
-            return False
-        return True
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> LogFile:
         """See `Store.create`. The file gets its name when all that belongs in it is on the disk."""
-        path = self._path(_SESSIONS, session_id)
-        temporary = os.path.join(self.folder, _SESSIONS, f".new-{word(16)}")
+        path = self._path(SESSIONS, session_id)
+        temporary = os.path.join(self.folder, SESSIONS, f".new-{word(16)}")
         with disk_errors(f"creating session {session_id}"):
             self._make_ready()
             self._refuse_taken(session_id)
@@ -177,18 +68,18 @@ class FileStore:
                 raise
             log.named(path)
             self._discard(temporary)
-            self._disk.sync_folder(os.path.join(self.folder, _SESSIONS))
+            self._disk.sync_folder(os.path.join(self.folder, SESSIONS))
         return log
 
     def _refuse_taken(self, session_id: str) -> None:
-        if self._exists(self._path(_SESSIONS, session_id)):
+        if self._exists(self._path(SESSIONS, session_id)):
             raise _taken(session_id)
-        if self._exists(self._path(_TRASH, session_id)):
+        if self._exists(self._path(TRASH, session_id)):
             raise AlreadyExists(
                 f"the session id {session_id!r} belongs to a deleted session",
                 hint="restore or purge that one",
             )
-        if self._exists(self._path(_BASES, session_id)):
+        if self._exists(self._path(BASES, session_id)):
             raise AlreadyExists(
                 f"the session id {session_id!r} belongs to a purged session that forks build on",
                 hint="choose another id",
@@ -216,10 +107,10 @@ class FileStore:
 
     def open(self, session_id: str) -> LogFile:
         """See `Store.open`."""
-        path = self._path(_SESSIONS, session_id)
+        path = self._path(SESSIONS, session_id)
         with disk_errors(f"opening session {session_id}"):
             if not self._exists(path):
-                in_trash = self._exists(self._path(_TRASH, session_id))
+                in_trash = self._exists(self._path(TRASH, session_id))
                 raise NotFound(
                     f"no session {session_id!r}",
                     hint="it was deleted; home.restore brings it back" if in_trash else "see `turnlog ls`",
@@ -229,7 +120,7 @@ class FileStore:
         return log
 
     def _base_path(self, session_id: str) -> str:
-        for place in (_SESSIONS, _TRASH, _BASES):
+        for place in (SESSIONS, TRASH, BASES):
             path = self._path(place, session_id)
             if self._exists(path):
                 return path
@@ -248,20 +139,27 @@ class FileStore:
             return []
         return [name for name in names if is_session_file(name)]
 
+    def all_logs(self) -> Iterator[LogFile]:
+        """See `Store.all_logs`."""
+        for place in (SESSIONS, TRASH, BASES):
+            for name in self._names(place):
+                path = os.path.join(self.folder, place, name)
+                yield LogFile(self._disk, path, session_id_of(name) or name, clock=self._clock, read_only=True)
+
     def ids(self) -> Iterable[str]:
         """See `Store.ids`."""
         with disk_errors(f"listing the sessions in {self.folder}"):
-            for name in self._names(_SESSIONS):
+            for name in self._names(SESSIONS):
                 session_id = session_id_of(name)
                 if session_id is None:
-                    found = glimpse(self._disk, os.path.join(self.folder, _SESSIONS), name)
+                    found = glimpse(self._disk, os.path.join(self.folder, SESSIONS), name)
                     session_id = found.id if found is not None else None
                 if session_id is not None:
                     yield session_id
 
     def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
         """See `Store.sessions`."""
-        return self._found(_TRASH if deleted else _SESSIONS)
+        return self._found(TRASH if deleted else SESSIONS)
 
     def _found(self, place: str) -> Iterator[Found]:
         folder = os.path.join(self.folder, place)
@@ -291,17 +189,17 @@ class FileStore:
 
     def delete(self, session_id: str) -> None:
         """See `Store.delete`."""
-        self._move(session_id, _SESSIONS, _TRASH)
+        self._move(session_id, SESSIONS, TRASH)
 
     def restore(self, session_id: str) -> None:
         """See `Store.restore`."""
-        self._move(session_id, _TRASH, _SESSIONS)
+        self._move(session_id, TRASH, SESSIONS)
 
     def purge(self, session_id: str) -> None:
         """See `Store.purge`. What forks need is on the disk in its new place before the old one goes."""
         with disk_errors(f"purging session {session_id}"):
             path = next(
-                (p for p in (self._path(_TRASH, session_id), self._path(_SESSIONS, session_id)) if self._exists(p)),
+                (p for p in (self._path(TRASH, session_id), self._path(SESSIONS, session_id)) if self._exists(p)),
                 None,
             )
             if path is None:
@@ -317,7 +215,7 @@ class FileStore:
                         hint="see which with `turnlog doctor`, and repair or purge that one first",
                     )
                 if needed:
-                    self._write_file(self._path(_BASES, session_id), log.prefix(needed))
+                    self._write_file(self._path(BASES, session_id), log.prefix(needed))
                 self._disk.unlink(path)
                 self._disk.sync_folder(os.path.dirname(path))
             finally:
@@ -328,7 +226,7 @@ class FileStore:
     def _needed(self, session_id: str) -> int:
         """Up to which entry forks need that session; 0 if there are none."""
         needed = 0
-        for place in (_SESSIONS, _TRASH, _BASES):
+        for place in (SESSIONS, TRASH, BASES):
             for found in self._found(place):
                 if found.id == session_id:
                     continue
@@ -342,95 +240,11 @@ class FileStore:
         dropped = True
         while dropped:
             dropped = False
-            for name in self._names(_BASES):
-                found = glimpse(self._disk, os.path.join(self.folder, _BASES), name)
+            for name in self._names(BASES):
+                found = glimpse(self._disk, os.path.join(self.folder, BASES), name)
                 if found is not None and found.start is not None and not self._needed(found.id):
-                    self._disk.unlink(os.path.join(self.folder, _BASES, name))
+                    self._disk.unlink(os.path.join(self.folder, BASES, name))
                     dropped = True
-
-    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
-
-    def put(self, blobs: dict[str, bytes]) -> None:
-        """See `Store.put`."""
-        with disk_errors(f"opening {self.folder}"):
-            self._make_ready()
-        self._packs.put(blobs)
-
-    def get(self, digest: str) -> bytes:
-        """See `Store.get`."""
-        return self._packs.get(digest)
-
-    def has(self, digest: str) -> bool:
-        """See `Store.has`."""
-        return self._packs.has(digest)
-
-    def damaged_blobs(self) -> Iterator[str]:
-        """The digests of blobs that cannot be read back. Reads every pack."""
-        return self._packs.check()
-
-    def pack(self) -> PackWriter:
-        """See `Store.pack`."""
-        with disk_errors(f"opening {self.folder}"):
-            self._make_ready()
-        return self._packs.writer()
-
-    def stream(self, digest: str) -> Iterator[bytes]:
-        """See `Store.stream`."""
-        return self._packs.stream(digest)
-
-    def keeping(self) -> AbstractContextManager[None]:
-        """See `Store.keeping`."""
-        return self._blob_lock(self._disk.lock_shared)
-
-    @contextmanager
-    def _blob_lock(self, lock: Callable[[int], None]) -> Generator[None]:
-        path = os.path.join(self.folder, _BLOBS, ".lock")
-        with disk_errors(f"locking the blobs in {self.folder}"):
-            self._make_ready()
-            try:
-                fd = self._disk.open(path, os.O_RDWR, create=True)
-            except FileExistsError:
-                fd = self._disk.open(path, os.O_RDWR)
-        try:
-            with disk_errors(f"locking the blobs in {self.folder}"):
-                lock(fd)
-            yield
-        finally:
-            self._disk.close(fd)
-
-    def collect(self, needed: Container[str]) -> dict[str, int]:
-        """See `Store.collect`. The caller found out what is needed inside `exclusively`."""
-        with disk_errors("collecting blobs"):
-            return collect(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
-
-    def exclusively(self) -> AbstractContextManager[None]:
-        """Nobody is inside `keeping`, and nobody gets there."""
-        return self._blob_lock(self._disk.lock)
-
-    def derived(self, name: str) -> bytes:
-        """See `Store.derived`."""
-        try:
-            with open(os.path.join(self.folder, _DERIVED, name), "rb") as file:
-                return file.read()
-        except OSError:
-            return b""
-
-    def keep_derived(self, name: str, data: bytes) -> None:
-        """See `Store.keep_derived`. Written aside and renamed, not synced: it can be made again."""
-        folder = os.path.join(self.folder, _DERIVED)
-        temporary = os.path.join(folder, f".new-{word(16)}")
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            with open(temporary, "xb") as file:
-                file.write(data)
-            os.replace(temporary, os.path.join(folder, name))
-        except OSError:
-            self._discard(temporary)
-
-    def own_folders(self) -> frozenset[tuple[int, int]]:
-        """See `Store.own_folders`."""
-        status = self._disk.stat(self.folder) if self._exists(self.folder) else None
-        return frozenset() if status is None else frozenset({(status.st_dev, status.st_ino)})
 
     # ── the whole ─────────────────────────────────────────────────────────────────────────────────
 
@@ -449,7 +263,7 @@ class FileStore:
                     self._disk.close(fd)
                     self._disk.unlink(path)
                 report["file_system"] = self._disk.file_system(self.folder)
-                report["sessions"] = len(self._names(_SESSIONS))
+                report["sessions"] = len(self._names(SESSIONS))
                 report["private"] = not self._disk.stat(self.folder).st_mode & 0o077
                 free = os.statvfs(self.folder)
                 report["free_bytes"] = free.f_bavail * free.f_frsize

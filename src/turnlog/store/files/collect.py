@@ -9,7 +9,7 @@ from turnlog.store.files.disk import Disk
 from turnlog.store.files.packs import Packs
 
 _SMALL = 1 << 20
-_SPARSE = 0.5
+_SPARSE = 0.1
 
 
 def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> dict[str, int]:
@@ -17,33 +17,34 @@ def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> di
 
     The caller holds the lock that keeps writers out.
     """
-    places = packs.learn()
-    live: dict[str, list[bytes]] = {}
-    count: dict[str, int] = {}
-    for key, (name, _) in places.items():
-        count[name] = count.get(name, 0) + 1
-        live.setdefault(name, [])
-        if "sha256:" + key.hex() in needed:
-            live[name].append(key)
+    contents: dict[str, list[tuple[int, bytes]]] = {name: [] for name in packs.names()}
+    for key, (name, offset) in packs.learn().items():
+        contents[name].append((offset, key))
     rewrite: list[str] = []
-    freed = moved = gone = 0
-    names = packs.names()
-    for name in names:
+    wanted: list[bytes] = []
+    freed = gone = 0
+    for name, objects in contents.items():
         size = disk.stat(os.path.join(folder, name)).st_size
-        kept = live.get(name, [])
-        gone += count.get(name, 0) - len(kept)
-        if len(kept) < count.get(name, 0) * _SPARSE or size < _SMALL or not kept:
+        objects.sort()
+        ends = [offset for offset, _ in objects[1:]] + [size]
+        live = [key for _, key in objects if "sha256:" + key.hex() in needed]
+        dead = sum(
+            end - offset
+            for (offset, key), end in zip(objects, ends, strict=True)
+            if "sha256:" + key.hex() not in needed
+        )
+        if dead > size * _SPARSE or size < _SMALL or not live:
             rewrite.append(name)
+            wanted += live
             freed += size
-    wanted = [key for name in rewrite for key in live.get(name, [])]
-    if len(rewrite) == 1 and len(wanted) == count.get(rewrite[0], 0):
-        return {"blobs": 0, "bytes": 0, "packs": len(names)}
+            gone += len(objects) - len(live)
+    if len(rewrite) == 1 and not gone:
+        return {"blobs": 0, "bytes": 0, "packs": len(contents)}
     target = ""
     if wanted:
         with packs.writer(anew=True) as writer:
             for key in wanted:
                 writer.copy(key)
-                moved += 1
         target = writer.name
         freed -= disk.stat(os.path.join(folder, target)).st_size
     for name in rewrite:

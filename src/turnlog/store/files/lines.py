@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from turnlog.log.assemble import Line, Oversize
-from turnlog.log.codec import MAX_LINE, Header, decode_header
+from turnlog.log.codec import MAX_LINE, Header, decode_header, is_verified
 
 Read = Callable[[int, int], bytes]
 """`read(length, offset)`: some of the file, fewer bytes only at its end."""
@@ -117,6 +117,11 @@ def header_of(line: bytes) -> Header | None:
     return header if header.seq > 0 else None
 
 
+def _true_header(line: bytes) -> Header | None:
+    """The same, of a line that is what was written: what somebody edited must not lead us astray."""
+    return header_of(line) if is_verified(line) else None
+
+
 def begin_of(read: Read, seq: int, end: int) -> int:
     """Where to begin reading forwards, so that no entry from `seq` on is missed, nor a line of its batch."""
     start, header = _begin_of(read, seq, end)
@@ -137,7 +142,7 @@ def _begin_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
     """Just behind the last line below `seq`, and the first line that is not."""
     start = _near(read, seq, end)
     for offset, line in lines(read, start, end):
-        header = header_of(line)
+        header = _true_header(line)
         if header is not None:
             if header.seq >= seq:
                 return start, header
@@ -149,7 +154,7 @@ def _end_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
     """Just behind the first line from `seq` on. The line after it has to agree: a line may be in the wrong place."""
     found: tuple[int, Header] | None = None
     for offset, line in lines(read, _near(read, seq, end), end):
-        header = header_of(line)
+        header = _true_header(line)
         if header is None:
             continue
         if header.seq < seq:
@@ -186,7 +191,7 @@ def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
         newline = chunk.find(b"\n")
         if newline >= 0:
             for offset, line in lines(read, position + newline + 1, end):
-                header = header_of(line)
+                header = _true_header(line)
                 if header is not None:
                     found.append((offset, header))
                     if len(found) == 3:

@@ -15,6 +15,7 @@ PROVIDER = "anthropic"
 ID_LIMIT = 64
 NAME_LIMIT = 128
 REASONING = ("thinking", "redacted_thinking")
+_EXTRAS = ("caller", "citations", "server_name", "toolset_name", "type")
 
 
 def request(
@@ -175,7 +176,7 @@ def _assistant(work: Draftsman, turn: Turn, *, paused: bool) -> list[dict[str, A
     called = {block.id for block in turn.blocks if isinstance(block, ToolCall)}
     for block in turn.blocks:
         mine = own(block, PROVIDER, work.account) or {}
-        extra = {key: value for key, value in mine.items() if key not in ("account", "block")}
+        extra = {key: value for key, value in mine.items() if key in _EXTRAS and _is_taken(key, value)}
         if isinstance(block, Text):
             if block.text.strip():
                 content.append({**_text(block.text), **extra})
@@ -199,6 +200,12 @@ def _assistant(work: Draftsman, turn: Turn, *, paused: bool) -> list[dict[str, A
         else:
             work.note("left out", kind_of(block), "the assistant cannot send it", turn.message)
     return content
+
+
+def _is_taken(key: str, value: Any) -> bool:
+    """Whether Anthropic takes a field back. Of callers there have been others than it takes."""
+    kind = str(fields(value).get("type"))
+    return key != "caller" or kind == "direct" or kind.startswith("code_execution_")
 
 
 def _thinking(work: Draftsman, block: Thinking, turn: Turn) -> list[dict[str, Any]]:

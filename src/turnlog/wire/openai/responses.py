@@ -30,6 +30,7 @@ _RUN_THERE = frozenset((
     "code_interpreter_call", "file_search_call", "image_generation_call", "mcp_call", "mcp_list_tools",
     "tool_search_call", "tool_search_output", "web_search_call",
 ))  # fmt: skip
+_PHASES = ("commentary", "final_answer")
 _DOCUMENTS = ("application/pdf", "application/json", "application/rtf", "application/xml", "application/msword")
 _OFFICE = ("application/vnd.openxmlformats-", "application/vnd.ms-", "application/vnd.oasis.", "text/")
 
@@ -98,7 +99,7 @@ def _assistant(work: Draftsman, turn: Turn, custom: set[str]) -> list[dict[str, 
         mine = own(block, PROVIDER, work.account) or {}
         if isinstance(block, Text):
             if block.text.strip():
-                phase = {"phase": mine["phase"]} if "phase" in mine else {}
+                phase = {"phase": mine["phase"]} if mine.get("phase") in _PHASES else {}
                 made.append({"type": "message", "role": "assistant", "content": block.text, **phase})
         elif isinstance(block, Thinking):
             item = fields(block.data).get("item")

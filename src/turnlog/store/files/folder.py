@@ -1,0 +1,230 @@
+"""The home folder of the file store: its layout, its private files, and the blobs in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import msgspec
+
+from turnlog.errors import Corrupt, Unsupported
+from turnlog.log.ids import word
+from turnlog.store import Clock
+from turnlog.store.files.collect import collect
+from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.names import file_name, is_hashed
+from turnlog.store.files.packs import Packs, PackWriter
+
+LAYOUT = {"layout": 1, "packs": 1}
+SESSIONS, TRASH, BASES = "sessions", "trash", "bases"
+_BLOBS, _DERIVED = "blobs", "derived"
+
+
+class Folder:
+    """The half of the file store that is not about logs."""
+
+    def __init__(self, folder: str, *, durable: bool, clock: Clock, disk: Disk) -> None:
+        self.folder = os.path.abspath(folder)
+        self._disk = disk
+        self._durable = durable
+        self._clock = clock
+        self._packs = Packs(disk, os.path.join(self.folder, _BLOBS))
+        self._is_ready = False
+        with disk_errors(f"opening {self.folder}"):
+            self._check_layout()
+
+    # ── the folder ────────────────────────────────────────────────────────────────────────────────
+
+    def _check_layout(self) -> None:
+        path = os.path.join(self.folder, "home.json")
+        try:
+            fd = self._disk.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            data = self._disk.pread(fd, 1 << 16, 0)
+        finally:
+            self._disk.close(fd)
+        try:
+            layout = msgspec.json.decode(data, type=dict[str, int])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
+        for part, version in layout.items():
+            if version > LAYOUT.get(part, 0):
+                raise Unsupported(
+                    f"{self.folder} has {part} version {version}; this Turnlog knows {LAYOUT.get(part, 0)}",
+                    hint="upgrade Turnlog",
+                )
+
+    def _make_ready(self) -> None:
+        """Make the folder. Every name is on the disk before anything in it is acknowledged."""
+        if self._is_ready:
+            return
+        layout = os.path.join(self.folder, "home.json")
+        is_new = not os.path.exists(layout)
+        folders = [os.path.join(self.folder, name) for name in (SESSIONS, _BLOBS, BASES, TRASH)]
+        path = self.folder
+        while not os.path.isdir(path):
+            folders.insert(0, path)
+            path = os.path.dirname(path)
+        for path in folders:
+            try:
+                self._disk.mkdir(path)
+            except FileExistsError:
+                if not is_new:
+                    continue
+            self._disk.sync_folder(os.path.dirname(path))
+        self._disk.refuse_remote(self.folder)
+        if is_new:
+            self._sync_above()
+            self._write_file(layout, msgspec.json.encode(LAYOUT) + b"\n")
+        self._is_ready = True
+
+    def _sync_above(self) -> None:
+        """Whoever made the folders above may have died before their names were on the disk; the layout comes last."""
+        path = self.folder
+        while (above := os.path.dirname(path)) != path and self._disk.stat(path).st_uid == os.geteuid():
+            try:
+                self._disk.sync_folder(above)
+            except PermissionError:
+                return  # nobody makes folders where they may not even look
+            path = above
+
+    def _write_file(self, path: str, data: bytes) -> None:
+        """A whole file at once: there is no moment at which half of it has that name."""
+        temporary = os.path.join(os.path.dirname(path), f".new-{word(16)}")
+        fd = self._disk.open(temporary, os.O_WRONLY, create=True)
+        try:
+            try:
+                self._disk.write(fd, data)
+                self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
+            self._disk.rename(temporary, path)
+        except OSError:
+            self._discard(temporary)
+            raise
+        self._disk.sync_folder(os.path.dirname(path))
+
+    def _discard(self, path: str) -> None:
+        try:
+            self._disk.unlink(path)
+        except OSError:
+            return  # the disk is failing; a leftover that has no session's name harms nobody
+
+    def _path(self, place: str, session_id: str) -> str:
+        path = os.path.join(self.folder, place, file_name(session_id))
+        if is_hashed(session_id) and not self._exists(path):
+            # A listing shows this name where the line is lost that has the long id.
+            hashed = os.path.join(self.folder, place, session_id)
+            return hashed if self._exists(hashed) else path
+        return path
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._disk.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """See `Store.put`."""
+        with disk_errors(f"opening {self.folder}"):
+            self._make_ready()
+        self._packs.put(blobs)
+
+    def get(self, digest: str) -> bytes:
+        """See `Store.get`."""
+        return self._packs.get(digest)
+
+    def has(self, digest: str) -> bool:
+        """See `Store.has`."""
+        return self._packs.has(digest)
+
+    def damaged_blobs(self) -> Iterator[str]:
+        """The digests of blobs that cannot be read back. Reads every pack."""
+        return self._packs.check()
+
+    def pack(self) -> PackWriter:
+        """See `Store.pack`."""
+        with disk_errors(f"opening {self.folder}"):
+            self._make_ready()
+        return self._packs.writer()
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        """See `Store.stream`."""
+        return self._packs.stream(digest)
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """See `Store.keeping`."""
+        return self._blob_lock(self._disk.lock_shared)
+
+    @contextmanager
+    def _blob_lock(self, lock: Callable[[int], None]) -> Generator[None]:
+        path = os.path.join(self.folder, ".blobs.lock")
+        with disk_errors(f"locking the blobs in {self.folder}"):
+            self._make_ready()
+            try:
+                fd = self._disk.open(path, os.O_RDWR, create=True)
+            except FileExistsError:
+                fd = self._disk.open(path, os.O_RDWR)
+        try:
+            with disk_errors(f"locking the blobs in {self.folder}"):
+                lock(fd)
+            yield
+        finally:
+            self._disk.close(fd)
+
+    def collect(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.collect`. The caller found out what is needed inside `exclusively`."""
+        with disk_errors("collecting blobs"):
+            return collect(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody is inside `keeping`, and nobody gets there."""
+        return self._blob_lock(self._disk.lock)
+
+    def disk(self) -> dict[str, int]:
+        """See `Store.disk`."""
+        sizes: dict[str, int] = {}
+        for name, places in (("logs", (SESSIONS, BASES)), ("trash", (TRASH,)), ("blobs", (_BLOBS,))):
+            sizes[name] = sum(self._size_of(os.path.join(self.folder, place)) for place in places)
+        return sizes
+
+    def _size_of(self, folder: str) -> int:
+        size = 0
+        with disk_errors(f"looking at {folder}"):
+            for name in self._disk.listdir(folder) if self._exists(folder) else []:
+                try:
+                    size += self._disk.stat(os.path.join(folder, name)).st_size
+                except FileNotFoundError:
+                    continue  # it went away while we looked
+        return size
+
+    def derived(self, name: str) -> bytes:
+        """See `Store.derived`."""
+        try:
+            with open(os.path.join(self.folder, _DERIVED, name), "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
+
+    def keep_derived(self, name: str, data: bytes) -> None:
+        """See `Store.keep_derived`. Written aside and renamed, not synced: it can be made again."""
+        folder = os.path.join(self.folder, _DERIVED)
+        temporary = os.path.join(folder, f".new-{word(16)}")
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            with open(temporary, "xb") as file:
+                file.write(data)
+            os.replace(temporary, os.path.join(folder, name))
+        except OSError:
+            self._discard(temporary)
+
+    def own_folders(self) -> frozenset[tuple[int, int]]:
+        """See `Store.own_folders`."""
+        status = self._disk.stat(self.folder) if self._exists(self.folder) else None
+        return frozenset() if status is None else frozenset({(status.st_dev, status.st_ino)})

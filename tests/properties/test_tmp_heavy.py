@@ -1,0 +1,386 @@
+"""Any sequence of calls, in files and in memory: the same answers, live or resumed, with folds or without."""
+
+import shutil
+import tempfile
+import zlib
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import turnlog
+from turnlog import Compaction, Custom, Message, Note, Ref, Set, Text, ToolCall, TurnlogError, Usage
+from turnlog.session import appender
+
+words = st.sampled_from(["alpha", "beta ☃", "", "x" * 300, "gamma"])
+values = st.one_of(
+    st.none(), st.integers(-5, 5), words, st.lists(st.integers(0, 3), max_size=3), st.just({"a": {"b": 1}})
+)
+keys = st.sampled_from(["k", "l", "system", "tools", "title", "tags", "archived"])
+counts = st.integers(0, 9)
+usages = st.builds(Usage, input_tokens=counts, output_tokens=counts, cost_micros=st.one_of(st.none(), counts))
+requests = st.sampled_from([None, "r1", "r2"])
+places = st.integers(0, 10**6)
+
+
+def plain(value: Any, turns: dict[str, int]) -> Any:
+    """A value without what is random (ids) or only a hint (offsets)."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        for name in ("id", "wide", "blobs", "state", "more", "batch", "offset", "size_bytes", "word", "pid", "started"):
+            if not (name == "id" and isinstance(value, (turnlog.ToolCall, turnlog.session.report.Info))):
+                fields.pop(name, None)
+        if isinstance(fields.get("turn"), str):
+            fields["turn"] = turns.setdefault(fields["turn"], len(turns))
+        fields = {name: plain(item, turns) for name, item in fields.items()}
+        return {"class": type(value).__name__, **fields}
+    if isinstance(value, (list, tuple, turnlog.Context)):
+        return [plain(item, turns) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item, turns) for key, item in value.items()}
+    return value
+
+
+def coarse(value: Any) -> Any:
+    """The same with times to ten seconds: the stores look at their clocks a little differently."""
+    if isinstance(value, list):
+        return [coarse(item) for item in value]
+    if isinstance(value, dict):
+        return {key: coarse(item) for key, item in value.items()}
+    if isinstance(value, datetime):
+        return int(value.timestamp() // 10)
+    return round(value.total_seconds() / 10) if isinstance(value, timedelta) else value
+
+
+def answers(session: Any) -> dict[str, Any]:
+    """Everything one can ask of a session."""
+    turns: dict[str, int] = {}
+    context = session.context()
+    found = {
+        "entries": [entry for entry in session.entries() if entry.type not in ("fold", "writer")],
+        "messages": session.messages(),
+        "last": session.messages(last=2),
+        "context": list(context),
+        "system": context.system,
+        "tools": context.tools,
+        "facts": session.facts,
+        "usage": session.usage(),
+        "total": session.usage().total,
+        "stats": session.stats(),
+        "branches": session.branches(),
+        "pending": session.pending(),
+        "children": [info.id for info in session.children()],
+        "start": (session.id, session.title, session.agent, session.labels, session.workspace),
+        "head": session.head,
+    }
+    return {name: plain(value, turns) for name, value in found.items()}
+
+
+class Side:
+    """One home, and the live sessions in it. Every look at its clock finds it a little later."""
+
+    def __init__(self, location: Any) -> None:
+        self.now = 1_795_000_000_000
+        self.home = turnlog.open(location, durability="flush")
+        self.live: dict[str, Any] = {}
+
+    def clock(self) -> int:
+        self.now += 1
+        return self.now
+
+    def do(self, action: Any) -> Any:
+        """What an action gives, or the error it raises."""
+        try:
+            return action(self)
+        except TurnlogError as error:
+            return type(error).__name__
+
+
+class Agreement(RuleBasedStateMachine):
+    """The file store has to agree with the memory store after every step."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-"))
+        self.sides = [Side(self.folder / "home"), Side("memory:")]
+        self.names: list[str] = []
+        self.trash: list[str] = []
+        self.count = 0
+        self.name = ""
+        self.both(lambda side: self.keep(side, side.home.create(id="s0", title="First", agent="a", labels={"l": "m"})))
+        self.names.append("s0")
+        self.name = "s0"
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            for side in self.sides:
+                side.home.close()
+            shutil.rmtree(self.folder)
+
+    def keep(self, side: Side, session: Any) -> int:
+        side.live[session.id] = session
+        return session.head
+
+    def both(self, action: Any) -> Any:
+        """Do the same on both sides; they must answer alike."""
+        turns: list[dict[str, int]] = [{}, {}]
+        now = max(side.now for side in self.sides) // 10_000 * 10_000 + 10_000
+        for side in self.sides:
+            side.now = now
+        first, second = (plain(side.do(action), seen) for side, seen in zip(self.sides, turns, strict=True))
+        assert coarse(first) == coarse(second)
+        return first
+
+    def on(self, action: Any) -> Any:
+        """Do something with the current session."""
+        return self.both(lambda side: action(side.live[self.name]))
+
+    def seq(self, place: int) -> int:
+        """Some place in the log, now and then one that is not there."""
+        return place % (self.sides[1].live[self.name].seq + 2)
+
+    # ── saying things ─────────────────────────────────────────────────────────────────────────────
+
+    @rule(text=words, role=st.sampled_from(["user", "user", "assistant", "system"]), tick=st.integers(-3, 3))
+    def say(self, text: str, role: str, tick: int) -> None:
+        for side in self.sides:
+            side.now += tick * 10_000
+        self.on(lambda s: s.append(Message(role=role, blocks=[Text(text=text)])))
+
+    @rule(usage=usages, model=st.sampled_from([None, "m"]), request=requests, calls=st.lists(st.sampled_from("abc")))
+    def answer(self, usage: Usage, model: str | None, request: str | None, calls: list[str]) -> None:
+        blocks = [Text(text="t"), *(ToolCall(id=call, name="bash") for call in calls)]
+        self.on(lambda s: s.assistant(blocks, usage=usage, model=model, request=request))
+
+    @rule(call=st.sampled_from("abcd"), text=words)
+    def tool(self, call: str, text: str) -> None:
+        self.on(lambda s: s.tool_result(call, text, is_error=not text))
+
+    @rule(text=words, key=keys, value=values, node=st.booleans())
+    def batch(self, text: str, key: str, value: Any, node: bool) -> None:
+        drafts = [Note(text=text), Custom(kind="x.y", data=value, blocks=[Text(text=text)] if node else [])]
+        if key not in ("title", "tags", "archived"):
+            drafts.append(Set(key=key, value=value))
+        self.on(lambda s: s.append(*drafts, Message(role="user", blocks=[Text(text=text)])))
+
+    @rule(text=words)
+    def note(self, text: str) -> None:
+        self.on(lambda s: s.note(text))
+
+    @rule(usage=usages, request=requests)
+    def spend(self, usage: Usage, request: str | None) -> None:
+        self.on(lambda s: s.spend(usage, why="x", request=request))
+
+    @rule(text=words, fails=st.booleans())
+    def turn(self, text: str, fails: bool) -> None:
+        def work(s: Any) -> int:
+            try:
+                with s.turn():
+                    s.user(text)
+                    s.set("k", text)
+                    if fails:
+                        raise ZeroDivisionError
+            except ZeroDivisionError:
+                pass
+            return s.head
+
+        self.on(work)
+
+    # ── facts ─────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(key=keys, value=values)
+    def set(self, key: str, value: Any) -> None:
+        self.on(lambda s: s.set(key, value))
+
+    @rule(key=keys)
+    def unset(self, key: str) -> None:
+        self.on(lambda s: s.unset(key))
+
+    # ── compaction, edits, moving ─────────────────────────────────────────────────────────────────
+
+    @rule(keep=st.integers(0, 5), usage=st.one_of(st.none(), usages))
+    def compact(self, keep: int, usage: Usage | None) -> None:
+        self.on(lambda s: s.compact("sum", keep=keep, usage=usage))
+
+    @rule(place=places, keep=st.integers(0, 3))
+    def compact_with_reference(self, place: int, keep: int) -> None:
+        seq = self.seq(place)
+        self.on(lambda s: s.compact([Ref(seq), Message(role="user", blocks=[Text(text="sum")])], keep=keep))
+
+    @rule()
+    def uncompact(self) -> None:
+        self.on(lambda s: s.uncompact())
+
+    @rule(place=places)
+    def uncompact_an_older_one(self, place: int) -> None:
+        found = [entry.seq for entry in self.sides[1].live[self.name].entries(kind=Compaction)]
+        if found:
+            self.on(lambda s: s.uncompact(found[place % len(found)]))
+
+    @rule(place=places, text=st.one_of(st.none(), words))
+    def edit(self, place: int, text: str | None) -> None:
+        seq = self.seq(place)
+        self.on(lambda s: s.edit(seq, text))
+
+    @rule(place=places)
+    def rewind(self, place: int) -> None:
+        seq = self.seq(place)
+        self.on(lambda s: s.rewind(to=seq))
+
+    @rule(place=places)
+    def rewind_before(self, place: int) -> None:
+        seq = self.seq(place)
+        self.on(lambda s: s.rewind(before=seq))
+
+    @rule(turns=st.integers(1, 3))
+    def rewind_turns(self, turns: int) -> None:
+        self.on(lambda s: s.rewind(turns=turns))
+
+    @rule()
+    def undo(self) -> None:
+        self.on(lambda s: s.undo())
+
+    @rule()
+    def redo(self) -> None:
+        self.on(lambda s: s.redo())
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, make: Any) -> None:
+        """A new session, made from the current one."""
+        self.count += 1
+        name = f"s{self.count}"
+        done = self.both(lambda side: self.keep(side, make(side.live[self.name], name)))
+        if not isinstance(done, str):
+            self.names.append(name)
+            self.name = name
+
+    @precondition(lambda self: len(self.names) < 5)
+    @rule()
+    def fork(self) -> None:
+        self.add(lambda s, name: s.fork(id=name))
+
+    @precondition(lambda self: len(self.names) < 5)
+    @rule(place=places)
+    def fork_at(self, place: int) -> None:
+        seq = self.seq(place)
+        self.add(lambda s, name: s.fork(at=seq, id=name, name="n"))
+
+    @precondition(lambda self: len(self.names) < 5)
+    @rule()
+    def spawn(self) -> None:
+        self.add(lambda s, name: s.spawn(id=name, agent="sub", call="a"))
+
+    @rule(choice=places)
+    def choose(self, choice: int) -> None:
+        self.name = self.names[choice % len(self.names)]
+
+    @rule()
+    def reopen(self) -> None:
+        def again(side: Side) -> int:
+            side.live[self.name].close()
+            return self.keep(side, side.home.resume(self.name))
+
+        self.both(again)
+
+    @rule(text=words, mark=st.booleans())
+    def somebody_else_writes(self, text: str, mark: bool) -> None:
+        """A second handle appends; ours learns of it by a conflict and a refresh."""
+
+        def write(side: Side) -> Any:
+            other = side.home.resume(self.name)
+            done = other.set("k", text) if mark else other.user(text)
+            other.close()
+            return done
+
+        self.both(write)
+        if not mark:
+            assert self.on(lambda s: s.user("too late")) in ("Conflict", "Unsupported")
+        self.on(lambda s: s.refresh())
+
+    @precondition(lambda self: len(self.names) > 1)
+    @rule()
+    def delete(self) -> None:
+        def away(side: Side) -> None:
+            side.live.pop(self.name).close()
+            side.home.delete(self.name)
+
+        self.both(away)
+        self.names.remove(self.name)
+        self.trash.append(self.name)
+        self.name = self.names[0]
+
+    @precondition(lambda self: self.trash)
+    @rule(choice=places)
+    def restore(self, choice: int) -> None:
+        name = self.trash.pop(choice % len(self.trash))
+
+        def back(side: Side) -> int:
+            side.home.restore(name)
+            return self.keep(side, side.home.resume(name))
+
+        self.both(back)
+        self.names.append(name)
+        self.name = name
+
+    @precondition(lambda self: self.trash)
+    @rule(choice=places)
+    def purge(self, choice: int) -> None:
+        name = self.trash.pop(choice % len(self.trash))
+        self.both(lambda side: side.home.purge(name))
+
+    # ── what must hold ────────────────────────────────────────────────────────────────────────────
+
+    @invariant()
+    def both_give_the_same_answers(self) -> None:
+        if not self.name:
+            return
+        files, memory = (answers(side.live[self.name]) for side in self.sides)
+        assert coarse(files) == coarse(memory)
+        first, second = ([plain(info, {}) for info in side.home.sessions()] for side in self.sides)
+        assert sorted(coarse(first), key=str) == sorted(coarse(second), key=str)
+        with turnlog.open(self.folder / "home", durability="flush") as home:
+            assert answers(home.resume(self.name)) == files
+        with turnlog.open(self.without_folds(), durability="flush") as home:
+            assert answers(home.resume(self.name)) == files
+
+    def without_folds(self) -> Path:
+        """A copy of the home in which nothing is left of any fold."""
+        copy = self.folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.folder / "home", copy)
+        for path in copy.glob("*/*.jsonl"):
+            lines = path.read_bytes().splitlines(keepends=True)
+            kept = [
+                alone(line) if b'"batch":2' in line and has_fold(lines, index) else line
+                for index, line in enumerate(lines)
+            ]
+            path.write_bytes(b"".join(line for line in kept if not line.startswith(b'{"type":"fold"')))
+        return copy
+
+
+def has_fold(lines: list[bytes], index: int) -> bool:
+    """Whether the line after this one, of the same batch, is a fold."""
+    return b'"more":1' in lines[index] and lines[index + 1].startswith(b'{"type":"fold"')
+
+
+def alone(line: bytes) -> bytes:
+    """The line of a batch of two as if it had been written alone."""
+    body = line[: line.rindex(b',"c":"')].replace(b',"more":1,"batch":2', b"")
+    return body + b',"c":"%08x"}\n' % zlib.crc32(body)
+
+
+@pytest.fixture(autouse=True)
+def many_folds(monkeypatch):
+    """By number, not by size, so that both sides fold at the same place."""
+    monkeypatch.setattr(appender, "_FOLD_ENTRIES", 3)
+    monkeypatch.setattr(appender, "_FOLD_BYTES", 1 << 40)
+
+
+TestAgreement = Agreement.TestCase
+TestAgreement.settings = settings(max_examples=400, stateful_step_count=40, derandomize=False)
