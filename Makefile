@@ -25,6 +25,7 @@ venv: $(VENV)/.ready ## Set up .venv from the lock (every other target does this
 
 demo: $(VENV)/.ready ## See what turnlog does, in a minute
 	@$(VENV)/bin/turnlog demo
+	@$(VENV)/bin/python examples/killed.py
 
 test: $(VENV)/.ready ## Run the tests
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(ARGS)

@@ -116,8 +116,12 @@ MUTANTS = [
     Mutant(
         "an error of a sync is ignored",
         LOGFILE,
-        "                        self._give_up_descriptor()\n                raise\n",
-        "                        self._give_up_descriptor()\n",
+        "            except OSError:\n"
+        "                with self._mutex:\n"
+        "                    if fd == self._file.fd:\n"
+        "                        self._give_up_descriptor()\n"
+        "                raise\n",
+        "            except OSError:\n                pass\n",
         (ERRORS,),
     ),
     Mutant(

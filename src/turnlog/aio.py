@@ -40,11 +40,13 @@ class _Threads:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog")
+        self.is_closed = False
 
     async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
 
     def close(self) -> None:
+        self.is_closed = True
         self._pool.shutdown(wait=False)
 
 
@@ -249,8 +251,9 @@ class Home:
 
     async def close(self) -> None:
         """See `turnlog.Home.close`."""
-        await self.threads.run(self.blocking.close)
-        self.threads.close()
+        if not self.threads.is_closed:
+            await self.threads.run(self.blocking.close)
+            self.threads.close()
 
     @property
     def backend(self) -> str:

@@ -71,9 +71,7 @@ def test_nothing_public_is_left_out_of_all():
     public = {
         name
         for name in dir(turnlog)
-        if not name.startswith("_")
-        and name not in by_import
-        and not isinstance(getattr(turnlog, name), ModuleType)
+        if not name.startswith("_") and name not in by_import and not isinstance(getattr(turnlog, name), ModuleType)
     }
     assert public <= set(turnlog.__all__)
 
@@ -89,10 +87,7 @@ def swallows(handler: ast.ExceptHandler) -> bool:
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     if None in caught:
         return True
-    broad = any(
-        isinstance(error, ast.Name) and error.id in {"Exception", "BaseException"}
-        for error in caught
-    )
+    broad = any(isinstance(error, ast.Name) and error.id in {"Exception", "BaseException"} for error in caught)
     return broad and all(
         isinstance(statement, ast.Pass | ast.Continue)
         or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
@@ -103,11 +98,7 @@ def swallows(handler: ast.ExceptHandler) -> bool:
 @pytest.mark.parametrize("path", MODULES, ids=below_src)
 def test_no_error_is_swallowed(path: Path):
     tree = ast.parse(path.read_bytes())
-    lines = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ExceptHandler) and swallows(node)
-    ]
+    lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and swallows(node)]
     assert not lines, f"{below_src(path)}: catch the errors you expect"
 
 
@@ -116,9 +107,7 @@ def test_importing_turnlog_is_light():
         "import sys, json; before = set(sys.modules); import turnlog; "
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", program], capture_output=True, check=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, check=True, text=True)
     imported = set(json.loads(done.stdout))
     assert "turnlog" in imported
     assert not imported & NOT_AT_IMPORT

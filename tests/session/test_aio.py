@@ -285,3 +285,13 @@ def test_what_may_wait_for_a_disk_can_be_awaited(name):
     else:
         is_async = inspect.iscoroutinefunction(other) or inspect.isasyncgenfunction(other)
         assert is_async or name == "turn"
+
+
+def test_a_home_may_be_closed_twice(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            await home.create()
+            await home.close()
+        await home.close()
+
+    asyncio.run(main())

@@ -82,6 +82,22 @@ def test_a_depth_that_everybody_can_read_is_accepted(s, place):
     assert entry.data == nested(199)
 
 
+def test_a_fact_as_deep_as_a_value_may_be_survives_everything_that_carries_facts(s, place, monkeypatch):
+    monkeypatch.setattr("turnlog.session.appender._FOLD_ENTRIES", 2)
+    one = s.user("one")
+    s.set("k", nested(200))
+    s.set("tags", nested(200))
+    two = s.user("two")
+    for index in range(6):
+        s.note(str(index))
+    s.rewind(to=one)
+    s.rewind(to=two)
+    child = s.fork()
+    child.user("three")
+    for session in (s, place.open().resume(s.id), place.open().resume(child.id)):
+        assert session.get("k") == session.get("tags") == nested(200)
+
+
 @pytest.mark.parametrize(
     "attempt",
     {

@@ -126,7 +126,7 @@ class Victim:
         size = self.path.stat().st_size
         used = [e.seq for e, (o, line) in zip(self.entries, self.lines, strict=False) if o + len(line) <= size]
         with self.home() as home:
-            assert [info.id for info in home.sessions()] == [self.id]
+            assert self.id in [info.id for info in home.sessions()]
             session = home.resume(self.id)
             session.messages()
             session.context()

@@ -72,6 +72,8 @@ class ForgetfulDisk(Disk):
     def __init__(self, *, fails: Callable[[int], bool] = lambda number: False) -> None:
         self.syncs = 0
         self.fail_next = False
+        self.before_failure: Callable[[], Any] | None = None
+        """What happens just before the next sync fails."""
         self.given_up: set[int] = set()
         """Descriptors whose sync failed."""
         self.used_after: list[int] = []
@@ -126,6 +128,10 @@ class ForgetfulDisk(Disk):
 
     def sync(self, fd: int) -> None:
         self._note_use(fd)
+        if self.before_failure is not None:
+            happens, self.before_failure = self.before_failure, None
+            happens()
+            self.fail_next = True
         with self._mutex:
             self._sync(fd, os.fstat(fd).st_ino)
 

@@ -152,8 +152,8 @@ def test_an_acknowledged_entry_survives_every_crash_state(explorer: Explorer, sc
 
 @pytest.mark.parametrize("model", MODELS)
 def test_whatever_people_do_survives_every_crash_state(explorer: Explorer, model: str):
-    explorer.limit = 300
-    for number in range(6):
+    explorer.limit = 120
+    for number in range(4):
         explorer.crash(random_life(explorer.seed + number), before=create, model=model).assert_none(explorer.seed)
 
 

@@ -15,6 +15,8 @@ import pytest
 from tests.store.crashlab import SESSIONS, Violation, check, fast_folder, home_at
 from tests.store.faultlab import Caller, FailingDisk, ForgetfulDisk, said, work
 from turnlog import Note, OutOfSpace, TurnlogError, Unavailable
+from turnlog.log.draft import prepare
+from turnlog.log.entry import AnyEntry
 
 
 @pytest.fixture
@@ -128,26 +130,27 @@ def test_after_a_failed_sync_every_node_hangs_on_one_that_is_there(folder: str):
 
 def test_what_could_not_be_synced_is_written_again_behind_what_others_wrote(folder: str):
     disk = ForgetfulDisk()
-    home = home_at(folder, disk)
-    first = home.create(id="one")
-    first.user("begin")
-    disk.fail_next = True
+    session = home_at(folder, disk).create(id="one")
+    session.user("begin")
+    other = home_at(folder, disk).store.open("one")
+    note, _ = prepare(Note(text="somebody else was here"))
+    written: list[AnyEntry] = []
+    disk.before_failure = lambda: written.extend(other.append([note], after=1 << 40, head=0, durable=False))
     draft = said("b" * 5_000)
     with pytest.raises(Unavailable):
-        first.append(draft)
-    other = home_at(folder, disk).resume("one")
-    note = other.note("somebody else was here")
-    done = first.append(draft)
-    assert [entry.id for entry in first.entries()].count(draft.id) == 1
-    assert [message.id for message in first.messages()].count(draft.id) == 1
-    assert done.seq > note.seq
-    after = first.user("after")
-    disk.reboot(folder)
-    session = home_at(folder).resume("one")
-    entries = list(session.entries())
-    assert [entry.id for entry in entries].count(draft.id) == 1
-    assert {note.id, after.id, draft.id} <= {entry.id for entry in entries}
-    assert [message.blocks[0].text[:5] for message in session.messages()] == ["begin", "bbbbb", "after"]
+        session.append(draft)
+    assert session.append(draft).seq > written[-1].seq
+    with pytest.raises(Unavailable):
+        other.sync(written[-1].seq)
+    other.append([note], after=1 << 40, head=0)
+    after = session.user("after")
+    for rebooted in (False, True):
+        if rebooted:
+            disk.reboot(folder)
+        again = home_at(folder).resume("one")
+        ids = [entry.id for entry in again.entries()]
+        assert [ids.count(entry_id) for entry_id in (draft.id, note.id, after.id)] == [1, 1, 1]
+        assert [message.blocks[0].text[:5] for message in again.messages()] == ["begin", "bbbbb", "after"]
 
 
 def test_a_fork_does_not_build_on_what_could_not_be_synced(folder: str):

@@ -59,25 +59,36 @@ def test_threads_make_sessions_in_one_home(tmp_path: Path):
     assert {info.id for info in home.sessions()} == {f"{n}-{k}" for n in range(8) for k in range(5)}
 
 
-class CountingDisk(Disk):
-    """A disk whose syncs take a while, as those of real ones do."""
+class PatientDisk(Disk):
+    """Its next sync takes until so many writes have been made."""
 
     def __init__(self) -> None:
         self.syncs = 0
+        self.awaited = 0
+        self._written = threading.Semaphore(0)
+
+    def write_once(self, fd: int, data: Any) -> int:
+        done = super().write_once(fd, data)
+        self._written.release()
+        return done
 
     def sync(self, fd: int) -> None:
         self.syncs += 1
-        threading.Event().wait(0.005)
+        while self.awaited and self._written.acquire(timeout=20):
+            self.awaited -= 1
         super().sync(fd)
 
 
 def test_one_sync_serves_every_thread_that_waits_for_it(tmp_path: Path):
-    disk = CountingDisk()
+    disk = PatientDisk()
     session = home_at(str(tmp_path), disk).create()
     session.note("first")
     before = disk.syncs
-    in_threads(16, lambda n: [session.note(f"{n} {k}") for k in range(4)])
-    assert disk.syncs - before < 40
+    while disk._written.acquire(blocking=False):
+        pass
+    disk.awaited = 16
+    in_threads(16, lambda n: session.note(f"{n}"))
+    assert disk.syncs - before == 2
 
 
 def test_of_what_threads_were_told_nothing_is_lost_when_syncs_fail():

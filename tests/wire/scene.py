@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import turnlog
+from tests.wire import official
 from turnlog import Context, File, Image, Message, Text, Thinking, ToolCall, ToolResult
 from turnlog.wire import Request, anthropic, gemini, openai
 
@@ -23,12 +24,15 @@ TOOLS: list[Any] = [
 
 
 def ask(kind: str, context: Context, **options: Any) -> Request:
-    """A request in one of the four ways."""
+    """A request in one of the four ways. None leaves here that the provider's own types do not take."""
     if kind == "anthropic":
-        return anthropic.request(context, **{"model": "claude-sonnet-4-5", "max_tokens": 4096, **options})
-    if kind == "gemini":
-        return gemini.request(context, **{"model": "gemini-2.5-pro", **options})
-    return openai.request(context, api=kind, **{"model": "gpt-5", **options})
+        request = anthropic.request(context, **{"model": "claude-sonnet-5-5", "max_tokens": 4096, **options})
+    elif kind == "gemini":
+        request = gemini.request(context, **{"model": "gemini-2.5-pro", **options})
+    else:
+        request = openai.request(context, api=kind, **{"model": "gpt-5", **options})
+    official.check(kind, {key: value for key, value in request.items() if key != "stream"})
+    return request
 
 
 def answer(kind: str, response: Any, **options: Any) -> Message:

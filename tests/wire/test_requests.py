@@ -227,6 +227,19 @@ def test_a_tool_of_one_provider_is_left_out_for_the_others(kind):
     assert "code_execution" in json.dumps(ask("gemini", Context(context.messages, tools=[said_so])))
 
 
+def test_calls_that_share_an_id_are_told_apart_and_answered_in_order():
+    s = session()
+    s.append(said(call("1"), call("1")))
+    s.tool_result("1", "a")
+    s.tool_result("1", "b")
+    order = [message.blocks[0].content for message in s.context() if message.role == "tool"]
+    request = ask("anthropic", s.context())
+    called = [block["id"] for block in request["messages"][1]["content"]]
+    answered = request["messages"][2]["content"]
+    assert called == [block["tool_use_id"] for block in answered] == ["1", "x2-1"]
+    assert [block["content"][0]["text"] for block in answered] == order == ["a", "b"]
+
+
 def test_a_choice_of_tools_has_to_be_one():
     context = Context([Message(role="user", blocks=[Text(text="go")])], tools=TOOLS)
     for kind in KINDS:
@@ -447,3 +460,14 @@ def test_the_rest_body_of_gemini_is_what_its_sdk_would_send():
     assert ours["generationConfig"] == sent["generationConfig"]
     assert ours["systemInstruction"]["parts"] == [{"text": "be kind"}]
     assert json.loads(json.dumps(ours)) == ours
+
+
+def test_the_guide_shows_python_that_is_python():
+    import re
+    from pathlib import Path
+
+    guide = Path(__file__).resolve().parents[2] / "docs" / "guide" / "providers.md"
+    shown = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
+    assert len(shown) == 3
+    for code in shown:
+        compile(code, "providers.md", "exec")

@@ -184,7 +184,8 @@ def repair(messages: list[Message]) -> list[Message]:
     extras: dict[int, Message] = {}
     for index, message in enumerate(messages):
         if message.role != "tool":
-            waiting.extend(_calls(message))
+            # The newest message is answered first, and in it the first of the calls that share an id.
+            waiting.extend(reversed(_calls(message)))
             continue
         rest: list[AnyBlock] = []
         for block in message.blocks:

@@ -45,6 +45,8 @@ _JSON_FIELDS = frozenset((
     "meta", "error", "display", "data", "value", "origin", "facts", "all", "skipped", "steps", "head", "details",
     "input", "state",
 ))  # fmt: skip
+_CARRIED = {"facts": 2, "all": 2, "state": 4}
+"""Fields that carry facts which were accepted as deep as they are, and by how much they nest them deeper."""
 
 
 class Draft(Struct, frozen=True, gc=False):
@@ -211,7 +213,7 @@ def _check_fields(value: Entry | Block) -> None:
     for name in names:
         item = getattr(value, name)
         if item is not None:
-            check_json(item, name)
+            check_json(item, name, -_CARRIED.get(name, 0))
 
 
 def _check_message(message: Message) -> bool:

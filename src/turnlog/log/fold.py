@@ -131,7 +131,7 @@ def from_fold(entry: Fold) -> State | None:
     if entry.unverified or entry.state is None:
         return None
     try:
-        state = msgspec.convert(entry.state, State)
+        state = msgspec.convert(entry.state, State, str_keys=True)
     except (msgspec.ValidationError, ValueError, TypeError):
         return None
     return state if state.seq == entry.upto else None

@@ -24,6 +24,8 @@ from turnlog.version import __version__
 
 _FOLD_BYTES = 128 << 10
 _FOLD_ENTRIES = 250
+_FOLD_RESUMED = 2 << 10
+"""So many bytes are assumed for each entry that was there before us."""
 _FOLD_SHARE = 16
 """A fold is written when at least so many times its own size has been appended since the last."""
 
@@ -42,8 +44,10 @@ class Appender:
         self._has_news = False
         """Whether there is such a node: then `_seen` stays where it is until `refresh`."""
         self._is_stale = False
-        self._bytes_since_fold = 0
-        self._entries_since_fold = 0
+        # Who resumes for every turn has to write folds as well, or each resume would take longer than the last.
+        self._bytes_since_fold = history.since_fold * _FOLD_RESUMED
+        self._entries_since_fold = history.since_fold
+        self._fold_at = _FOLD_BYTES
         _appenders.add(self)
 
     def after_fork(self) -> None:
@@ -111,7 +115,7 @@ class Appender:
         except TurnlogError:
             self._is_stale = True
             raise
-        if self._bytes_since_fold > _FOLD_BYTES or self._entries_since_fold > _FOLD_ENTRIES:
+        if self._bytes_since_fold > self._fold_at or self._entries_since_fold > _FOLD_ENTRIES:
             self._write_fold()
         return [self.history.whole(entry) if entry.blobs else entry for entry in done]
 
@@ -214,8 +218,12 @@ class Appender:
 
     def _write_fold(self) -> None:
         with self.mutex:
-            self._bytes_since_fold = self._entries_since_fold = 0
             draft, blobs = prepare(to_fold(self.state))
+            size = len(draft.body) + sum(len(data) for data in blobs.values())
+            self._fold_at = max(_FOLD_BYTES, _FOLD_SHARE * size)
+            if self._bytes_since_fold <= self._fold_at and self._entries_since_fold <= _FOLD_ENTRIES:
+                return
+            self._bytes_since_fold = self._entries_since_fold = 0
             try:
                 if blobs:
                     self._store.put(blobs)
@@ -223,8 +231,6 @@ class Appender:
             except TurnlogError:
                 self._is_stale = True
                 return  # a fold only saves time later; the caller's entry is safe and must not seem to fail
-            size = len(draft.body) + sum(len(data) for data in blobs.values())
-            self._bytes_since_fold = min(0, _FOLD_BYTES - _FOLD_SHARE * size)
 
 
 def _masked(entry: Set) -> Set:

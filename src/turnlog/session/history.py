@@ -28,6 +28,8 @@ class History:
         self._store = store
         self.log = log
         self.state = State()
+        self.since_fold = 0
+        """How many entries `load` had to read behind the newest fold."""
         self._recent: list[AnyEntry] = []
         """The newest entries, oldest first, with nothing missing between them and the end."""
         self._fork: Fork | None = None
@@ -40,6 +42,8 @@ class History:
         """Fold the state from the log's end, as far back as a fold entry reaches."""
         self._recent = []
         self.state, self._recent = self._state_before(None)
+        folds = (behind for behind, entry in enumerate(reversed(self._recent)) if type(entry) is Fold)
+        self.since_fold = next(folds, len(self._recent))
 
     def catch_up(self) -> list[AnyEntry]:
         """Take in what has been appended since; returns it."""

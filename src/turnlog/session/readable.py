@@ -262,7 +262,9 @@ class Readable:
 
     def _overlapping(self, since: Checkpoint) -> list[Span]:
         """Stretches of other sessions' work in this workspace that began or ended after that checkpoint."""
-        return self._home.work_of_others(self.id, self.workspace, since)
+        own = {entry.id for entry in self._history.forward() if isinstance(entry, Checkpoint)}
+        others = self._home.work_of_others(self.id, self.workspace, since)
+        return [span for span in others if span.begin.id not in own]  # a fork inherits its parent's work
 
     def branches(self) -> list[Branch]:
         """Every end of the conversation, the newest first."""

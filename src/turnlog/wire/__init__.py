@@ -168,6 +168,7 @@ class Draftsman:
         """The longest id the provider takes."""
         self._seen: dict[str, int] = {}
         self._open: dict[str, list[str]] = {}
+        self._renamed: set[str] = set()
 
     def note(self, did: str, what: str, why: str, message: Message | None = None) -> None:
         """Something is not as the log has it."""
@@ -230,9 +231,9 @@ class Draftsman:
     def tool_name(self, name: str, *, limit: int) -> str:
         """A tool's name as the provider takes it. Gemini is the one that wants a letter first; all may have it."""
         sent = wire_name(name, limit=limit, lettered=True)
-        why = f"the name {name!r:.80} is sent as {sent}"
-        if sent != name and not any(change.why == why for change in self.report):
-            self.note("changed", "tool", why)
+        if sent != name and sent not in self._renamed:
+            self._renamed.add(sent)
+            self.note("changed", "tool", f"the name {name!r:.80} is sent as {sent}")
         return sent
 
     def object_of(self, call: ToolCall, message: Message) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from turnlog.log.codec import MAX_LINE, Header, decode_header, is_verified
 Read = Callable[[int, int], bytes]
 """`read(length, offset)`: some of the file, fewer bytes only at its end."""
 
+_PROBE = 12 << 10
+"""Enough for a few lines, when only those are wanted."""
 _FIRST_STEP = 64 << 10
 _STEP = 1 << 20
 _LONGEST = MAX_LINE + 1024
@@ -23,15 +25,15 @@ def _oversize(start: bytes, length: int) -> Oversize:
     return line
 
 
-def lines(read: Read, start: int, end: int) -> Iterator[Line]:
-    """The terminated lines that begin in `start … end`, oldest first."""
-    offset, rest, position, step = start, b"", start, _FIRST_STEP
+def lines(read: Read, start: int, end: int, *, step: int = _FIRST_STEP) -> Iterator[Line]:
+    """The terminated lines that begin in `start … end`, oldest first. `step` is how much is read at first."""
+    offset, rest, position = start, b"", start
     while position < end:
         chunk = read(min(step, end - position), position)
         if not chunk:
             return
         position += len(chunk)
-        step = _STEP
+        step = min(4 * step, _STEP)
         parts = (rest + chunk).split(b"\n")
         rest = parts.pop()
         for part in parts:
@@ -187,10 +189,10 @@ def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
     """The first three readable lines that begin after `position`."""
     found: list[tuple[int, Header]] = []
     while position < end:
-        chunk = read(min(_FIRST_STEP, end - position), position)
+        chunk = read(min(_PROBE, end - position), position)
         newline = chunk.find(b"\n")
         if newline >= 0:
-            for offset, line in lines(read, position + newline + 1, end):
+            for offset, line in lines(read, position + newline + 1, end, step=_PROBE):
                 header = _true_header(line)
                 if header is not None:
                     found.append((offset, header))

@@ -218,6 +218,8 @@ class LogFile:
         if start + len(data) > self._room.end:
             self._room.make(self._disk, self._file.fd, start + len(data))
         self._write_or_cut(data, start)
+        if self._durable:
+            self._disk.push(self._file.fd, start, len(data))
         tail.wrote(data, entries[-1].seq, at, wide, is_batch=len(entries) > 1)
         seqs = {entry.id: entry.seq for entry in entries}
         self._unsynced.wrote((start, tail.end, seqs, tail.last))

@@ -14,6 +14,8 @@ def file_name(session_id: str) -> str:
     """The name of the file that holds this session. Only a–z, 0–9, `_`, `-`, `=`, `~` and the suffix occur."""
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the session id {session_id!r:.60} is not a text of 1 to {_MAX_ID} characters")
+    if len(session_id) <= _LONGEST and _PLAIN.issuperset(session_id):
+        return session_id + SUFFIX
     try:
         data = session_id.encode()
     except UnicodeEncodeError:

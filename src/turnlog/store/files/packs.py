@@ -238,7 +238,7 @@ class Packs:
                     yield from _ROW.iter_unpack(index)
                     return
         offset = len(MAGIC)
-        while True:
+        while offset < size:
             head = self._disk.pread(fd, _OBJECT.size, offset)
             if len(head) != _OBJECT.size:
                 return

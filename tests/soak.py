@@ -1,0 +1,153 @@
+"""Look for trouble with new seeds for as long as there is time: `make soak SECONDS=3600`.
+
+Crashes, kills, failing disks, racing threads and the property tests in turn. Every round prints its seed; the first
+violation ends the soak with exit code 1. `--only crashes --seed 1234` lives one round again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import turnlog  # noqa: E402
+from tests.store import test_crash_states as states  # noqa: E402
+from tests.store import test_io_errors as errors  # noqa: E402
+from tests.store import test_threads as threads  # noqa: E402
+from tests.store.crashlab import Explorer, Findings, Scenario, fast_folder, go_on, random_life  # noqa: E402
+from tests.store.killlab import SESSIONS, check_kills, kill_loop  # noqa: E402
+
+_LIMIT = 2_000
+_PROPERTIES_S = 120
+
+
+def _scenario(rng: random.Random) -> Scenario:
+    return random_life(rng.getrandbits(32)) if rng.random() < 0.7 else rng.choice(list(states.APPENDING.values()))
+
+
+def _explore(seed: int, look: Callable[[Explorer, Scenario], Findings]) -> str:
+    rng = random.Random(seed)
+    with fast_folder() as folder:
+        findings = look(Explorer(folder, seed, limit=_LIMIT), _scenario(rng))
+    findings.assert_none(seed)
+    return f"{findings.states} states"
+
+
+def crashes(seed: int) -> str:
+    """A power cut at every moment."""
+    model = states.MODELS[seed % 2]
+    return _explore(seed, lambda explorer, scenario: explorer.crash(scenario, before=states.create, model=model))
+
+
+def second_crashes(seed: int) -> str:
+    """Another one while the first is being recovered from."""
+    return _explore(seed, lambda explorer, scenario: explorer.crash_twice(scenario, before=states.create, lives=20))
+
+
+def kills_then_crashes(seed: int) -> str:
+    """The process dies, another one goes on, the power goes."""
+
+    def look(explorer: Explorer, scenario: Scenario) -> Findings:
+        explorer.limit = 100
+        return explorer.kill_then_crash(scenario, go_on, before=states.create)
+
+    return _explore(seed, look)
+
+
+def kills(seed: int) -> str:
+    """Writers killed with -9."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="turnlog-soak-") as folder:
+        with turnlog.open(folder) as home:
+            for session_id in SESSIONS:
+                home.create(id=session_id)
+        durability = rng.choice(["fsync", "flush"])
+        acks = list(kill_loop(folder, seed, kills=150, writers=rng.randrange(2, 6), durability=durability))
+        counts = check_kills(folder, acks)
+    return f"150 kills, {counts['acknowledged']} acknowledged, {counts['damaged']} damaged"
+
+
+def failing_disks(seed: int) -> str:
+    """Calls that fail, at random places."""
+    rng = random.Random(seed)
+    runs = 0
+    for _ in range(200):
+        error = rng.choice([errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EDQUOT])
+        number = rng.randrange(1, 130)
+        try:
+            errors.run(number, error, for_ever=rng.random() < 0.5, attempts=rng.choice([1, 2, 3]))
+        except Exception as problem:
+            raise AssertionError(f"call {number} with {errno.errorcode[error]}: {problem}") from problem
+        runs += 1
+    return f"{runs} runs"
+
+
+def racing_threads(seed: int) -> str:
+    """Threads whose syncs fail."""
+    random.seed(seed)
+    for _ in range(5):
+        threads.test_of_what_threads_were_told_nothing_is_lost_when_syncs_fail()
+    return "5 races"
+
+
+def properties(seed: int) -> str:
+    """The property tests, with examples nobody has tried."""
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=soak",
+        f"--hypothesis-seed={seed}", "tests/properties",
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True, timeout=_PROPERTIES_S)
+    except subprocess.TimeoutExpired:
+        return f"nothing in {_PROPERTIES_S} s"
+    if done.returncode not in (0, 5):  # 5: there are none
+        raise AssertionError(done.stdout[-4_000:])
+    return done.stdout.strip().rpartition("\n")[2]
+
+
+ROUNDS = (crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, properties)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, help="live only this round")
+    parser.add_argument("--only", choices=[act.__name__ for act in ROUNDS])
+    chosen = parser.parse_args()
+    warnings.simplefilter("error")
+    os.environ.pop("TURNLOG_HOME", None)
+    rounds = [act for act in ROUNDS if chosen.only in (None, act.__name__)]
+    end = time.monotonic() + chosen.seconds
+    count = 0
+    while True:
+        for act in rounds:
+            seed = chosen.seed if chosen.seed is not None else random.SystemRandom().getrandbits(32)
+            print(f"{act.__name__:<20} seed {seed:<11} ", end="", flush=True)
+            begin = time.monotonic()
+            try:
+                said = act(seed)
+            except Exception as problem:
+                print(f"VIOLATION\n{problem}\nagain with: --only {act.__name__} --seed {seed}")
+                return 1
+            count += 1
+            print(f"{time.monotonic() - begin:6.1f} s  {said}", flush=True)
+            if time.monotonic() > end:
+                print(f"{count} rounds, no violation")
+                return 0
+        if chosen.seed is not None:
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

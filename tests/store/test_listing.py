@@ -1,0 +1,148 @@
+"""Listings: right whatever a log's first, last and telling lines look like, and never in anybody's way."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from turnlog import Message, Note, Set, Text
+
+
+@pytest.fixture
+def home(tmp_path):
+    with turnlog.open(tmp_path / "home", durability="flush") as home:
+        yield home
+
+
+def path_of(home, name="s"):
+    return os.path.join(home.store.folder, "sessions", f"{name}.jsonl")
+
+
+def row(home):
+    with turnlog.open(home.store.folder) as fresh:
+        [info] = fresh.sessions()
+        return info
+
+
+@pytest.mark.parametrize("size", [10, 3000, 5000, 20_000, 60_000])
+@pytest.mark.parametrize("count", [0, 1, 30])
+def test_the_title_is_found_whatever_was_said_before_and_after_it(home, size, count):
+    session = home.create(id="s", title="first")
+    for _ in range(count):
+        session.user("x" * size)
+    session.set("title", "second")
+    for _ in range(count):
+        session.user("y" * size)
+    last = session.note("end")
+    info = row(home)
+    assert (info.title, info.seq, info.updated_at) == ("second", last.seq, last.at)
+
+
+@pytest.mark.parametrize("size", [100, 5000, 50_000])
+def test_a_long_first_line_is_read(home, size):
+    home.create(id="s", title="t", labels={"l": "x" * size})
+    info = row(home)
+    assert (info.title, len(info.labels["l"]), info.is_readable) == ("t", size, True)
+
+
+@pytest.mark.parametrize("size", [100, 15_000, 17_000, 60_000])
+def test_a_long_last_line_is_read(home, size):
+    session = home.create(id="s", title="t")
+    session.set("tags", ["a"])
+    last = session.user("x" * size)
+    assert (row(home).seq, row(home).tags) == (last.seq, ["a"])
+
+
+def test_a_title_that_was_never_acknowledged_is_not_shown(home):
+    session = home.create(id="s", title="first")
+    last = session.user("x")
+    session.append(Set(key="title", value="never", all={"title": "never"}), Note(text="n"), Note(text="cut"))
+    session.close()
+    with open(path_of(home), "r+b") as file:
+        file.truncate(os.path.getsize(path_of(home)) - 30)
+    info = row(home)
+    assert (info.title, info.seq) == ("first", last.seq)
+
+
+def test_a_title_in_a_batch_is_shown(home):
+    session = home.create(id="s", title="first")
+    session.append(Set(key="title", value="second", all={"title": "second"}), Message(role="user"), Note(text="n"))
+    assert row(home).title == "second"
+
+
+def test_a_last_line_that_is_damaged_does_not_hide_the_others(home):
+    session = home.create(id="s", title="first")
+    session.set("title", "second")
+    two = session.user("two")
+    session.user("three")
+    with open(path_of(home), "r+b") as file:
+        file.seek(-20, os.SEEK_END)
+        file.write(b"\0" * 20)
+    info = row(home)
+    assert (info.title, info.seq) == ("second", two.seq)
+
+
+def test_lines_that_somebody_moved_do_not_hide_the_title(home):
+    """The offset that a line holds is only a hint."""
+    session = home.create(id="s", title="first")
+    session.set("title", "second")
+    session.user("two")
+    session.close()
+    with open(path_of(home), "rb") as file:
+        data = file.read()
+    with open(path_of(home), "wb") as file:
+        file.write(b"\n" * 500 + data)
+    assert row(home).title == "second"
+
+
+def test_links_pipes_and_folders_in_the_folder_are_not_followed(home, tmp_path):
+    session = home.create(id="s")
+    session.user("x")
+    secret = tmp_path / "secret"
+    secret.write_bytes(Path(path_of(home)).read_bytes().replace(b'"id":"s"', b'"id":"l"'))
+    folder = os.path.dirname(path_of(home))
+    os.symlink(secret, os.path.join(folder, "link.jsonl"))
+    os.mkfifo(os.path.join(folder, "pipe.jsonl"))
+    os.mkdir(os.path.join(folder, "folder.jsonl"))
+    with turnlog.open(home.store.folder) as fresh:
+        rows = {info.id: info for info in fresh.sessions()}
+        assert rows["s"].is_readable
+        assert not any(info.is_readable for name, info in rows.items() if name != "s")
+        assert fresh.resume("latest").id == "s"
+        for name in ("link", "pipe", "folder"):
+            with pytest.raises(turnlog.TurnlogError):
+                fresh.resume(name)
+
+
+def test_a_session_that_vanishes_while_we_look_is_left_out(home):
+    for name in ("a", "b", "c"):
+        home.create(id=name)
+    rows = home.store.sessions()
+    seen = {next(rows).id}
+    for name in {"a", "b", "c"} - seen:
+        os.unlink(path_of(home, name))
+    seen |= {found.id for found in rows}
+    assert len(seen) <= 3
+    assert len(home.sessions()) == 1
+
+
+def test_listing_leaves_every_byte_and_time_as_it_was(home):
+    session = home.create(id="s")
+    session.user("x")
+    session.close()
+    with open(path_of(home), "ab") as file:
+        file.write(b'{"type":"mess')
+    before = os.stat(path_of(home))
+    home.sessions()
+    after = os.stat(path_of(home))
+    assert (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+
+
+def test_many_sessions_are_listed_newest_first(home):
+    for index in range(120):
+        home.create(id=f"s{index:03}", title=str(index)).append(Message(role="user", blocks=[Text(text="x")]))
+    titles = [info.title for info in home.sessions()]
+    assert sorted(titles, key=int) == [str(index) for index in range(120)]
+    updated = [info.updated_at for info in home.sessions()]
+    assert updated == sorted(updated, reverse=True)
