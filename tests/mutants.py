@@ -43,6 +43,7 @@ LOGFILE = "store/files/logfile.py"
 TAIL = "store/files/tail.py"
 DISK = "store/files/disk.py"
 STORE = "store/files/__init__.py"
+FOLDER = "store/files/folder.py"
 PACKS = "store/files/packs.py"
 KNOWN = "store/files/known.py"
 HANDLE = "store/files/handle.py"
@@ -141,8 +142,8 @@ MUTANTS = [
     Mutant(
         "numbers of entries that failed to sync are given out again",
         LOGFILE,
-        "        tail.floor = max(tail.floor, before, self._unsynced.last_failed)\n",
-        "",
+        ", self._unsynced.last_failed)\n",
+        ")\n",
         (ERRORS,),
     ),
     Mutant(
@@ -177,13 +178,13 @@ MUTANTS = [
     Mutant(
         "the name of a new session is not synced",
         STORE,
-        "            self._disk.sync_folder(os.path.join(self.folder, _SESSIONS))\n",
+        "            self._disk.sync_folder(os.path.join(self.folder, SESSIONS))\n",
         "",
         (CRASHES,),
     ),
     Mutant(
         "the names of new folders are not synced",
-        STORE,
+        FOLDER,
         "                if not is_new:\n                    continue\n"
         "            self._disk.sync_folder(os.path.dirname(path))\n",
         "                continue\n",
@@ -191,7 +192,7 @@ MUTANTS = [
     ),
     Mutant(
         "folders that a dead process made are taken for synced",
-        STORE,
+        FOLDER,
         "                if not is_new:\n                    continue\n",
         "                continue\n",
         (CRASHES,),
@@ -214,8 +215,8 @@ MUTANTS = [
     Mutant(
         "a purge does not keep what forks need",
         STORE,
-        "                if needed:\n                    self._write_file",
-        "                if False:\n                    self._write_file",
+        "            if needed:\n                self._write_file",
+        "            if False:\n                self._write_file",
         (CRASHES, FORKS),
     ),
     Mutant(
@@ -228,8 +229,8 @@ MUTANTS = [
     Mutant(
         "a fork does not look whether its parent was purged",
         STORE,
-        "                if not self._is_still(fd, base):\n",
-        "                if False:\n",
+        "found.last.seq < seq:\n",
+        "False:\n",
         (PROCESSES,),
     ),
     Mutant(
@@ -238,6 +239,13 @@ MUTANTS = [
         "            history.log.sync(at)",
         "            pass",
         (CRASHES, ERRORS),
+    ),
+    Mutant(
+        "a session is moved while others look for what is needed",
+        STORE,
+        "            with self.keeping():",
+        "            if True:",
+        (PROCESSES,),
     ),
     # Blobs.
     Mutant(
@@ -260,6 +268,15 @@ MUTANTS = [
         "            if kind is None and self._relies:\n",
         "            if False:\n",
         (CRASHES,),
+    ),
+    Mutant(
+        "collecting removes packs before what is needed of them is in its new place",
+        "store/files/collect.py",
+        """    target = ""\n    if wanted:\n""",
+        """    target = ""\n"""
+        """    for name in rewrite:\n        disk.unlink(os.path.join(folder, name))\n"""
+        """    if wanted:\n""",
+        (CRASHES, PROCESSES),
     ),
     Mutant(
         "an entry is appended without its blobs",

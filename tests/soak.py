@@ -28,7 +28,7 @@ from tests.store import test_threads as threads  # noqa: E402
 from tests.store.crashlab import Explorer, Findings, Scenario, fast_folder, go_on, random_life  # noqa: E402
 from tests.store.killlab import SESSIONS, check_kills, kill_loop  # noqa: E402
 
-_LIMIT = 2_000
+_LIMIT = 600
 _PROPERTIES_S = 120
 
 
@@ -59,7 +59,7 @@ def kills_then_crashes(seed: int) -> str:
     """The process dies, another one goes on, the power goes."""
 
     def look(explorer: Explorer, scenario: Scenario) -> Findings:
-        explorer.limit = 100
+        explorer.limit = 30
         return explorer.kill_then_crash(scenario, go_on, before=states.create)
 
     return _explore(seed, look)

@@ -85,7 +85,6 @@ def test_any_entry_comes_back_as_it_was(entry):
 @given(messages, st.data())
 def test_any_change_of_a_line_is_noticed(entry, data):
     line = line_of(entry)[:-1]
-    clean = decode(line)
     place = data.draw(st.integers(0, len(line) - 1))
     for byte in {line[place] ^ (1 << bit) for bit in range(8)}:
         changed = line[:place] + bytes([byte]) + line[place + 1 :]
@@ -96,7 +95,6 @@ def test_any_change_of_a_line_is_noticed(entry, data):
             continue
         assert isinstance(found, Flawed)
         assert found.entry.unverified
-        assert clean.seq == 7
 
 
 @settings(max_examples=60)

@@ -235,6 +235,46 @@ def test_entries_go_on_while_the_session_is_written(s):
     assert seen == list(range(seen[0], 0, -1))
 
 
+def test_entries_go_on_while_more_is_written_than_is_kept_in_memory(s, monkeypatch):
+    monkeypatch.setattr("turnlog.session.history._RECENT", 4)
+    for index in range(20):
+        s.note(str(index))
+    seen = []
+    for entry in s.entries(reverse=True):
+        seen.append(entry.seq)
+        for _ in range(3):
+            s.note("more")
+    assert seen == list(range(seen[0], 0, -1))
+
+
+def test_readers_and_writers_of_one_object_do_not_disturb_each_other(s, monkeypatch):
+    monkeypatch.setattr("turnlog.session.history._RECENT", 8)
+    s.user("first")
+    stop = threading.Event()
+    errors = []
+
+    def look():
+        try:
+            while not stop.is_set():
+                backwards = [entry.seq for entry in s.entries(reverse=True)]
+                assert backwards == list(range(len(backwards), 0, -1))
+                assert len(s.messages()) >= 1
+                assert s.find("nobody's") is None
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for index in range(60):
+        s.user(str(index))
+        s.note("n")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
 def test_an_entry_is_found_by_id(s, place):
     ask = s.user("a")
     assert s.find(ask.id) == ask

@@ -1,8 +1,10 @@
 """Finding a session again: by id, by the beginning of it, by its handle, as the latest, by workspace."""
 
+import shutil
+
 import pytest
 
-from turnlog import Ambiguous, NotFound
+from turnlog import Ambiguous, NotFound, TurnlogError
 
 
 def test_a_generated_id_sorts_by_time_and_has_a_short_handle(home, place):
@@ -221,15 +223,19 @@ def test_a_home_says_what_it_is_and_how_it_is(home, place):
 
 
 def test_a_home_that_cannot_be_written_says_so(files):
-    files.folder.parent.mkdir(exist_ok=True)
-    files.folder.write_text("a file where a folder should be")
-    try:
-        health = files.open().health()
-    except Exception as error:
-        from turnlog import TurnlogError
+    with files.open() as home:
+        home.create()
+        shutil.rmtree(files.folder)
+        files.folder.write_text("a file where a folder should be")
+        health = home.health()
+        files.folder.unlink()
+    assert health["ok"] is False
+    assert health["error"]
 
-        assert isinstance(error, TurnlogError)
-    else:
-        assert health["ok"] is False
-        assert health["error"]
+
+def test_a_file_in_the_place_of_the_home_is_an_error_of_ours(files):
+    files.folder.write_text("a file where a folder should be")
+    with pytest.raises(TurnlogError):
+        files.open().create()
+    assert files.folder.read_text() == "a file where a folder should be"
     files.folder.unlink()

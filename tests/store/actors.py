@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import turnlog
-from turnlog import Text
+from turnlog import Image, Text
 from turnlog.log.entry import Message
 from turnlog.store.files.disk import Disk
 
@@ -115,6 +115,16 @@ def nodes(folder: str, session_id: str, name: str, count: str) -> None:
     _say(done)
 
 
+def images(folder: str, session_id: str, name: str, count: str) -> None:
+    session = turnlog.open(folder).resume(session_id)
+    _wait()
+    done: list[int] = []
+    for number in range(int(count)):
+        image = Image("image/png", data=f"{name} {number % 7}".encode() * 20)
+        done.append(session.append(Message(role="user", blocks=[image]), rebase=True).seq)
+    _say(done)
+
+
 def sessions(folder: str, name: str, count: str) -> None:
     home = turnlog.open(folder)
     _wait()
@@ -190,7 +200,7 @@ def forks_with_threads(folder: str, session_id: str, count: str) -> None:
 
 
 ACTS: dict[str, Callable[..., None]] = {
-    act.__name__: act for act in (notes, nodes, sessions, create, hold, forks, forks_with_threads)
+    act.__name__: act for act in (notes, nodes, images, sessions, create, hold, forks, forks_with_threads)
 }
 
 if __name__ == "__main__":

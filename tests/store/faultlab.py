@@ -279,6 +279,10 @@ class Caller:
         assert self.home is not None
         self._move(self.home.restore, session_id, SESSIONS)
 
+    def collect(self) -> None:
+        assert self.home is not None
+        self._try("collect", self.home.gc)
+
     def close(self) -> None:
         if self.home is not None:
             self.home.close()
@@ -296,6 +300,7 @@ def work(caller: Caller) -> None:
     caller.fork("one", "two")
     caller.append("two", said("there"))
     caller.append("one", said("here"))
+    caller.collect()
     caller.delete("two")
     caller.restore("two")
     caller.append("two", said("back"))

@@ -81,6 +81,16 @@ def append_blobs(witness: Witness) -> None:
     witness.append(session, Message(role="user", blocks=[Image("image/png", data=b"\x89PNG" * 40)]))
 
 
+def collect_blobs(witness: Witness) -> None:
+    session = witness.resume(ONE)
+    for data in (b"first" * 50, b"second" * 50):
+        witness.append(session, Message(role="user", blocks=[Image("image/png", data=data)]))
+    witness.home.put_blob(b"nobody needs this")
+    witness.home.gc()
+    witness.append(session, Message(role="user", blocks=[Image("image/png", data=b"first" * 50)]))
+    witness.home.gc()
+
+
 def fork(witness: Witness) -> None:
     session = witness.resume(ONE)
     witness.append(session, said("common"))
@@ -130,6 +140,7 @@ APPENDING: dict[str, Scenario] = {
     "batches": append_batches,
     "several": append_beside_others,
     "blobs": append_blobs,
+    "collecting": collect_blobs,
     "forks": fork,
     "trash": delete_and_restore,
     "purge": purge,
@@ -180,7 +191,7 @@ def test_a_repair_is_there_or_it_is_not(explorer: Explorer):
     for number in range(1, 9):
         tape = Tape(explorer.new_folder())
         explorer.live(tape, create)
-        assert not explorer.live(tape, append_batches, dies_before=number, torn=True)
+        assert not explorer.live(tape, append_batches, Recorder(tape, dies_before=number, torn=True))
         tape.tell(is_shared=True)
         since = len(tape.events)
         explorer.live(tape, mend)
@@ -213,14 +224,17 @@ def bring_back_and_append(witness: Witness) -> None:
 
 
 def test_a_process_does_not_build_on_folders_that_a_dead_one_did_not_sync(explorer: Explorer):
+    explorer.limit = 100
     explorer.kill_then_crash(create, create_or_resume).assert_none(explorer.seed)
 
 
 def test_a_process_does_not_rely_on_blobs_that_a_dead_one_did_not_sync(explorer: Explorer):
+    explorer.limit = 100
     explorer.kill_then_crash(show_the_image, show_the_image, before=create).assert_none(explorer.seed)
 
 
 def test_a_process_goes_on_where_a_dead_one_left_a_session_between_two_places(explorer: Explorer):
+    explorer.limit = 100
     explorer.kill_then_crash(delete_and_restore, bring_back_and_append, before=create).assert_none(explorer.seed)
 
 

@@ -57,6 +57,27 @@ def test_a_number_that_can_be_read_in_a_damaged_line_is_not_given_out_again(sess
     assert other.note("after").seq > last.seq
 
 
+def test_a_number_that_only_an_unfinished_batch_tells_is_not_given_out_again(session: Session, file: Path):
+    for number in range(40):
+        session.user(f"{number}")
+    fork = session.fork(id="two")
+    first, _ = fork.append(turnlog.Note(text="first"), turnlog.Note(text="second"))
+    path = file.with_name("two.jsonl")
+    *others, first_line, _ = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(bytes(len(b"".join(others))) + b"\n" + first_line)
+    assert again(fork, path).note("after").seq > first.seq
+
+
+def test_a_fork_whose_second_line_is_damaged_still_knows_its_parent(session: Session, file: Path):
+    session.user("inherited")
+    fork = session.fork(id="two")
+    path = file.with_name("two.jsonl")
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + bytes(len(second) - 1) + b"\n")
+    again(fork, path).user("own")
+    assert len(again(fork, path).messages()) == 2
+
+
 # ── folds ─────────────────────────────────────────────────────────────────────────────────────────
 
 

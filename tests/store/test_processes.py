@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import turnlog
 from tests.store.actors import actors, at_once
-from turnlog import Conflict, Home, NotFound, Session
+from turnlog import Conflict, Home, Image, NotFound, Session
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk
 
@@ -61,6 +64,22 @@ def test_a_conflict_names_the_process_that_was_faster(tmp_path: Path, session: S
     assert session.user("now").parent == seq
 
 
+def test_collecting_blobs_takes_nothing_that_a_writer_needs(tmp_path: Path, session: Session):
+    home = turnlog.open(tmp_path)
+    with actors(*(("images", tmp_path, "one", name, 30) for name in "ab")) as writers:
+        for writer in writers:
+            writer.go()
+        for number in range(15):
+            home.put_blob(f"rubbish {number}".encode())
+            home.gc()
+        assert [len(writer.hear()) for writer in writers] == [30, 30]
+    home.gc()
+    session.refresh()
+    found = [message.blocks[0] for message in session.messages()]
+    assert len(found) == 60
+    assert all(len(turnlog.open(tmp_path).get_blob(image.blob)) == 60 for image in found if isinstance(image, Image))
+
+
 def test_several_processes_make_many_sessions_at_once(tmp_path: Path):
     home = turnlog.open(tmp_path / "new" / "home")
     told = at_once(*(("sessions", tmp_path / "new" / "home", name, 15) for name in ("a", "b", "c", "d")))
@@ -100,17 +119,67 @@ def test_a_process_forked_while_threads_append_can_append(tmp_path: Path, sessio
     seqs_of(session)
 
 
+class ActsBeforeListing(Disk):
+    """Lets something else happen just before it lists the trash."""
+
+    def __init__(self) -> None:
+        self.acts: list[Callable[[], object]] = []
+
+    def listdir(self, path: str) -> list[str]:
+        if path.endswith("trash") and self.acts:
+            self.acts.pop()()
+        return os.listdir(path)
+
+
+@pytest.mark.parametrize("move", ["delete", "restore"])
+def test_a_session_that_is_moved_while_blobs_are_collected_keeps_its_blobs(tmp_path: Path, session: Session, move: str):
+    session.user([Image("image/png", data=b"needed")])
+    if move == "restore":
+        turnlog.open(tmp_path).delete("one")
+    mover = threading.Thread(target=lambda: getattr(turnlog.open(tmp_path), move)("one"))
+    disk = ActsBeforeListing()
+    home = Home(connect(str(tmp_path), disk=disk))
+
+    def begin_to_move() -> None:
+        mover.start()
+        mover.join(0.3)
+
+    disk.acts = [begin_to_move]
+    home.gc()
+    mover.join()
+    if move == "delete":
+        home.restore("one")
+    (message,) = turnlog.open(tmp_path).resume("one").messages()
+    assert home.get_blob(message.blocks[0].blob) == b"needed"
+
+
+def test_a_fork_that_is_restored_while_its_parent_is_purged_keeps_what_it_needs(tmp_path: Path, session: Session):
+    session.user("common")
+    session.fork(id="two")
+    turnlog.open(tmp_path).delete("two")
+    mover = threading.Thread(target=lambda: turnlog.open(tmp_path).restore("two"))
+    disk = ActsBeforeListing()
+    home = Home(connect(str(tmp_path), disk=disk))
+
+    def begin_to_move() -> None:
+        mover.start()
+        mover.join(0.3)
+
+    disk.acts = [begin_to_move]
+    home.store.purge("one")
+    mover.join()
+    assert len(turnlog.open(tmp_path).resume("two").messages()) == 1
+
+
 class ActsBeforeLocking(Disk):
     """Lets something else happen just before it takes a lock."""
 
     def __init__(self) -> None:
-        self.acts: list[object] = []
+        self.acts: list[Callable[[], object]] = []
 
     def lock(self, fd: int) -> None:
         if self.acts:
-            act = self.acts.pop()
-            assert callable(act)
-            act()
+            self.acts.pop()()
         super().lock(fd)
 
 

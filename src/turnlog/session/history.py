@@ -60,7 +60,7 @@ class History:
                 fold(self.state, entry)
         self._recent.extend(entries)
         if len(self._recent) > 2 * _RECENT:
-            del self._recent[:-_RECENT]
+            self._recent = self._recent[-_RECENT:]  # not in place: somebody may be reading the old list
 
     def is_repeat(self, entry: AnyEntry) -> bool:
         """Whether this line repeats an entry that can be read in its first place."""
@@ -154,9 +154,10 @@ class History:
         """The entry with that `seq`."""
         if seq < 1:
             return None
-        if self._recent and seq >= self._recent[0].seq:
-            index = bisect_left(self._recent, seq, key=_seq)
-            found = self._recent[index] if index < len(self._recent) else None
+        recent = self._recent
+        if recent and seq >= recent[0].seq:
+            index = bisect_left(recent, seq, key=_seq)
+            found = recent[index] if index < len(recent) else None
             return found if found is not None and found.seq == seq else None
         if seq <= self.inherited_to:
             return self._above().at(seq)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from turnlog.errors import Corrupt, Invalid, NotFound
@@ -61,6 +64,56 @@ class Blobs(Connected):
         with pytest.raises((Corrupt, Invalid, NotFound)):
             store.put({name: b"wrong"})
             store.get(name)
+
+    def test_a_pack_takes_many_blobs_and_files_at_once(self, store: Store, tmp_path: Path) -> None:
+        big = bytes(range(256)) * 20_000
+        (tmp_path / "file").write_bytes(big)
+        fd = os.open(tmp_path / "file", os.O_RDONLY)
+        with store.pack() as pack:
+            assert pack.add(b"one") == digest(b"one")
+            assert pack.add(b"one") == digest(b"one")
+            assert pack.add_file(fd) == digest(big)
+            assert pack.add(b"two") == digest(b"two")
+        os.close(fd)
+        assert [store.get(digest(data)) for data in (b"one", b"two", big)] == [b"one", b"two", big]
+        assert b"".join(store.stream(digest(big))) == big
+
+    def test_a_pack_that_was_not_finished_leaves_nothing(self, store: Store) -> None:
+        with pytest.raises(ZeroDivisionError), store.pack() as pack:
+            pack.add(b"one")
+            raise ZeroDivisionError
+        assert not store.has(digest(b"one"))
+
+    def test_a_stream_is_the_blob(self, store: Store) -> None:
+        data = b"0123456789" * 300_000
+        store.put({digest(data): data, digest(b""): b""})
+        assert b"".join(store.stream(digest(data))) == data
+        assert b"".join(store.stream(digest(b""))) == b""
+        with pytest.raises(NotFound):
+            list(store.stream(digest(b"other")))
+        with pytest.raises(Invalid):
+            list(store.stream("other"))
+
+    def test_collecting_removes_what_is_not_needed_and_nothing_else(self, store: Store) -> None:
+        blobs = {digest(data): data for data in (b"one", b"two", b"three", b"four" * 1000)}
+        for name, data in blobs.items():
+            store.put({name: data})
+        needed = {digest(b"one"), digest(b"four" * 1000)}
+        with store.exclusively():
+            freed = store.collect(needed)
+        assert freed["blobs"] == 2
+        assert {name for name in blobs if store.has(name)} == needed
+        assert all(store.get(name) == blobs[name] for name in needed)
+        with store.keeping():
+            store.put({digest(b"two"): b"two"})
+        assert store.get(digest(b"two")) == b"two"
+
+    def test_what_can_be_made_again_is_kept_as_long_as_it_is(self, store: Store) -> None:
+        assert store.derived("index") == b""
+        store.keep_derived("index", b"first")
+        store.keep_derived("index", b"second")
+        assert store.derived("index") == b"second"
+        assert store.derived("other") == b""
 
     def test_many_threads_put_the_same_blobs(self, store: Store) -> None:
         blobs = {digest(data): data for data in (bytes([index]) * 1000 for index in range(20))}

@@ -142,7 +142,9 @@ class FileStore(Folder):
     def all_logs(self) -> Iterator[LogFile]:
         """See `Store.all_logs`."""
         for place in (SESSIONS, TRASH, BASES):
-            for name in self._names(place):
+            with disk_errors(f"listing the sessions in {self.folder}"):
+                names = self._names(place)
+            for name in names:
                 path = os.path.join(self.folder, place, name)
                 yield LogFile(self._disk, path, session_id_of(name) or name, clock=self._clock, read_only=True)
 
@@ -178,12 +180,13 @@ class FileStore(Folder):
                 raise NotFound(f"no session {session_id!r} in {source}", hint="see `turnlog ls`")
             if self._exists(new):
                 raise AlreadyExists(f"there is a session {session_id!r} in {target} already")
-            fd = self._disk.open(old, os.O_RDONLY)
-            try:
-                self._disk.lock(fd)
-                self._disk.rename(old, new)
-            finally:
-                self._disk.close(fd)
+            with self.keeping():  # who looks through all sessions for what they need must not miss this one
+                fd = self._disk.open(old, os.O_RDONLY)
+                try:
+                    self._disk.lock(fd)
+                    self._disk.rename(old, new)
+                finally:
+                    self._disk.close(fd)
             self._disk.sync_folder(os.path.dirname(new))
             self._disk.sync_folder(os.path.dirname(old))
 
@@ -204,24 +207,28 @@ class FileStore(Folder):
             )
             if path is None:
                 raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
-            log = LogFile(self._disk, path, session_id, clock=self._clock, read_only=True)
-            fd = self._disk.open(path, os.O_RDONLY)
-            try:
-                self._disk.lock(fd)
-                needed = self._needed(session_id)
-                if needed == _UNKNOWN:
-                    raise Corrupt(
-                        f"a session cannot be read, so nobody knows whether it builds on {session_id!r}",
-                        hint="see which with `turnlog doctor`, and repair or purge that one first",
-                    )
-                if needed:
-                    self._write_file(self._path(BASES, session_id), log.prefix(needed))
-                self._disk.unlink(path)
-                self._disk.sync_folder(os.path.dirname(path))
-            finally:
-                log.close()
-                self._disk.close(fd)
-            self._drop_unneeded_bases()
+            with self.exclusively():
+                self._purge(session_id, path)
+                self._drop_unneeded_bases()
+
+    def _purge(self, session_id: str, path: str) -> None:
+        log = LogFile(self._disk, path, session_id, clock=self._clock, read_only=True)
+        fd = self._disk.open(path, os.O_RDONLY)
+        try:
+            self._disk.lock(fd)
+            needed = self._needed(session_id)
+            if needed == _UNKNOWN:
+                raise Corrupt(
+                    f"a session cannot be read, so nobody knows whether it builds on {session_id!r}",
+                    hint="see which with `turnlog doctor`, and repair or purge that one first",
+                )
+            if needed:
+                self._write_file(self._path(BASES, session_id), log.prefix(needed))
+            self._disk.unlink(path)
+            self._disk.sync_folder(os.path.dirname(path))
+        finally:
+            log.close()
+            self._disk.close(fd)
 
     def _needed(self, session_id: str) -> int:
         """Up to which entry forks need that session; 0 if there are none."""

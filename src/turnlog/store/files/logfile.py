@@ -116,8 +116,7 @@ class LogFile:
         tail = Tail()
         self._known.forget()
         tail.look(self._file.read, size, self._known.saw)
-        before = self._tail.floor if self._tail is not None else 0  # of a log that became shorter, too
-        tail.floor = max(tail.floor, before, self._unsynced.last_failed)
+        tail.floor = max(tail.floor, self._tail.floor if self._tail is not None else 0, self._unsynced.last_failed)
         self._tail = tail
         return tail
 
@@ -355,7 +354,8 @@ class LogFile:
         """The first entries of a new log, synced: the file has no name yet that anybody looks for."""
         self._file.identify()
         self._tail = Tail(floor=seq - 1)
-        self._write(self._tail, drafts, 0)
+        for draft in drafts:
+            self._write(self._tail, [draft], 0)  # no batch: the file is there as a whole, or not at all
         self._sync(self._tail.last)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -384,10 +384,7 @@ class LogFile:
 
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Log.find`."""
-        for item in self.read(reverse=True):
-            if isinstance(item, Entry) and item.id == entry_id:
-                return item
-        return None
+        return next((item for item in self.read(reverse=True) if isinstance(item, Entry) and item.id == entry_id), None)
 
     def has_grown(self, seq: int) -> bool:
         """See `Log.has_grown`."""
