@@ -151,7 +151,7 @@ MUTANTS = [
         HANDLE,
         "            self._disk.unlock(self.fd)\n            self._old.append(self.fd)\n",
         "            self._old.append(self.fd)\n",
-        (ERRORS,),
+        (f"{ERRORS}::test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock",),
     ),
     Mutant(
         "a failed write is not cut back",
@@ -185,16 +185,15 @@ MUTANTS = [
     Mutant(
         "the names of new folders are not synced",
         FOLDER,
-        "                if not is_new:\n                    continue\n"
-        "            self._disk.sync_folder(os.path.dirname(path))\n",
+        "                continue\n            self._disk.sync_folder(os.path.dirname(path))\n",
         "                continue\n",
         (CRASHES,),
     ),
     Mutant(
         "folders that a dead process made are taken for synced",
         FOLDER,
-        "                if not is_new:\n                    continue\n",
-        "                continue\n",
+        "            self._sync_above()\n",
+        "",
         (CRASHES,),
     ),
     Mutant(
@@ -238,7 +237,7 @@ MUTANTS = [
         "session/home.py",
         "            history.log.sync(at)",
         "            pass",
-        (CRASHES, ERRORS),
+        (f"{CRASHES}::test_a_fork_never_inherits_what_came_after_it",),
     ),
     Mutant(
         "a session is moved while others look for what is needed",

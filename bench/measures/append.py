@@ -100,7 +100,7 @@ def _raw(file: FileIO, lines: list[bytes]) -> list[Callable[[], Any]]:
 
 
 def _protocol(file: FileIO) -> list[Callable[[], Any]]:
-    """What no implementation in Python can leave out; it says how much of the bar is left for everything else."""
+    """The steps of the protocol and no books: an orientation, not a limit, for it neither reserves room nor pushes."""
     fd, name = file.fileno(), str(file.name)
     text = prose(1_820)
     encode = msgspec.json.encode

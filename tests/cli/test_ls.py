@@ -1,5 +1,6 @@
 """`turnlog ls`."""
 
+import time
 from pathlib import Path
 
 import turnlog
@@ -10,6 +11,7 @@ def test_the_newest_session_comes_first(cli: Cli, folder: Path):
     with turnlog.open() as home:
         old = home.create(title="old")
         new = home.create(title="new")
+        time.sleep(0.002)  # times have milliseconds
         old.note("later")
         done = cli("ls")
     head, *rows = done.out.splitlines()

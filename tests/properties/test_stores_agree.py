@@ -121,7 +121,7 @@ class Agreement(RuleBasedStateMachine):
         self.sides = [Side(self.folder / "home"), Side("memory:")]
         self.names: list[str] = []
         self.trash: list[str] = []
-        self.count = 0
+        self.count = self.steps = 0
         self.name = ""
         self.both(lambda side: self.keep(side, side.home.create(id="s0", title="First", agent="a", labels={"l": "m"})))
         self.names.append("s0")
@@ -140,7 +140,9 @@ class Agreement(RuleBasedStateMachine):
     def both(self, action: Any) -> Any:
         """Do the same on both sides; they must answer alike."""
         turns: list[dict[str, int]] = [{}, {}]
-        now = max(side.now for side in self.sides) // 10_000 * 10_000 + 10_000
+        self.steps += 1
+        # Never twice the same moment, or a millisecond would decide whether a time had to be held back.
+        now = max(side.now for side in self.sides) // 10_000 * 10_000 + 10_000 + self.steps * 40
         for side in self.sides:
             side.now = now
         first, second = (plain(side.do(action), seen) for side, seen in zip(self.sides, turns, strict=True))

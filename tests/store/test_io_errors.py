@@ -17,6 +17,7 @@ from tests.store.faultlab import Caller, FailingDisk, ForgetfulDisk, said, work
 from turnlog import Note, OutOfSpace, TurnlogError, Unavailable
 from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry
+from turnlog.store.files import disk as disk_module
 
 
 @pytest.fixture
@@ -168,7 +169,8 @@ def test_a_fork_does_not_build_on_what_could_not_be_synced(folder: str):
     assert [message.blocks[0].text for message in home_at(folder).resume(fork.id).messages()] == texts
 
 
-def test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock(folder: str):
+def test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock(folder: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(disk_module, "LOCK_WAIT_S", 2)
     disk = ForgetfulDisk()
     session = home_at(folder, disk).create(id="one")
     session.user("begin")

@@ -72,8 +72,7 @@ class Folder:
             try:
                 self._disk.mkdir(path)
             except FileExistsError:
-                if not is_new:
-                    continue
+                continue
             self._disk.sync_folder(os.path.dirname(path))
         self._disk.refuse_remote(self.folder)
         if is_new:
