@@ -44,7 +44,7 @@ TAIL = "store/files/tail.py"
 DISK = "store/files/disk.py"
 STORE = "store/files/__init__.py"
 FOLDER = "store/files/folder.py"
-PACKS = "store/files/packs.py"
+PACKS = "store/files/packwriter.py"
 KNOWN = "store/files/known.py"
 HANDLE = "store/files/handle.py"
 

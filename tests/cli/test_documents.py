@@ -10,7 +10,7 @@ from turnlog.log.block import BLOCKS, Block
 from turnlog.log.codec import Flawed, decode
 from turnlog.log.entry import ENTRIES, Entry, Fork, Root, Spawned, Unknown
 from turnlog.log.usage import Usage
-from turnlog.store.files.packs import MAGIC
+from turnlog.store.files.packformat import MAGIC
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT = (ROOT / "docs/format.md").read_text()

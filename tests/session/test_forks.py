@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnlog import AlreadyExists, Message, NotFound, Set, Text, Usage
+from turnlog import AlreadyExists, Custom, Message, NotFound, Set, Text, Usage
 
 
 def texts(session):
@@ -259,3 +259,11 @@ def test_a_fork_of_a_long_parent_reads_what_it_needs(home):
     assert child.get("n") == 148
     child.rewind(to=session.messages()[9])
     assert (len(child.messages()), child.get("n")) == (10, 8)
+
+
+def test_an_id_that_was_inherited_is_taken(home):
+    session = home.create()
+    session.append(Custom(kind="x.y"), id="mine")
+    fork = session.fork()
+    with pytest.raises(AlreadyExists, match="inherited"):
+        fork.append(Custom(kind="x.y"), id="mine", once=True)

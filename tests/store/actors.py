@@ -189,7 +189,7 @@ def forks_with_threads(folder: str, session_id: str, count: str) -> None:
     for number in range(int(count)):
         child = os.fork()
         if child == 0:
-            signal.alarm(10)
+            signal.alarm(5)
             session.note(f"child {number}")
             os._exit(0)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -722,7 +722,6 @@ class Findings(Struct):
     violations: list[str] = []
 
     def assert_none(self, seed: int) -> None:
-        print(f"seed {seed}: {self.states} states")
         first = "\n".join(self.violations[:3])
         assert not self.violations, f"seed {seed}: {len(self.violations)} of {self.states} states:\n{first}"
 
@@ -734,6 +733,8 @@ class Explorer:
         self.rng = random.Random(seed)
         self.seed = seed
         self.limit = limit
+        self.states = 0
+        """How many were looked at so far."""
         self._folder = folder
         self._disk = disk
         self._count = 0
@@ -774,6 +775,7 @@ class Explorer:
         findings = Findings()
         for kept, tree in self.sample(timeline, limit or self.limit):
             findings.states += 1
+            self.states += 1
             try:
                 self.open_and_check(tree, timeline.book(kept))
             except Exception as error:

@@ -38,7 +38,9 @@ def seed() -> int:
 @pytest.fixture
 def explorer(seed: int) -> Iterator[Explorer]:
     with fast_folder() as folder:
-        yield Explorer(folder, seed)
+        explorer = Explorer(folder, seed)
+        yield explorer
+        print(f"seed {seed}: {explorer.states} states")
 
 
 def said(text: str) -> Message:

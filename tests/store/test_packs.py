@@ -10,7 +10,7 @@ from turnlog import Corrupt, NotFound, TurnlogError
 from turnlog.log.payload import digest
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
-from turnlog.store.files.packs import MAGIC, pack_name
+from turnlog.store.files.packformat import MAGIC, pack_name
 
 NOISE = random.Random(1).randbytes(3000)
 BLOBS = {digest(data): data for data in (b"", b"small", b"text " * 500, NOISE)}

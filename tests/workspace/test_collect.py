@@ -107,3 +107,20 @@ def test_nothing_is_collected_while_somebody_is_writing_a_checkpoint(tmp_path: P
             s.append(turnlog.Message(role="user", blocks=[turnlog.File(blob=name)]))
         collector.join()
         assert home.get_blob(name) == b"on its way"
+
+
+def test_a_pack_that_cannot_be_read_is_kept(tmp_path: Path, place: Path):
+    """Nobody can say what is in it, and a repair may bring it back."""
+    with turnlog.open(tmp_path / "home") as home:
+        s = home.create(workspace=place)
+        (place / "a").write_text("a" * 1000)
+        s.checkpoint("one")
+    (pack,) = (tmp_path / "home/blobs").glob("*.pack")
+    data = pack.read_bytes()
+    pack.write_bytes(b"x" * len(data))
+    with turnlog.open(tmp_path / "home") as home:
+        with pytest.raises(turnlog.Corrupt):
+            home.gc()
+        home.purge(s.id)
+        home.gc()
+    assert pack.exists()

@@ -38,6 +38,7 @@ _NAMES = frozenset(
     ]
 )
 _ENDINGS = (
+    "token",
     "apikey", "accesstoken", "authtoken", "sessiontoken", "refreshtoken", "secretkey", "secretaccesskey",
     "clientsecret", "password", "passphrase", "privatekey",
 )  # fmt: skip

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+from turnlog.errors import AlreadyExists
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context, pending, repair, said_otherwise, split_system, text_of, visible
@@ -225,6 +226,13 @@ class Readable:
         limit = self._history.inherited_to
         inherited = self._history.forward(0, limit + 1) if limit else iter(())
         return next((self._history.whole(entry) for entry in inherited if entry.id == id), None)
+
+    def _refuse_inherited(self, ids: Iterable[str]) -> None:
+        """Raise `AlreadyExists` for an id that is in what this session was forked from."""
+        limit, wanted = self._history.inherited_to, set(ids)
+        for entry in self._history.forward(0, limit + 1) if limit else ():
+            if entry.id in wanted:
+                raise AlreadyExists(f"the entry id {entry.id!r} is already in session {self.id}, inherited")
 
     def follow(self, *, after: Target | None = None) -> Iterator[AnyEntry]:
         """Entries as they are appended, by whomever: waits for the next one until the session is closed."""

@@ -93,6 +93,8 @@ class Session(Readable):
         if id is not None:
             entries = [replace(e, id=id if not i else f"{id}/{i}") for i, e in enumerate(entries)]
         head = None if after is None else seq_of(after)
+        if once:
+            self._refuse_inherited(entry.id for entry in entries)
         done = self._append(entries, head=head, rebase=rebase, once=once)
         return done[0] if len(done) == 1 else done
 
@@ -167,10 +169,7 @@ class Session(Readable):
 
     @contextmanager
     def turn(self) -> Generator[str]:
-        """Bracket a turn, its files included where the home takes checkpoints: what changes inside is the session's.
-
-        It ends completed, aborted (interrupted from outside) or failed (an error).
-        """
+        """Bracket a turn, and its files where the home takes checkpoints. It ends completed, aborted or failed."""
         with self._mutex:
             if self._appender.turn is not None:
                 raise Invalid("a turn has begun already and not ended", hint="turns do not nest")

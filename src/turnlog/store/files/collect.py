@@ -25,12 +25,14 @@ def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> di
     freed = gone = 0
     for name, objects in contents.items():
         size = disk.stat(os.path.join(folder, name)).st_size
+        if not packs.is_known_whole(name):
+            continue  # nobody can say what else is in it: it stays
         objects.sort()
         ends = [offset for offset, _ in objects[1:]] + [size]
         live = [key for _, key in objects if "sha256:" + key.hex() in needed]
         dead = sum(
             end - offset
-            for (offset, key), end in zip(objects, ends, strict=True)
+            for (offset, key), end in zip(objects, ends, strict=False)
             if "sha256:" + key.hex() not in needed
         )
         if dead > size * _SPARSE or size < _SMALL or not live:

@@ -14,7 +14,8 @@ from turnlog.store import Clock
 from turnlog.store.files.collect import collect
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed
-from turnlog.store.files.packs import Packs, PackWriter
+from turnlog.store.files.packs import Packs
+from turnlog.store.files.packwriter import PackWriter
 
 LAYOUT = {"layout": 1, "packs": 1}
 SESSIONS, TRASH, BASES = "sessions", "trash", "bases"
