@@ -142,3 +142,10 @@ def test_a_lost_blob_is_a_warning_and_not_a_failure(cli: Cli, folder: Path):
 
 def test_json_is_versioned_in_one_place():
     assert option.VERSION == 1
+
+
+def test_without_a_command_it_says_what_there_is(cli: Cli):
+    done = cli()
+    assert done.code == 0
+    assert "Commands:" in done.out
+    assert done.err == ""

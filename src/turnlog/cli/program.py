@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", TurnlogWarning)
             warnings.showwarning = _show_warning
-            _invoke(list(arguments))  # click empties the list it is given
+            _invoke(list(arguments) or ["--help"])  # click empties the list it is given
         sys.stdout.flush()
     except click.exceptions.Exit as done:
         return _flushed(done.exit_code)
