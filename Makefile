@@ -7,6 +7,7 @@ ARGS    ?=
 
 VENV   := .venv
 PEERS  := .venv-peers
+AGENTS := tests/agents/node_modules
 UV     := uv==0.13.7
 PIP    := -m pip --disable-pip-version-check --quiet
 LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
@@ -14,7 +15,7 @@ LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test check fmt bench bench-peers mutants soak lock clean
+.PHONY: help venv demo test test-agents check fmt bench bench-peers mutants soak lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +30,9 @@ demo: $(VENV)/.ready ## See what turnlog does, in a minute
 
 test: $(VENV)/.ready ## Run the tests
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+test-agents: $(VENV)/.ready $(AGENTS)/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
+	$(VENV)/bin/python -m pytest tests/agents $(ARGS)
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .
@@ -59,7 +63,7 @@ lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	$(LOCK) --group peers --output-file requirements/peers.lock
 
 clean: ## Remove the environments, caches and builds
-	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(AGENTS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A venv that lost its interpreter, or was interrupted before it got pip, is made again.
@@ -84,4 +88,13 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@$(PEERS)/bin/python $(PIP) check
+	@touch $@
+
+# Only two of the packages need their install scripts: each puts its program in place. One of them starts
+# it once, and that must not leave anything in the home of whoever runs this.
+$(AGENTS)/.ready: tests/agents/package.json tests/agents/package-lock.json
+	@echo "installing the agents (1.3 GB, once)"
+	@npm ci --prefix tests/agents --ignore-scripts --no-audit --no-fund --loglevel=error
+	@env -i PATH="$$PATH" HOME="$(CURDIR)/$(AGENTS)/.home" TMPDIR="$(CURDIR)/$(AGENTS)" \
+		npm rebuild --prefix tests/agents --loglevel=error @anthropic-ai/claude-code opencode-ai
 	@touch $@

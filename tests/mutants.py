@@ -26,6 +26,14 @@ KILLS = "tests/store/test_kill9.py"
 LOCKS = "tests/store/test_locks.py"
 DOUBT = "tests/store/test_doubt.py"
 FORKS = "tests/session/test_forks.py"
+REWINDS = "tests/workspace/test_rewind_files.py"
+INTERRUPTED = "tests/workspace/test_interrupted.py"
+FAULTS = "tests/workspace/test_faults.py"
+ATTACKS = "tests/workspace/test_attacks.py"
+RACES = "tests/workspace/test_races.py"
+COLLECTING = "tests/workspace/test_collect.py"
+PRICES = "tests/pricing/test_pricing.py"
+CONTENTS = f"{CRASHES}::test_a_checkpoint_that_is_in_the_log_has_all_its_content"
 _PATIENCE_S = 300
 
 
@@ -47,6 +55,12 @@ FOLDER = "store/files/folder.py"
 PACKS = "store/files/packwriter.py"
 KNOWN = "store/files/known.py"
 HANDLE = "store/files/handle.py"
+PLAN = "workspace/plan.py"
+RESTORE = "workspace/restore.py"
+SCAN = "workspace/scan.py"
+READ = "workspace/read.py"
+TRAVEL = "session/travel.py"
+INTENT = "session/intent.py"
 
 MUTANTS = [
     # The end of a log.
@@ -271,10 +285,9 @@ MUTANTS = [
     Mutant(
         "collecting removes packs before what is needed of them is in its new place",
         "store/files/collect.py",
-        """    target = ""\n    if wanted:\n""",
-        """    target = ""\n"""
-        """    for name in rewrite:\n        disk.unlink(os.path.join(folder, name))\n"""
-        """    if wanted:\n""",
+        "    target, kept = _write_together(packs, rewrite, wanted)\n",
+        "    for name in rewrite:\n        disk.unlink(os.path.join(folder, name))\n"
+        "    target, kept = _write_together(packs, rewrite, wanted)\n",
         (CRASHES, PROCESSES),
     ),
     Mutant(
@@ -283,6 +296,279 @@ MUTANTS = [
         "        if blobs:\n            self._store.put(blobs)\n\n",
         "\n",
         (CRASHES,),
+    ),
+    # Files.
+    Mutant(
+        "what somebody else changed is no conflict",
+        PLAN,
+        "            reason = _conflict(path, target, now, mine, get) or reason\n",
+        "            pass\n",
+        (REWINDS,),
+    ),
+    Mutant(
+        "no checkpoint of now before a rewind",
+        TRAVEL,
+        """            before = self._checkpoint("before")\n""",
+        "            before = self._files.checkpoints()[-1]\n",
+        (REWINDS, INTERRUPTED),
+    ),
+    Mutant(
+        "a real path is looked up and then opened",
+        RESTORE,
+        """        fd = os.dup(self._root)\n        above = b""\n""",
+        """        root = os.fsencode(os.readlink(f"/proc/self/fd/{self._root}"))\n"""
+        """        place = os.path.realpath(os.path.join(root, path))\n"""
+        """        if place != root and not place.startswith(root + b"/"):\n"""
+        """            raise OSError(errno.ELOOP, "outside")\n"""
+        """        if make:\n            os.makedirs(place, exist_ok=True)\n"""
+        """        fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)\n"""
+        """        yield fd\n        os.close(fd)\n        return\n"""
+        """        above = b""\n""",
+        (ATTACKS,),
+    ),
+    Mutant(
+        "a link on the way is followed",
+        RESTORE,
+        "below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)\n",
+        "below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)\n",
+        (ATTACKS,),
+    ),
+    Mutant(
+        "a checkpoint looks into what a link points to",
+        READ,
+        "FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC\n",
+        "FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC\n",
+        (ATTACKS,),
+    ),
+    Mutant(
+        "a path in a log is believed",
+        RESTORE,
+        """    if any(name in (b"", b".", b"..") or b"\\0" in name for name in names):\n""",
+        "    if False:\n",
+        (ATTACKS,),
+    ),
+    Mutant(
+        "a folder in a log is believed",
+        INTENT,
+        "    if step.root not in covered:\n        return False\n    tracked, is_partial = covered[step.root]\n",
+        "    tracked, is_partial = covered.get(step.root, (frozenset(), False))\n",
+        (ATTACKS,),
+    ),
+    Mutant(
+        "the mode of a file changes under all its names",
+        RESTORE,
+        "            if is_same and seen is not None and seen[5] == 1:\n",
+        "            if is_same:\n",
+        (ATTACKS,),
+    ),
+    Mutant(
+        "unknown is treated as absent",
+        "workspace/found.py",
+        "        self.tree[os.fsencode(name)] = Node(UNKNOWN, size=size, reason=reason)\n",
+        "",
+        (REWINDS, RACES),
+    ),
+    Mutant(
+        "what is too young to trust is trusted",
+        SCAN,
+        "        return max(status.st_mtime_ns, status.st_ctime_ns) < self._young\n",
+        "        return True\n",
+        (f"{RACES}::test_what_was_only_just_written_is_not_taken_for_known",),
+    ),
+    Mutant(
+        "a file that changes while it is read is not read again",
+        READ,
+        "            if after == signature(before) and size == before.st_size:\n",
+        "            if True:\n",
+        (RACES,),
+    ),
+    Mutant(
+        "what the user saves while a file is put back is overwritten",
+        RESTORE,
+        "        if _look(fd, name) != seen:  # somebody saved it while we wrote ours\n            return _CHANGED\n",
+        "",
+        (RACES,),
+    ),
+    Mutant(
+        "the files of a dead process are not swept up",
+        INTENT,
+        "        if again:\n            restorer.sweep(steps)\n",
+        "",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "half of a file is taken into a checkpoint",
+        SCAN,
+        " or name.startswith(_TEMPORARY)\n",
+        "\n",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "a rewind is not written down before it is begun",
+        TRAVEL,
+        "                return self._appender.append([draft], alone=True)[0]\n",
+        "                return draft\n",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "a rewind that is running is taken for interrupted",
+        INTENT,
+        '    return int(who.get("pid") or 0) if is_alive(who) else 0\n',
+        "    return 0\n",
+        (f"{INTERRUPTED}::test_nobody_touches_files_while_another_process_is_in_the_middle",),
+    ),
+    Mutant(
+        "a rewind of another machine is finished unasked",
+        TRAVEL,
+        " or (is_elsewhere(intent) and not asked):\n",
+        ":\n",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "a rewind that is finished when asked again counts twice",
+        TRAVEL,
+        "        if finished is not None and not force and _is_same(finished.entry, head):\n",
+        "        if False:\n",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "the next turn begins on files that are half back",
+        "session/session.py",
+        """            if when == "begin" and self._state.intent:\n                self._travel.settle()\n""",
+        "",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "a full disk is one more file that stays",
+        RESTORE,
+        "            if error.errno in FULL:\n                raise\n",
+        "",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "a failed sync of a folder is ignored",
+        RESTORE,
+        "                    failed = error\n",
+        "                    continue\n",
+        (INTERRUPTED,),
+    ),
+    Mutant(
+        "half of a file is left where writing it failed",
+        RESTORE,
+        "            except BaseException:\n"
+        "                self._discard(fd, parent, temporary)\n"
+        "                raise\n",
+        "            except ZeroDivisionError:\n                raise\n",
+        (FAULTS,),
+    ),
+    Mutant(
+        "a folder that could not be made is made by what belongs in it",
+        RESTORE,
+        "                if make and inner not in self._missing:\n",
+        "                if make:\n",
+        (FAULTS,),
+    ),
+    Mutant(
+        "all that changed during a rewind is taken for its doing",
+        TRAVEL,
+        """        span = Span(before, after, f"{mark.why} {mark.seq}", paths)\n""",
+        """        span = Span(before, after, f"{mark.why} {mark.seq}")\n""",
+        (RACES,),
+    ),
+    Mutant(
+        "what a rewind had to leave alone is taken for its doing",
+        INTENT,
+        ".difference(head.kept)\n",
+        "\n",
+        (INTERRUPTED,),
+    ),
+    # Checkpoints and the blobs in them.
+    Mutant(
+        "a pack gets its name before it is synced",
+        PACKS,
+        "        self._disk.sync(self._fd)\n        self.name = pack_name(list(self._rows))\n"
+        "        self._disk.rename(self._temporary, os.path.join(self._folder, self.name))\n",
+        "        self.name = pack_name(list(self._rows))\n"
+        "        self._disk.rename(self._temporary, os.path.join(self._folder, self.name))\n"
+        "        self._disk.sync(self._fd)\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "a blob that is put back is not verified",
+        "store/files/packs.py",
+        "        if hashed.digest() != key:\n",
+        "        if False:\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "what somebody collected is taken for known",
+        "session/snapshot.py",
+        "            is_all_there = packs.issuperset(seen.packs)\n",
+        "            is_all_there = True\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "what a scan remembers is believed although it is damaged",
+        "workspace/cache.py",
+        """    if crc32(data[4:]).to_bytes(4, "little") != data[:4]:\n""",
+        "    if False:\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "a blob is only looked for where it was",
+        "store/files/packs.py",
+        "                self._learn_all()  # somebody collected: what is needed is in another pack by now\n",
+        "                pass\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "a blob that is gone is taken to be there",
+        "store/files/packs.py",
+        "            if place is not None and not self._exists(place[0]):\n",
+        "            if False:\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "collecting does not wait for those who write",
+        FOLDER,
+        "        with self._blob_lock(self._disk.lock):\n",
+        "        with self._blob_lock(self._disk.lock_shared):\n",
+        (COLLECTING, RACES),
+    ),
+    Mutant(
+        "collecting removes a pack although a blob in it is damaged",
+        "store/files/collect.py",
+        "                kept.add(name)\n",
+        "                continue\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "collecting writes before it makes room",
+        "store/files/collect.py",
+        "        if not live:\n",
+        "        if not live and not contents:\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "collecting gives up what an interrupted rewind needs",
+        "session/garbage.py",
+        "        found.busy.add(log.id)\n",
+        "        pass\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "a session gives up the checkpoints of another",
+        "session/garbage.py",
+        "(kept.session, kept.id) not in dropped]\n",
+        "kept.id not in {name for _, name in dropped}]\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "leftovers of dead writers stay for ever",
+        FOLDER,
+        """            if name.startswith(".new-"):\n                self._disk.unlink(os.path.join(folder, name))\n""",
+        "            pass\n",
+        (INTERRUPTED,),
     ),
     # Other processes and threads.
     Mutant(
@@ -362,6 +648,48 @@ MUTANTS = [
         "    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()\n",
         "    child.requests = []\n",
         (FORKS,),
+    ),
+    Mutant(
+        "price: an unknown model costs nothing",
+        "pricing.py",
+        "            unpriced = _sum(unpriced, {model: usage})\n",
+        "",
+        (PRICES,),
+    ),
+    Mutant(
+        "price: tiers go by what was not cached",
+        "pricing.py",
+        '"input_tokens": usage.all_input_tokens,',
+        '"input_tokens": usage.input_tokens + usage.cache_read_tokens,',
+        (PRICES,),
+    ),
+    Mutant(
+        "price: a request is paid for every entry it became",
+        "pricing.py",
+        "            paid.add(entry.request)\n",
+        "",
+        (PRICES,),
+    ),
+    Mutant(
+        "price: a fork pays for its parent",
+        "session/bill.py",
+        "cost_of(_entries(history, limit, None))",
+        "cost_of(_entries(history, 0, None))",
+        (PRICES,),
+    ),
+    Mutant(
+        "summary: what is kept is summarised as well",
+        "session/session.py",
+        "before=first)",
+        "before=0)",
+        ("tests/seeds/test_claw_features.py",),
+    ),
+    Mutant(
+        "summary: an earlier one is quoted",
+        "log/summary.py",
+        "        if summary is not None:",
+        "        if summary is not None and not summary.requests:",
+        ("tests/log/test_summary.py",),
     ),
 ]
 

@@ -157,12 +157,18 @@ class Session:
     set = _call(blocking.Session.set)
     unset = _call(blocking.Session.unset)
     messages = _call(blocking.Session.messages)
+    path = _call(blocking.Session.path)
+    blob = _call(blocking.Session.blob)
+    export = _call(blocking.Session.export)
     context = _call(blocking.Session.context)
     pending = _call(blocking.Session.pending)
     find = _call(blocking.Session.find)
     branches = _call(blocking.Session.branches)
     usage = _call(blocking.Session.usage)
+    cost = _call(blocking.Session.cost)
     stats = _call(blocking.Session.stats)
+    preview = _call(blocking.Session.preview)
+    compactions = _call(blocking.Session.compactions)
     compact = _call(blocking.Session.compact)
     uncompact = _call(blocking.Session.uncompact)
     edit = _call(blocking.Session.edit)
@@ -174,6 +180,9 @@ class Session:
     track = _call(blocking.Session.track)
     changed = _call(blocking.Session.changed)
     plan_rewind = _call(blocking.Session.plan_rewind)
+    plan_undo = _call(blocking.Session.plan_undo)
+    plan_redo = _call(blocking.Session.plan_redo)
+    problems = _call(blocking.Session.problems)
     interrupted = _call(blocking.Session.interrupted)
     finish_rewind = _call(blocking.Session.finish_rewind)
     diff = _call(blocking.Session.diff)
@@ -262,6 +271,7 @@ class Home:
 
     id_of = _home_call(blocking.Home.id_of)
     sessions = _home_call(blocking.Home.sessions)
+    import_sessions = _home_call(blocking.Home.import_sessions)
     health = _home_call(blocking.Home.health)
     delete = _home_call(blocking.Home.delete)
     restore = _home_call(blocking.Home.restore)
@@ -317,7 +327,7 @@ def open(
     *,
     durability: str = "fsync",
     clock: Clock | None = None,
-    checkpoints: bool = False,
+    **options: Any,
 ) -> _Opening:
     """See `turnlog.open`: `async with turnlog.aio.open() as home`, or `home = await turnlog.aio.open()`."""
-    return _Opening(location, {"durability": durability, "clock": clock, "checkpoints": checkpoints})
+    return _Opening(location, {"durability": durability, "clock": clock, **options})

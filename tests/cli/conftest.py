@@ -10,11 +10,20 @@ import turnlog
 from tests.cli.scene import Cli, Done, write_session
 from turnlog.cli.program import run
 
+AGENT_HOMES = (
+    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
+    "RHO_HOME", "CLAW_CONFIG_HOME", "CLINE_DATA_DIR", "COPILOT_HOME", "KIMI_SHARE_DIR", "KIMI_CODE_HOME",
+    "GOOSE_PATH_ROOT",
+)  # fmt: skip
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home of this test; the current folder is another one."""
+    """The home of this test; the current folder is another one. The person's own home is not the real one, either."""
     monkeypatch.setenv("TURNLOG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    for name in AGENT_HOMES:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
     workspace = tmp_path / "webshop"
     workspace.mkdir()
@@ -49,7 +58,7 @@ def process(folder: Path) -> Cli:
 @pytest.fixture
 def session(folder: Path) -> str:
     """The id of a session in that home."""
-    with turnlog.open() as home:
+    with turnlog.open(checkpoints=False) as home:  # those are another story, and these tests know each entry
         return write_session(home)
 
 

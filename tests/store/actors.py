@@ -136,6 +136,18 @@ def sessions(folder: str, name: str, count: str) -> None:
     _say(made)
 
 
+def starts(folder: str, name: str, count: str) -> None:
+    """Make a home, and sessions with ids of its own making, all after the signal."""
+    _wait()
+    home = turnlog.open(folder)
+    made: list[str] = []
+    for number in range(int(count)):
+        session = home.create(title=f"{name} {number}")
+        session.user(f"hello from {name} {number}")
+        made.append(session.id)
+    _say(made)
+
+
 def create(folder: str, session_id: str) -> None:
     home = turnlog.open(folder)
     _wait()
@@ -200,7 +212,7 @@ def forks_with_threads(folder: str, session_id: str, count: str) -> None:
 
 
 ACTS: dict[str, Callable[..., None]] = {
-    act.__name__: act for act in (notes, nodes, images, sessions, create, hold, forks, forks_with_threads)
+    act.__name__: act for act in (notes, nodes, images, sessions, starts, create, hold, forks, forks_with_threads)
 }
 
 if __name__ == "__main__":

@@ -400,6 +400,10 @@ class Witness:
     def resume(self, session_id: str) -> Session:
         return self.home.resume(session_id)
 
+    def rely_on(self, session: Session, last: AnyEntry) -> None:
+        """Everything up to this entry was acknowledged with it."""
+        self._rely_on(session.id, [entry for entry in session.entries() if entry.seq <= last.seq])
+
     def append(self, session: Session, *drafts: AnyEntry, rebase: bool = False) -> None:
         self._tries(session.id, [draft.id for draft in drafts])
         done = session.append(*drafts, rebase=rebase)

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.store.crashlab import (
     HOME,
+    Book,
     Counter,
     Explorer,
     Recorder,
     Scenario,
     Tape,
     Timeline,
+    Tree,
     Witness,
     fast_folder,
     go_on,
+    home_at,
     random_life,
 )  # fmt: skip
+from tests.workspace.hostilelab import paths_in
 from turnlog import AlreadyExists, Image, Note, NotFound, Text
 from turnlog.log.entry import Message
 from turnlog.store.files.repair import repair
+from turnlog.workspace import scan
 
 MODELS = ("posix", "ext4")
 ONE = "one"
@@ -266,3 +272,100 @@ def test_a_disk_that_does_not_sync_is_found_out(seed: int, disk: type[Recorder])
         assert explorer.crash(create).violations
         assert explorer.crash(append_some, before=create).violations
         assert explorer.crash(append_blobs, before=create).violations
+
+
+# ── checkpoints ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Contents(Explorer):
+    """Also holds every checkpoint that is left against what it refers to, and takes another."""
+
+    def open_and_check(self, tree: Tree, book: Book) -> None:
+        folder = self.new_folder()
+        try:
+            tree.write_to(folder)
+            home = home_at(os.path.join(folder, HOME))
+            for info in home.sessions():
+                session = home.resume(info.id)
+                for point in session.checkpoints():
+                    paths_in(home, point)
+                if session.workspace:
+                    assert b"a" in paths_in(home, session.checkpoint("after the crash"))
+            home.close()
+        finally:
+            shutil.rmtree(folder)
+        super().open_and_check(tree, book)
+
+
+@pytest.fixture
+def contents(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Contents, str]]:
+    """An explorer, and a workspace that no crash touches."""
+    monkeypatch.setattr(scan, "_YOUNG_NS", -(1 << 60))  # what was seen once is relied on at once
+    with fast_folder() as folder, fast_folder() as workspace:
+        os.mkdir(os.path.join(workspace, "sub"))
+        for name in ("a", "sub/b"):
+            with open(os.path.join(workspace, name), "wb") as file:
+                file.write(name.encode() * 2_500)
+        yield Contents(folder, seed, limit=80), workspace
+
+
+def in_a_workspace(workspace: str) -> Scenario:
+    def make(witness: Witness) -> None:
+        witness.create(ONE, workspace=workspace)
+        witness.tape.tell(is_shared=True)  # a turn and a rewind append what nobody handed in
+
+    return make
+
+
+def checkpoints(workspace: str) -> Scenario:
+    def take(witness: Witness) -> None:
+        session = witness.resume(ONE)
+        for number in range(2):
+            with open(os.path.join(workspace, "sub/b"), "wb") as file:
+                file.write(b"%d" % number * 3_000)
+            point = session.checkpoint()
+            witness.rely_on(session, point)
+
+    return take
+
+
+def turns_and_rewinds(workspace: str) -> Scenario:
+    def work(witness: Witness) -> None:
+        session = witness.resume(ONE)
+        with session.turn():
+            witness.append(session, said("go"))
+            with open(os.path.join(workspace, "a"), "wb") as file:
+                file.write(b"changed")
+        witness.rely_on(session, session.rewind(turns=1))
+
+    return work
+
+
+def collect_checkpoints(workspace: str) -> Scenario:
+    def work(witness: Witness) -> None:
+        checkpoints(workspace)(witness)
+        witness.home.put_blob(b"nobody needs this" * 100)
+        witness.home.gc()
+        checkpoints(workspace)(witness)
+
+    return work
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("scenario", [checkpoints, turns_and_rewinds, collect_checkpoints], ids=lambda s: s.__name__)
+def test_a_checkpoint_that_is_in_the_log_has_all_its_content(
+    contents: tuple[Contents, str], scenario: Callable[[str], Scenario], model: str
+):
+    explorer, workspace = contents
+    explorer.crash(scenario(workspace), before=in_a_workspace(workspace), model=model).assert_none(explorer.seed)
+
+
+def test_a_checkpoint_does_not_rely_on_what_a_dead_process_did_not_sync(contents: tuple[Contents, str]):
+    explorer, workspace = contents
+    explorer.limit = 12
+
+    def take(witness: Witness) -> None:
+        session = witness.resume(ONE)
+        witness.rely_on(session, session.checkpoint())
+
+    explorer.kill_then_crash(take, take, before=in_a_workspace(workspace)).assert_none(explorer.seed)

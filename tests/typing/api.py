@@ -29,7 +29,8 @@ from turnlog import (
 )
 from turnlog.log.block import AnyBlock
 from turnlog.log.entry import AnyEntry
-from turnlog.session.report import Branch, Info, Stats
+from turnlog.pricing import Cost, CostReport
+from turnlog.session.report import Branch, Compacted, Info, Stats
 from turnlog.store import Clock, Store
 from turnlog.testing import ManualClock, StoreContract
 
@@ -58,6 +59,11 @@ def readme() -> None:
         s.fork(at=ask.seq)
         assert_type(s.compact("What happened so far …", keep=2), Compaction)
         s.compact([Ref(3), Message(role="user", blocks=[Text("sum")])])
+        s.compact(keep=4)
+        assert_type(s.compactions(), list[Compacted])
+        assert_type(s.cost(), CostReport)
+        assert_type(s.cost().total, Cost)
+        assert_type(s.preview(), str)
         s.uncompact()
         s.rewind(to=ask)
         s.rewind(before=3)
@@ -123,6 +129,7 @@ async def asynchronous() -> None:
         assert_type(await s.damage, list[Damage])
         assert_type(s.head, int)
         assert_type(await s.usage(), UsageReport)
+        assert_type(await s.cost(), CostReport)
     home = await aio.open()
     await home.close()
 

@@ -5,6 +5,15 @@ option     what commands have in common: --json, --home, which session
 text       untrusted text made safe for a terminal, cut and aligned
 summary    an entry in one line, a message in several
 finding    what `doctor` looks for, in plain words
+target     places in a session as people type them
+change     changed files: how many, which, and the lines
+preview    what a rewind is about to do, and the question
+move       rewind, undo and redo: preview, question, action, report
+child      another program in the foreground, for `run`
+progress   a line on stderr for what takes long, and Ctrl-C that waits
+elsewhere  a session of another agent, read where it lies
+problem    what was wrong with other agents' sessions, and what they could not take
+totals     how much is in a session
 reference  docs/cli.md
 """
 

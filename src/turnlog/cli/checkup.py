@@ -9,8 +9,9 @@ from turnlog.cli.finding import Checkup, Finding
 from turnlog.cli.place import log_path
 from turnlog.errors import NotFound, TurnlogWarning
 from turnlog.log.codec import Damage
-from turnlog.log.entry import AnyEntry, Fold, Head, Set, Start
+from turnlog.log.entry import AnyEntry, Fold, Head, Intent, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
+from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.session.history import History
 from turnlog.store.files.disk import Disk
@@ -39,6 +40,7 @@ class _Examination:
         self._folds = _Folds(self._history)
         self._is_first = True
         self._bad_blobs = 0
+        self._intent = 0
 
     def run(self, title: str | None) -> Checkup:
         path = log_path(self._home, self._id)
@@ -52,6 +54,14 @@ class _Examination:
             self._say("empty", "The file is empty: it was cut to nothing, or never got its first line.")
         if self._bad_blobs > _LISTED:
             self._say("blob", f"{self._bad_blobs - _LISTED} more blobs are missing or damaged.")
+        if self._intent:
+            self._say(
+                "rewind",
+                f"Entry {self._intent} began to change files, and nothing says that it was finished: a rewind was "
+                f"interrupted, or still runs. `turnlog rewind --continue -s {handle_of(self._id)}` finishes it, "
+                "`--abort` takes it back.",
+                self._intent,
+            )
         wrong = self._folds.unexplained(survey.regions)
         for seq in wrong:
             text = f"The fold in entry {seq} does not agree with the entries before it. A repair leaves it out."
@@ -95,6 +105,10 @@ class _Examination:
                 self._say("name", f"The file holds session {entry.id}: somebody renamed or copied it.")
         for digest in entry.blobs:
             self._check_blob(digest, entry)
+        if isinstance(entry, Intent):
+            self._intent = entry.seq
+        elif isinstance(entry, Head) and entry.intent == self._intent:
+            self._intent = 0
         if entry.critical and entry.type == "?":
             self._say("newer", f"Entry {entry.seq} can only be understood by a newer Turnlog.", entry.seq)
         self._folds.visit(entry)

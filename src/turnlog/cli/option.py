@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
+from msgspec.structs import replace
 
-from turnlog.errors import Ambiguous, NotFound
-from turnlog.session import Home, open_home
+from turnlog.cli.progress import tell
+from turnlog.cli.text import one_line
+from turnlog.errors import Ambiguous, Conflict, NotFound
+from turnlog.session import Home, Session, open_home
 from turnlog.session.history import History
 from turnlog.session.places import workspace_path
 from turnlog.session.readable import Readable
@@ -39,11 +42,16 @@ def shared(function: _F) -> _F:
 
 
 session_argument = click.argument("session", required=False)
+session_option = click.option(
+    "--session", "-s", metavar="SESSION", help="Which session. [default: this folder's newest]"
+)
 
 
 def this_home() -> Home:
-    """The home that the options say, or the default one."""
-    return open_home(click.get_current_context().find_root().params.get("home"))
+    """The home that the options say, or the default one. What takes long in it tells `progress`."""
+    home = open_home(click.get_current_context().find_root().params.get("home"))
+    home.settings = replace(home.settings, progress=tell)
+    return home
 
 
 def session_id(home: Home, name: str | None) -> str:
@@ -80,6 +88,56 @@ def look_at(home: Home, name: str | None) -> Readable:
     history = History(home.store, home.store.base(session_id(home, name)))
     history.load()
     return Readable(home, history)
+
+
+def session_here(home: Home, *, agent: str | None = None) -> str | None:
+    """The newest session of this folder, or of one above it in the same repository; of that agent only, if told."""
+    from pathlib import Path
+
+    newest: dict[str, str] = {}
+    for row in home.sessions():
+        if row.workspace and not row.hidden and row.parent is None and agent in (None, row.agent):
+            newest.setdefault(row.workspace, row.id)
+    here = Path(workspace_path("."))
+    for folder in (here, *here.parents):
+        if str(folder) in newest:
+            return newest[str(folder)]
+        if (folder / ".git").exists():
+            break
+    return None
+
+
+def session_to_change(home: Home, name: str | None) -> Session:
+    """A session to write to. One of another folder has to be named: nothing is changed by mistake."""
+    if name is not None:
+        return home.resume(home.id_of(name))
+    found = session_here(home)
+    if found is None:
+        raise NotFound(
+            f"no session for {workspace_path('.')}", hint="`turnlog checkpoint` begins one; --session names another"
+        )
+    return home.resume(found)
+
+
+def refuse_interrupted(session: Session) -> None:
+    """Raise `Conflict` if an earlier rewind has to be finished first."""
+    if session.interrupted():
+        name = one_line(session.handle)
+        raise Conflict(
+            f"a rewind of session {name} was begun and not finished",
+            hint=f"`turnlog rewind --continue -s {name}` finishes it, `--abort` takes it back",
+        )
+
+
+def warn_of_interruption(found: Readable) -> None:
+    """Say it where a person sees it, if a rewind was begun and not finished."""
+    if found.interrupted():
+        name = one_line(found.handle)
+        print(
+            f"warning: a rewind was begun and not finished; `turnlog rewind --continue -s {name}` finishes it, "
+            f"`turnlog rewind --abort -s {name}` takes it back",
+            file=sys.stderr,
+        )
 
 
 def print_json(data: Mapping[str, Any]) -> None:

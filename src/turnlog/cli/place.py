@@ -1,10 +1,10 @@
-"""Where the file store keeps a session's log: for commands that show or repair the file itself."""
+"""Places on the disk: the log file of a session, and folders that have no checkpoints."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from turnlog.errors import NotFound, Unsupported
+from turnlog.errors import Invalid, NotFound, Unsupported
 from turnlog.session import Home
 
 
@@ -27,3 +27,13 @@ def log_path(home: Home, session_id: str) -> str:
         if path.exists():
             return str(path)
     raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")
+
+
+def refuse_folder(folder: str) -> None:
+    """Raise `Invalid` for a folder of which there are no checkpoints, before anything is written."""
+    from turnlog.session.places import refuses_checkpoints, workspace_path
+
+    place = workspace_path(folder)
+    reason = refuses_checkpoints(place)
+    if reason:
+        raise Invalid(f"no checkpoints of {place}: {reason}", hint="go to the folder of a project")

@@ -45,7 +45,7 @@ class Program(click.Group):
 @click.option("--home", metavar="PATH", help="Where the sessions are. [default: $TURNLOG_HOME or ~/.turnlog]")
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
 def program(home: str | None, debug: bool) -> None:
-    """Look at the sessions of AI coding agents, and look after them.
+    """Look at the sessions of AI coding agents, look after them, and take back what they did to files.
 
     Where a command takes a SESSION, that is its id, any unique beginning of its id or handle, or "latest". Left out,
     it is the newest session of the folder you are in, or else the latest of all.
@@ -58,6 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments  # the rest is another program's
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", TurnlogWarning)
@@ -71,11 +72,11 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _closed()
     except Exception as error:  # whatever it is, a person should see one line and not a stack
-        if "--debug" in arguments:
+        if "--debug" in own:
             import traceback
 
             traceback.print_exc()
-        return _fail(error, as_json="--json" in arguments)
+        return _fail(error, as_json="--json" in own)
     return 0
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from turnlog import errors
+from turnlog.cli.child import NOT_FOUND, NOT_RUNNABLE
 from turnlog.cli.program import INTERRUPTED, PIPE_CLOSED, program
 
 _WIDTH = 88
@@ -19,9 +20,24 @@ _MANNERS = """\
 - `--home` and `--debug` may also stand behind the command.
 - What comes out of a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
   `\\x1b` or `\\u202e`, in titles as well. `--json` prints the text as it is, escaped as JSON escapes it.
-- No command but `doctor --repair` changes anything. Reading locks nothing, and works while an agent is writing.
-- `COLUMNS` says how wide the output may be where it is not a terminal; without it, nothing is cut. There is no colour.
+- Files of a workspace are changed by `rewind`, `undo` and `redo` only: after a preview and a question, or with `--yes`.
+  Without a terminal and without `--yes` they refuse. Ctrl-C at the question changes nothing.
+- A place to go back to, or to compare with, is the number of an entry (`12`), `turn:3` for the point before turn 3
+  began, or the label of a checkpoint (`label:12` for one that looks like something else).
+- Reading locks nothing, and works while an agent is writing.
+- Files of other agents are only read, and `export` and `resume` never write over one; only `export --force` does. Where a
+  command takes a file or a session, a word that is both is the session, and `./word` is the file.
+- A rewind that was interrupted is reported by every command that shows the session; `turnlog rewind --continue`
+  finishes it, `turnlog rewind --abort` takes it back.
+- `COLUMNS` says how wide the output may be where it is not a terminal; without it, nothing is cut. Colours and progress
+  are for terminals only; `NO_COLOR` turns colours off.
 - Shell completion comes from click: `eval "$(_TURNLOG_COMPLETE=bash_source turnlog)"`, or `zsh_source`."""
+
+
+_NOTE = """\
+`turnlog doctor` exits with 6 when it finds something wrong. A rewind, undo or redo that could not do everything it
+announced exits with 5. `turnlog run` exits with the exit code of the command, or 128 and the number of the signal that
+ended it. Codes and names never change their meaning."""
 
 
 def reference() -> str:
@@ -63,15 +79,17 @@ def _help(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def _codes() -> Iterator[str]:
     yield "| 0 | | all is well |"
-    yield "| 1 | `internal` | a fault in Turnlog, or a check of `turnlog demo` failed |"
+    yield "| 1 | `internal` | a fault in Turnlog; a check of `turnlog demo` failed; a question was answered with no |"
     yield "| 2 | `usage` | no such command or option, or a value that it does not take |"
     for error in _errors(errors.TurnlogError):
         what = (error.__doc__ or "").split("\n")[0].rstrip(".")
         yield f"| {error.exit_code} | `{error.code}` | {what[:1].lower()}{what[1:]} |"
+    yield f"| {NOT_RUNNABLE} | `not_runnable` | the command for `turnlog run` or `resume --exec` is there and cannot be run |"
+    yield f"| {NOT_FOUND} | `no_command` | there is no such command for `turnlog run` or `resume --exec` |"
     yield f"| {INTERRUPTED} | | interrupted with Ctrl-C |"
     yield f"| {PIPE_CLOSED} | | whoever read the output closed it |"
     yield ""
-    yield "`turnlog doctor` exits with 6 when it finds something wrong. Codes and names never change their meaning."
+    yield from _NOTE.splitlines()
 
 
 def _errors(root: type[errors.TurnlogError]) -> Iterator[type[errors.TurnlogError]]:

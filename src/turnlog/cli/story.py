@@ -21,13 +21,17 @@ class Story:
 
     def __init__(self, folder: Path, *, is_quiet: bool) -> None:
         self.folder = folder
-        self.workspace = folder / "webshop"
-        self.workspace.mkdir()
+        self.workspace = folder
         self.names: dict[str, Any] = {}
         self.checks: list[tuple[str, bool]] = []
         self._is_quiet = is_quiet
         self._chapter = 0
         self._blank = 0
+
+    def move_to(self, name: str) -> None:
+        """Another workspace."""
+        self.workspace = self.folder / name
+        self.workspace.mkdir()
 
     def say(self, text: str = "") -> None:
         """A line, or several."""
@@ -49,8 +53,8 @@ class Story:
         self.checks.append((text, is_so))
         self.say(f"   {'✓' if is_so else '✗ NOT SO:'} {text}")
 
-    def shell(self, *words: str, expect: int = 0) -> str:
-        """`turnlog …` in a process of its own, as a user would run it."""
+    def shell(self, *words: str, expect: int = 0, show: int = 0) -> str:
+        """`turnlog …` in a process of its own, as a user would run it. `show`: only the last so many lines."""
         self.say(f"   $ turnlog {' '.join(words)}")
         done = subprocess.run(
             [sys.executable, "-m", "turnlog", *words],
@@ -61,7 +65,10 @@ class Story:
             encoding="utf-8",
             check=False,
         )
-        for line in (done.stdout + done.stderr).rstrip("\n").split("\n"):
+        lines = (done.stdout + done.stderr).rstrip("\n").split("\n")
+        if len(lines) > show > 0:
+            self.say("     …")
+        for line in lines[-show:]:
             self.say(f"     {line}".rstrip())
         self.say()
         if done.returncode != expect:

@@ -117,6 +117,17 @@ def _set(entry: Set) -> str:
     return f"{entry.key} is no more" if entry.unset else f"{entry.key} = {as_json(entry.value)}"
 
 
+def _checkpoint(entry: Checkpoint) -> str:
+    when = {
+        "begin": "as a turn begins",
+        "end": "as a turn ends",
+        "before": "before a rewind",
+        "after": "after a rewind",
+    }
+    taken = when.get(entry.when or "", entry.when or "")
+    return ", ".join(filter(None, (entry.label, taken))) or count(len(entry.roots), "folder")
+
+
 def _writer(entry: Writer) -> str:
     return f"process {entry.pid} on {entry.host}, turnlog {entry.version}"
 
@@ -134,7 +145,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Custom: _custom,
     Start: _start,
     Turn: lambda entry: f"{entry.state}{f': {entry.error}' if entry.error else ''}",
-    Checkpoint: lambda entry: entry.label or count(len(entry.roots), "folder"),
+    Checkpoint: _checkpoint,
     Track: lambda entry: f"{entry.path} is covered from now on",
     Changed: lambda entry: ", ".join(entry.paths),
     Intent: lambda entry: f"{count(len(entry.steps), 'file')} about to be changed",

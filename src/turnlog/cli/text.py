@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import TextIO
 
 _UNSAFE = re.compile(
     "["
@@ -62,33 +63,77 @@ def clip(text: str, columns: int) -> str:
     return text
 
 
+def clip_path(text: str, columns: int) -> str:
+    """A path in so many columns: its end says more than its beginning."""
+    if width(text) <= columns:
+        return text
+    lead = clip(text, max(2, columns // 4))
+    left = columns - width(lead)
+    tail = ""
+    for character in reversed(text):
+        if width(tail) + _columns(character) > left:
+            break
+        tail = character + tail
+    return lead + tail
+
+
 def screen_width() -> int | None:
     """How wide the output may be: `COLUMNS`, or the terminal. None where neither says: then nothing is cut."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80  # 0: nobody told it how wide it is
     except (OSError, ValueError):
         return None
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Lines of a table in columns; those numbered in `right` are aligned to the right. The last one is cut to fit."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    paths: int | None = None,
+    paint: Callable[[int, str, str], str] = lambda index, cell, padded: padded,
+) -> list[str]:
+    """Lines of a table in columns; those numbered in `right` are aligned to the right. The last one is cut to fit.
+
+    Before that, the column numbered `paths` gives way, down to a half of the room. `paint` may colour a cell.
+    """
+    # Spaces in a path count: `path_of` has made it safe.
+    cells = [[cell if i == paths else one_line(cell) for i, cell in enumerate(row)] for row in rows]
     widths = [max(map(width, column)) for column in zip(head, *cells, strict=True)]
     room = screen_width()
     if room is not None:
-        widths[-1] = min(widths[-1], max(12, room - sum(widths[:-1]) - 2 * (len(widths) - 1)))
+        room -= 2 * (len(widths) - 1)
+        if paths is not None:
+            widths[paths] = min(widths[paths], max(room // 2, room - sum(widths) + widths[paths], 16))
+        widths[-1] = min(widths[-1], max(12, room - sum(widths[:-1])))
     lines: list[str] = []
-    for row in [list(head), *cells]:
+    for number, row in enumerate([list(head), *cells]):
         parts: list[str] = []
         for index, (cell, columns) in enumerate(zip(row, widths, strict=True)):
-            text = clip(cell, columns)
-            padding = " " * (columns - width(text))
-            parts.append(padding + text if index in right else text + padding)
+            text = clip_path(cell, columns) if index == paths else clip(cell, columns)
+            padding = " " * (columns - width(text)) if index < len(row) - 1 or index in right else ""
+            padded = padding + text if index in right else text + padding
+            parts.append(paint(index, cell, padded) if number else padded)
         lines.append("  ".join(parts).rstrip())
     return lines
+
+
+# ── colours ───────────────────────────────────────────────────────────────────────────────────────
+
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "purple": "35", "cyan": "36", "bold": "1", "dim": "2"}
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether to use colours there: a terminal that can, and nobody said `NO_COLOR`."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def coloured(text: str, colour: str | None, stream: TextIO) -> str:
+    """The text in that colour, where the stream shows colours."""
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and text and has_colour(stream) else text
 
 
 # ── values ────────────────────────────────────────────────────────────────────────────────────────
@@ -107,6 +152,11 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} GB"
+
+
+def path_of(path: bytes) -> str:
+    """A path for people; bytes that are not Unicode as `\\xe9`."""
+    return safe(path.decode("utf-8", "backslashreplace")).replace("\n", "\\x0a").replace("\t", "\\x09")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -19,7 +19,15 @@ from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
 MAX_LINE = 16 << 20
 """No writer makes a longer line, so no reader needs to hold one."""
 
-_encode = msgspec.json.Encoder().encode
+
+def _plain(value: object) -> int:
+    """A number that knows more about itself, such as an estimate of tokens, is a number."""
+    if isinstance(value, int):
+        return int(value)
+    raise TypeError(f"a {type(value).__name__} in it")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode = msgspec.json.Decoder(AnyEntry).decode
 _decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode

@@ -163,6 +163,8 @@ class Start(Entry, tag="session", frozen=True):
     agent: str | None = None
     title: str | None = None
     labels: dict[str, str] = {}
+    resume: list[str] = []
+    """The command that goes on with this session in its own agent; `{id}` stands for the session's id."""
     hidden: bool = False
     fork: Fork | None = None
     spawned: Spawned | None = None
@@ -244,6 +246,8 @@ class Head(Entry, tag="head", frozen=True):
     intent: int = 0
     files: dict[str, int] = {}
     """How many files were created, modified, deleted, left alone."""
+    kept: list[str] = []
+    """The paths that the intent names and that were left alone."""
 
 
 class Set(Entry, tag="set", frozen=True):

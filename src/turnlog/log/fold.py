@@ -232,7 +232,7 @@ def _spend(state: State, usage: Usage, model: str | None, request: str | None) -
 
 def fold_start(state: State, start: Start) -> None:
     """Take in the first line, which a fork's first fold holds as well: losing the line loses little then."""
-    for name in ("workspace", "agent", "title", "labels", "hidden"):
+    for name in ("workspace", "agent", "title", "labels", "resume", "hidden"):
         value = getattr(start, name)
         if value:
             state.start[name] = value
@@ -275,6 +275,8 @@ def _fold_head(state: State, entry: Head) -> None:
     state.system = dict(entry.system)
     state.opened = entry.to != 0 and entry.to not in entry.system and entry.to not in entry.system.values()
     move = Move(entry.seq - 1, entry.undoes or entry.seq)
+    if entry.why == "abort":
+        return  # nothing was moved, so there is nothing to take back
     if entry.why == "undo":
         state.undo = [m for m in state.undo if m.rewind != entry.undoes]
         state.redo.append(move)
@@ -295,7 +297,10 @@ def _fold_turn(state: State, entry: Turn) -> None:
 
 
 def _fold_spent(state: State, entry: Spent) -> None:
+    peak = state.peak
     _spend(state, entry.usage, entry.model, entry.request)
+    if entry.why == "import":
+        state.peak = peak  # a total of many requests says nothing of the largest one
 
 
 def _fold_child(state: State, entry: Child) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 from weakref import WeakSet
 
@@ -79,6 +80,11 @@ class Appender:
             _ = self.state  # looked up anew if need be
             self._saw(self.history.catch_up())
 
+    def refuse_news(self) -> None:
+        """Raise the conflict that the next node or head would raise."""
+        if self._has_news:
+            raise self._conflict()
+
     def append(
         self,
         entries: Sequence[Entry],
@@ -144,7 +150,7 @@ class Appender:
             self.understand()
         try:
             if process_word() not in state.writers:
-                self._introduce()
+                self._introduce(drafts[0].at)
             done = self._log.append(
                 drafts,
                 after=state.seq if alone else self._seen,
@@ -175,10 +181,10 @@ class Appender:
                 hint="upgrade Turnlog; entries() and messages() still work",
             )
 
-    def _introduce(self) -> None:
-        """The first thing a process appends says who it is."""
+    def _introduce(self, at: int | None) -> None:
+        """The first thing a process appends says who it is; at the time of what follows, if that is of long ago."""
         draft, _ = prepare(Writer(word=process_word(), version=__version__, **this_process()))
-        self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
+        self._absorb(self._log.append([replace(draft, at=at)], after=self._seen, head=0, durable=False))
 
     def _absorb(self, done: list[AnyEntry]) -> None:
         """Fold what we appended, and what others put before it. Their nodes stay unseen until `refresh`."""
@@ -225,9 +231,10 @@ class Appender:
                 return
             self._bytes_since_fold = self._entries_since_fold = 0
             try:
-                if blobs:
-                    self._store.put(blobs)
-                self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
+                with self._store.keeping() if blobs else nullcontext():
+                    if blobs:
+                        self._store.put(blobs)
+                    self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
             except TurnlogError:
                 self._is_stale = True
                 return  # a fold only saves time later; the caller's entry is safe and must not seem to fail

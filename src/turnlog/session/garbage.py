@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import Damage
-from turnlog.log.entry import Checkpoint, Drop
+from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
 from turnlog.store import Log, Store
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
@@ -30,6 +30,10 @@ class Needs(Struct):
 
     blobs: set[str]
     checkpoints: list[Kept]
+    parents: dict[str, str] = {}
+    """Of forks."""
+    busy: set[str] = set()
+    """Sessions with a rewind that is not finished."""
 
 
 class Report(Struct, frozen=True):
@@ -46,18 +50,24 @@ class Report(Struct, frozen=True):
 def needs(store: Store) -> Needs:
     """Everything that any session refers to. Damage that may hide a reference stops it."""
     found = Needs(set(), [])
-    dropped: set[str] = set()
+    dropped: set[tuple[str, str]] = set()
     for log in store.all_logs():
         try:
             _read(log, found, dropped)
         finally:
             log.close()
-    found.checkpoints = [kept for kept in found.checkpoints if kept.id not in dropped]
+    found.checkpoints = [kept for kept in found.checkpoints if (kept.session, kept.id) not in dropped]
+    busy = found.busy
+    while busy:  # whoever finishes an interrupted rewind needs its checkpoints, inherited ones included
+        for kept in found.checkpoints:
+            kept.is_automatic = kept.is_automatic and kept.session not in busy
+        busy = {found.parents[name] for name in busy if name in found.parents}
     return found
 
 
-def _read(log: Log, found: Needs, dropped: set[str]) -> None:
+def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
     hidden: Damage | None = None
+    intent = 0
     for item in log.read():
         if isinstance(item, Damage):
             hidden = item if item.seq is None else hidden
@@ -70,9 +80,17 @@ def _read(log: Log, found: Needs, dropped: set[str]) -> None:
             others = [name for name in item.blobs if name not in trees]
             found.checkpoints.append(Kept(log.id, item.id, item.at, item.when is not None, trees, others))
         elif isinstance(item, Drop):
-            dropped.update(item.checkpoints)
+            dropped.update((log.id, name) for name in item.checkpoints)  # only the session's own
         else:
             found.blobs.update(item.blobs)
+            if isinstance(item, Start) and item.fork is not None:
+                found.parents[log.id] = item.fork.session
+            elif isinstance(item, Intent):
+                intent = item.seq
+            elif isinstance(item, Head) and item.intent == intent:
+                intent = 0
+    if intent:
+        found.busy.add(log.id)
     if hidden is not None:
         raise Corrupt(
             f"nothing was collected: session {log.id} is damaged at byte {hidden.offset}, so its needs are not known",
@@ -111,6 +129,21 @@ def all_needed(store: Store, found: Needs) -> set[str]:
     return seen
 
 
+def estimate(store: Store, *, quota_bytes: int | None) -> Report:
+    """What `collect` would do, about. Nothing is touched."""
+    with store.keeping():
+        found = needs(store)
+        done = store.unneeded(all_needed(store, found))
+        size = store.disk()["blobs"]
+        given_up: list[Kept] = []
+        if quota_bytes is not None and size - done["bytes"] > quota_bytes:
+            given_up = _enough(store, found, size - done["bytes"] - quota_bytes)
+            gone = {kept.id for kept in given_up}
+            found.checkpoints = [kept for kept in found.checkpoints if kept.id not in gone]
+            done = store.unneeded(all_needed(store, found))
+        return Report(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
+
+
 def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]], None]) -> Report:
     """Remove what nobody needs; where that is not enough for the quota, give up automatic checkpoints, oldest first.
 
@@ -121,11 +154,13 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
         found = needs(store)
         done = store.collect(all_needed(store, found))
         blobs, freed = done["blobs"], done["bytes"]
-        left = store.disk()["blobs"]
-        if quota_bytes is not None and left > quota_bytes:
+        # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
+        while quota_bytes is not None and (left := store.disk()["blobs"]) > quota_bytes:
             given_up = _enough(store, found, left - quota_bytes)
+            if not given_up:
+                break
             drop(given_up)
-            dropped = len(given_up)
+            dropped += len(given_up)
             gone = {kept.id for kept in given_up}
             found.checkpoints = [kept for kept in found.checkpoints if kept.id not in gone]
             done = store.collect(all_needed(store, found))
@@ -135,17 +170,20 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
 
 def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:
     """The oldest automatic checkpoints that together hold at least so much that nobody else needs."""
+    live = set(store.ids())  # nobody can write into the log of a deleted session that something of it is gone
+    for kept in found.checkpoints:
+        kept.is_automatic = kept.is_automatic and kept.session in live
     automatic = sorted(
         (kept for kept in found.checkpoints if kept.is_automatic),
         key=lambda kept: kept.at.timestamp() if kept.at is not None else 0.0,
     )
-    for count in range(1, len(automatic) + 1):
-        gone = {kept.id for kept in automatic[:count]}
-        rest = set(found.blobs)
-        for kept in found.checkpoints:
-            if kept.id not in gone:
-                reachable(store, kept.trees, rest)
-        size = reachable(store, [tree for kept in automatic[:count] for tree in kept.trees], rest)
-        if size >= wanted:
+    rest = set(found.blobs)
+    for kept in found.checkpoints:
+        if not kept.is_automatic:
+            reachable(store, kept.trees, rest)
+    sizes = [reachable(store, kept.trees, rest) for kept in reversed(automatic)]
+    for count, size in enumerate(reversed(sizes), 1):
+        wanted -= size
+        if wanted <= 0:
             return automatic[:count]
     return automatic

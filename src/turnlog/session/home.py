@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, Unsupported
 from turnlog.log.draft import Draft, prepare, to_text
-from turnlog.log.entry import Checkpoint, Drop, Entry, Fork, Spawned, Start
+from turnlog.log.entry import Drop, Entry, Fork, Spawned, Start
 from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import handle_of, new_session_id
 from turnlog.log.payload import digest
@@ -27,8 +27,8 @@ from turnlog.session.session import Session
 from turnlog.store import Clock, Store
 
 if TYPE_CHECKING:
-    from turnlog.session.files import Span
     from turnlog.session.garbage import Kept, Report
+    from turnlog.session.imports import Imported, Progress
 
 DURABILITIES = ("fsync", "flush")
 
@@ -38,14 +38,15 @@ def open_home(
     *,
     durability: str = "fsync",
     clock: Clock | None = None,
-    checkpoints: bool = False,
+    checkpoints: bool = True,
     max_file_bytes: int = Settings().max_file_bytes,
+    quota_bytes: int | None = None,
 ) -> Home:
     """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, or `memory:`.
 
     `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
-    process, not a power cut. `checkpoints=True` takes one of the workspace at each end of a turn;
-    files larger than `max_file_bytes` are skipped.
+    process, not a power cut. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
+    larger than `max_file_bytes` are skipped, and one that needs more than `quota_bytes` of blobs is refused.
     """
     if durability not in DURABILITIES:
         raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
@@ -66,7 +67,7 @@ def open_home(
         module = import_module(f"turnlog.store.{kind}")
     except ModuleNotFoundError as error:
         raise Unsupported(f"the {kind} store is not installed", hint=f"missing: {error.name}") from None
-    settings = Settings(checkpoints, max_file_bytes)
+    settings = Settings(checkpoints, max_file_bytes, quota_bytes)
     return Home(module.connect(place, **options), clock=clock, settings=settings)
 
 
@@ -112,10 +113,17 @@ class Home:
         title: str | None = None,
         id: str | None = None,
         labels: Mapping[str, str] | None = None,
+        resume: Sequence[str] = (),
         hidden: bool = False,
     ) -> Session:
-        """A new session. `labels` are fixed; title and workspace can be changed later."""
-        start = self._start(id, workspace=workspace, agent=agent, title=title, labels=labels, hidden=hidden)
+        """A new session. `labels` are fixed; title and workspace can be changed later.
+
+        `resume` is the command with which your agent goes on with it, `{id}` in it being the session's id:
+        `turnlog resume` runs it.
+        """
+        start = self._start(
+            id, workspace=workspace, agent=agent, title=title, labels=labels, resume=resume, hidden=hidden
+        )
         return self._make([start])
 
     def new_id(self, chosen: str | None) -> str:
@@ -136,6 +144,7 @@ class Home:
         *,
         workspace: str | os.PathLike[str] | None = None,
         labels: Mapping[str, str] | None = None,
+        resume: Sequence[str] = (),
         **fields: Any,
     ) -> Start:
         if labels is not None and not isinstance(labels, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -145,8 +154,10 @@ class Home:
             if not isinstance(key, str) or not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise Invalid(f"the label {key!r}: {value!r} is not a pair of texts")
             pairs[key] = mask(key, value)[0]
+        if isinstance(resume, str) or not all(isinstance(word, str) for word in resume):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"the command to resume is a list of words, not {resume!r:.80}", hint='["my-agent", "{id}"]')
         place = None if workspace is None else workspace_path(workspace)
-        return Start(id=self.new_id(id), workspace=place, labels=pairs, **fields)
+        return Start(id=self.new_id(id), workspace=place, labels=pairs, resume=list(resume), **fields)
 
     def _make(self, entries: list[Entry], *, seq: int = 1, parent: str | None = None) -> Session:
         drafts: list[Draft] = []
@@ -177,6 +188,7 @@ class Home:
             "workspace": state.wide.get("workspace"),
             "title": state.wide.get("title"),
             "agent": history.state.start.get("agent"),
+            "resume": history.state.start.get("resume", ()),
             **fields,
         }
         workspace = own.pop("workspace")
@@ -222,9 +234,10 @@ class Home:
         if name in ids:
             return name
         if name == "latest" and not deleted:
-            for info in self.sessions(workspace=workspace):
-                if not info.hidden and info.parent is None:
-                    return info.id
+            rows = [row for row in self.sessions(workspace=workspace) if not row.hidden and row.parent is None]
+            if rows:
+                # A session that was made just now and has nothing in it yet is not what one wants to go on with.
+                return next((row for row in rows if row.seq > 1), rows[0]).id
             where = f" for {workspace_path(workspace)}" if workspace is not None else ""
             raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
         return _match(name, ids)
@@ -260,6 +273,22 @@ class Home:
             rows = rows[position + 1 :]
         return rows if limit is None else rows[:limit]
 
+    def import_sessions(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        agent: str | None = None,
+        workspace: str | None = None,
+        progress: Progress | None = None,
+    ) -> list[Imported]:
+        """Bring in other agents' sessions from a file or folder, or from where those agents keep them.
+
+        What is here already is only brought up to date.
+        """
+        from turnlog.session.imports import bring_all, sources
+
+        return list(bring_all(self, sources(path, agent=agent, workspace=workspace), progress))
+
     def infos(self, ids: Iterable[str]) -> list[Info]:
         """The rows of these sessions, in this order; those that are gone are left out."""
         wanted = set(ids)
@@ -283,26 +312,6 @@ class Home:
             total = total + history.state.own + self.subagents_usage(history.state.children, seen)
         return total
 
-    def work_of_others(self, session_id: str, workspace: str | None, since: Checkpoint) -> list[Span]:
-        """Turns of other sessions in that workspace that ended, or may still run, after that checkpoint."""
-        from turnlog.session.files import Span, spans
-
-        found: list[Span] = []
-        for row in self.sessions():
-            if row.id == session_id or row.workspace != workspace or since.at is None:
-                continue
-            if row.updated_at is not None and row.updated_at < since.at:
-                continue
-            log = self.store.base(row.id)
-            history = History(self.store, log)
-            for span in spans(history.forward()):
-                ended = span.end.at if span.end is not None else None
-                if ended is None or ended >= since.at:
-                    found.append(Span(span.begin, span.end, f"session {row.handle}, {span.what},"))
-            log.close()
-            history.close()
-        return found
-
     # ── removing sessions ─────────────────────────────────────────────────────────────────────────
 
     def delete(self, session: str) -> None:
@@ -325,22 +334,32 @@ class Home:
 
     # ── disk ──────────────────────────────────────────────────────────────────────────────────────
 
-    def gc(self, *, quota_bytes: int | None = None) -> Report:
+    def gc(self, *, quota_bytes: int | None = None, dry_run: bool = False) -> Report:
         """Give back what no session needs. Safe beside running agents; damage never makes it remove more.
 
-        With a quota, automatic checkpoints are given up, the oldest first, until the rest fits.
+        With a quota, automatic checkpoints are given up, the oldest first, until the rest fits. A home that has a
+        quota itself makes room for as much again: it goes down to half of that.
         """
-        from turnlog.session.garbage import collect
+        from turnlog.session.garbage import collect, estimate
 
+        if quota_bytes is None and self.settings.quota_bytes is not None:
+            quota_bytes = self.settings.quota_bytes // 2
+        if dry_run:
+            return estimate(self.store, quota_bytes=quota_bytes)
         return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
 
     def _drop(self, given_up: list[Kept]) -> None:
-        for session_id in sorted({kept.session for kept in given_up}):
-            ids = [kept.id for kept in given_up if kept.session == session_id]
-            try:
-                self.resume(session_id).append(Drop(checkpoints=ids))
-            except NotFound:
-                continue  # of a deleted session: its checkpoints come back with it, as far as others need them
+        """Written into their sessions and into the forks of those, which have them, too."""
+        parents = {row.id: row.fork.session for row in self.sessions() if row.fork is not None}
+        for session_id in self.store.ids():
+            lineage = {session_id}
+            name: str | None = session_id
+            while (name := parents.get(name or "")) and name not in lineage:
+                lineage.add(name)
+            ids = [kept.id for kept in given_up if kept.session in lineage]
+            if ids:
+                with self.resume(session_id) as session:
+                    session.append(Drop(checkpoints=ids))
 
     def disk(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Invalid
+
+if TYPE_CHECKING:
+    from turnlog.formats import Places
 
 
 def default_home() -> str:
@@ -24,6 +27,14 @@ def expand(path: str) -> str:
     return os.path.expanduser(path)
 
 
+def places_of(workspace: str | None) -> Places:
+    """What formats may know of this machine."""
+    from turnlog.formats import Places
+
+    home = os.path.expanduser("~")
+    return Places(home=home, workspace=os.path.abspath(expand(workspace or ".")), environ=dict(os.environ))
+
+
 def workspace_path(path: str | os.PathLike[str]) -> str:
     """A folder as sessions name it: absolute, links resolved; `bytes:` and %-escapes where it is not Unicode."""
     try:
@@ -37,6 +48,19 @@ def workspace_path(path: str | os.PathLike[str]) -> str:
 
         return "bytes:" + quote_from_bytes(os.fsencode(real))
     return real
+
+
+def place_in(workspace: str | None, path: str | os.PathLike[str], *, is_relative: bool) -> str:
+    """A file as the log names it: absolute, or relative to the workspace if it is in there."""
+    from turnlog.workspace.tree import path_bytes, path_text
+
+    base = os.fsdecode(path_bytes(workspace or os.getcwd()))
+    full = os.path.normpath(os.path.join(base, os.fspath(path)))
+    # The folder as it is, whatever links lead to it now: going back never goes through one.
+    full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+    if is_relative and full.startswith(base + os.sep):
+        full = os.path.relpath(full, base)
+    return path_text(os.fsencode(full))
 
 
 def instructions(workspace: str | os.PathLike[str]) -> str | None:

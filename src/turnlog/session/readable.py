@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from turnlog.errors import AlreadyExists
+from turnlog.errors import AlreadyExists, NotFound
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context, pending, repair, said_otherwise, split_system, text_of, visible
@@ -19,16 +21,21 @@ from turnlog.log.ids import handle_of
 from turnlog.log.usage import UsageReport
 from turnlog.session.appender import Appender
 from turnlog.session.history import History
-from turnlog.session.report import Branch, Info, Stats, stats_of
+from turnlog.session.report import Branch, Compacted, Info, Stats, compactions_of, stats_of
 from turnlog.session.rewind import Target, branches, seq_of
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from turnlog.pricing import CostReport
+    from turnlog.session.bracket import Bracket
+    from turnlog.session.exports import Exported
     from turnlog.session.files import Files, Span
     from turnlog.session.home import Home
     from turnlog.session.travel import Travel
     from turnlog.workspace.diff import Difference
+    from turnlog.workspace.plan import Plan
+    from turnlog.workspace.restore import Outcome
 
 _FOLLOW_PAUSE_S = 0.05
 
@@ -48,11 +55,24 @@ class Readable:
     def _mutex(self) -> threading.RLock:
         return self._appender.mutex
 
+    @property
+    @contextmanager
+    def _unmoved(self) -> Generator[None]:
+        """Neither the session nor what it keeps changes inside: always in this order, or two threads wait for ever."""
+        with self._home.store.keeping(), self._mutex:
+            yield
+
     @cached_property
     def _files(self) -> Files:
         from turnlog.session.files import Files  # only who asks for files pays for loading what knows them
 
         return Files(self._home.store, self._history, self._home.settings)
+
+    @cached_property
+    def _bracket(self) -> Bracket:
+        from turnlog.session.bracket import Bracket
+
+        return Bracket(self._home.store, self._history, self._files, self._append)
 
     @cached_property
     def _travel(self) -> Travel:
@@ -152,6 +172,13 @@ class Readable:
         found.reverse()
         return found
 
+    def path(self) -> list[AnyEntry]:
+        """The nodes that lead to the head, oldest first: messages, compactions, edits and custom ones."""
+        with self._mutex:
+            found = [self._history.whole(node) for node in self._history.path(self._state.head)]
+        found.reverse()
+        return found
+
     def context(self) -> Context:
         """What the model should see: complete, repaired, compacted."""
         with self._mutex:
@@ -195,6 +222,10 @@ class Readable:
     def _whole_at(self, seq: int) -> Any:
         entry = self._history.at(seq)
         return None if entry is None else self._history.whole(entry)
+
+    def blob(self, digest: str) -> bytes:
+        """The content of a picture, a file or a large payload, by the digest in its block."""
+        return self._home.get_blob(digest)
 
     def pending(self) -> list[ToolCall]:
         """Tool calls of the conversation that have no result yet."""
@@ -256,22 +287,53 @@ class Readable:
         return self._files.checkpoints()
 
     def diff(
-        self, before: Checkpoint | None = None, after: Checkpoint | None = None, *, turn: int | str | None = None
+        self,
+        before: Checkpoint | None = None,
+        after: Checkpoint | None = None,
+        *,
+        turn: int | str | None = None,
+        lines: bool = True,
     ) -> list[Difference]:
-        """The net change of a turn, between two checkpoints, or from one until now; the newest turn's if not told."""
-        with self._mutex:
+        """The net change of a turn, between two checkpoints, or from one until now; the newest turn's if not told.
+
+        Without `lines`, only what happened to each path: comparing large texts takes a while.
+        """
+        with self._unmoved:
             if before is None:
                 span = self._files.turn(turn)
                 before, after = span.begin, span.end
             if after is None:
-                with self._home.store.keeping(), self._home.store.pack() as pack:
-                    after = self._files.snapshot(pack)
-            return self._files.diff(before, after)
+                after = self._files.look()
+            return self._files.diff(before, after, lines=lines)
+
+    def plan_undo(self) -> Plan:
+        """What an undo would do to each file, and why; nothing is touched."""
+        with self._unmoved:
+            if not self._state.undo:
+                raise NotFound("there is no rewind to undo")
+            return self._travel.plan_back(self._state.undo[-1])
+
+    def plan_redo(self) -> Plan:
+        """What a redo would do to each file, and why; nothing is touched."""
+        with self._unmoved:
+            if not self._state.redo:
+                raise NotFound("there is no undo to take back")
+            return self._travel.plan_back(self._state.redo[-1])
+
+    def interrupted(self) -> bool:
+        """Whether a rewind was begun and not finished. The next rewind finishes it first."""
+        return bool(self._state.intent) and self._travel.interrupted() is not None
+
+    def problems(self) -> list[Outcome]:
+        """What the last rewind, undo or redo of this object could not do to files, and why."""
+        return list(self._travel.problems)
 
     def _overlapping(self, since: Checkpoint) -> list[Span]:
         """Stretches of other sessions' work in this workspace that began or ended after that checkpoint."""
+        from turnlog.session.others import work_of_others
+
         own = {entry.id for entry in self._history.forward() if isinstance(entry, Checkpoint)}
-        others = self._home.work_of_others(self.id, self.workspace, since)
+        others = work_of_others(self._home, self.id, self.workspace, since)
         return [span for span in others if span.begin.id not in own]  # a fork inherits its parent's work
 
     def branches(self) -> list[Branch]:
@@ -283,18 +345,46 @@ class Readable:
         with self._mutex:
             state = self._state
             spent = self._home.subagents_usage(state.children, {self.id})
-            peak = max(state.peak, state.inherited.peak)
+            told = self.get("peak_input_tokens")  # by the agent it was imported from
+            peak = max(state.peak, state.inherited.peak, told if isinstance(told, int) else 0)
             return UsageReport(state.own, state.inherited.usage, spent, dict(state.models), peak)
+
+    def cost(self) -> CostReport:
+        """What that cost, at the prices of the day each request was made; reads all of the log."""
+        from turnlog.session.bill import bill  # only who asks what it cost needs prices
+
+        return bill(self._home.store, self._history)
 
     def stats(self) -> Stats:
         """How much happened, and when."""
         return stats_of(self._state)
+
+    def preview(self) -> str:
+        """The first thing that a person said, on one line of at most 120 characters; "" if nobody did."""
+        from turnlog.log.summary import preview
+
+        return preview(entry for entry in self.entries() if isinstance(entry, Message))
+
+    def compactions(self) -> list[Compacted]:
+        """The compactions of this conversation, oldest first: what each took away, and what it says instead."""
+        with self._mutex:
+            return compactions_of([self._history.whole(node) for node in self._history.path(self._state.head)])
 
     def _down_to(self, seq: int) -> Iterator[AnyEntry]:
         for node in self._history.path(self._state.head):
             if node.seq < seq:
                 return
             yield node
+
+    def export(self, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> Exported:
+        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where.
+
+        Nothing that is there is overwritten without `force`.
+        """
+        from turnlog.session.exports import send
+
+        with self._mutex:
+            return send(self, agent, place, force=force)
 
     def children(self) -> list[Info]:
         """The sessions that were spawned from this one."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 
-from turnlog.log.entry import Fork
+from turnlog.log.context import text_of
+from turnlog.log.entry import AnyEntry, Compaction, Fork, Message, Uncompact
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.store import Found
@@ -78,6 +80,15 @@ class Stats(Struct, frozen=True):
     first_at: datetime | None
     last_at: datetime | None
 
+    @property
+    def duration_text(self) -> str:
+        """The duration for people: `42s`, `5m 12s`, `3h 7m`."""
+        minutes, seconds = divmod(int(self.duration.total_seconds()), 60)
+        hours, minutes = divmod(minutes, 60)
+        if hours:
+            return f"{hours}h {minutes}m"
+        return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
+
 
 def stats_of(state: State) -> Stats:
     """The statistics in a state."""
@@ -95,6 +106,34 @@ def stats_of(state: State) -> Stats:
     )
 
 
+class Compacted(Struct, frozen=True):
+    """A compaction of the conversation, and what it did."""
+
+    entry: Compaction
+    removed: int
+    """How many messages a model saw before it and not after it."""
+    summary: str
+    is_cancelled: bool
+    """Whether it was taken back since."""
+
+
+def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
+    """The compactions on a path (newest first), oldest first."""
+    cancelled = {node.compaction for node in path if isinstance(node, Uncompact)}
+    found: list[Compacted] = []
+    seen: list[int] = []
+    for node in reversed(path):
+        if isinstance(node, Message) and node.role != "system":
+            seen.append(node.seq)
+        elif isinstance(node, Compaction):
+            kept = [seq for seq in seen if node.keep and seq >= node.keep]
+            summary = "\n\n".join(text_of(item.blocks) for item in node.replacement if isinstance(item, Message))
+            found.append(Compacted(node, len(seen) - len(kept), summary, node.seq in cancelled))
+            if node.seq not in cancelled:
+                seen = kept
+    return found
+
+
 class Branch(Struct, frozen=True):
     """One end of the conversation: where it was left, or where it is."""
 
@@ -109,6 +148,10 @@ class Branch(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """How much of a workspace checkpoints cover."""
 
-    checkpoints: bool = False
+    checkpoints: bool = True
     """Whether every turn is bracketed by two of them."""
     max_file_bytes: int = 256 << 20
+    quota_bytes: int | None = None
+    """How much the blobs of the home may take before a checkpoint that needs more is refused."""
+    progress: Callable[[str, int], None] | None = None
+    """Told what long work with files is doing, `scanning` or `restoring`, and how many it has done."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning
+from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.context import cut_for_keep, split_system
 from turnlog.log.entry import (
@@ -35,7 +34,7 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
-from turnlog.session.places import workspace_path
+from turnlog.session.places import place_in, workspace_path
 from turnlog.session.readable import Readable
 from turnlog.session.rewind import Target, rewind_to, seq_of
 
@@ -169,13 +168,19 @@ class Session(Readable):
 
     @contextmanager
     def turn(self) -> Generator[str]:
-        """Bracket a turn, and its files where the home takes checkpoints. It ends completed, aborted or failed."""
+        """Bracket a turn, and its files: a checkpoint at each end. It ends completed, aborted or failed.
+
+        Where there can be no checkpoint, a note in the log says why; the turn goes on.
+        """
         with self._mutex:
             if self._appender.turn is not None:
                 raise Invalid("a turn has begun already and not ended", hint="turns do not nest")
-            turn = new_id()
-            self._append_with_files(Turn(state="begin", turn=turn), "begin")
-            self._appender.turn = turn
+            self._appender.turn = turn = new_id()
+        try:
+            self._append_end(Turn(state="begin", turn=turn), "begin")
+        except BaseException:
+            self._appender.turn = None
+            raise
         state, error = "completed", None
         try:
             yield turn
@@ -186,8 +191,10 @@ class Session(Readable):
             state = "aborted"
             raise
         finally:
-            self._appender.turn = None
-            self._append_with_files(Turn(state=state, error=error, turn=turn), "end")
+            try:
+                self._append_end(Turn(state=state, error=error, turn=turn), "end")
+            finally:
+                self._appender.turn = None
 
     # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -216,15 +223,19 @@ class Session(Readable):
 
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────
 
-    def compact(self, summary: str | Sequence[Message | Ref], *, keep: int = 0, **fields: Any) -> Compaction:
+    def compact(
+        self, summary: str | Sequence[Message | Ref] | None = None, *, keep: int = 0, **fields: Any
+    ) -> Compaction:
         """From now on the model sees the summary, then the last `keep` messages. Everything else stays in the log.
 
-        A tool call is never parted from its result: where the cut would do that, more is kept.
+        Without a summary one is made, without a model: see `log/summary.py`. A tool call is never parted from its
+        result: where the cut would do that, more is kept.
         """
         if type(keep) is not int or keep < 0:
             raise Invalid(f"cannot keep {keep!r:.80} messages")
-        said = isinstance(summary, str)
-        replacement: list[Message | Ref] = [Message(role="user", blocks=[Text(summary)])] if said else _listed(summary)
+        if isinstance(summary, str):
+            summary = [Message(role="user", blocks=[Text(summary)])]
+        replacement: list[Message | Ref] = [] if summary is None else _listed(summary)
         for item in replacement:
             if not isinstance(item, (Message, Ref)):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise Invalid(f"{item!r:.80} in a summary", hint="text, turnlog.Message or turnlog.Ref")
@@ -232,7 +243,12 @@ class Session(Readable):
             if any(isinstance(item, Ref) for item in replacement):
                 replacement = self._as_edited(replacement)
             replaced, kept = self._visible()
-            first = cut_for_keep(kept if replaced else split_system(kept)[1], keep)
+            kept = kept if replaced else split_system(kept)[1]
+            first = cut_for_keep(kept, keep)
+            if summary is None:
+                from turnlog.log.summary import summarise
+
+                replacement = [summarise([*replaced, *kept], before=first)]
             return self._append([Compaction(replacement=replacement, keep=first, **fields)])[0]
 
     def _as_edited(self, replacement: list[Message | Ref]) -> list[Message | Ref]:
@@ -299,7 +315,7 @@ class Session(Readable):
         `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
         at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch.
         """
-        with self._mutex:
+        with self._unmoved:
             head = rewind_to(self._history, to=to, before=before, turns=turns)
             paths = None if only is None else _listed(only)
             moved = self._travel.rewind(head, files=files, conversation=conversation, only=paths, force=force)
@@ -315,47 +331,36 @@ class Session(Readable):
         force: bool = False,
     ) -> Plan:
         """What a rewind would do to each file, and why; nothing is touched."""
-        with self._mutex:
+        with self._unmoved:
             head = rewind_to(self._history, to=to, before=before, turns=turns)
             return self._travel.plan(head.asof, only=None if only is None else _listed(only), force=force)
 
     def undo(self) -> Head:
         """Take back the newest rewind that has not been taken back, files and conversation together."""
-        with self._mutex:
-            if not self._state.undo:
-                raise NotFound("there is no rewind to undo")
-            return self._travel.take_back(self._state.undo[-1], "undo").entry
+        with self._unmoved:
+            return self._travel.take_back("undo").entry
 
     def redo(self) -> Head:
         """Take back the newest undo. Anything said since makes that impossible."""
-        with self._mutex:
-            if not self._state.redo:
-                raise NotFound("there is no undo to take back")
-            return self._travel.take_back(self._state.redo[-1], "redo").entry
+        with self._unmoved:
+            return self._travel.take_back("redo").entry
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
     def checkpoint(self, label: str | None = None, *, progress: Progress | None = None) -> Checkpoint:
         """The files as they are now, to come back to. Everything is on the disk when this returns."""
-        with self._mutex, self._home.store.keeping():
-            with self._home.store.pack() as pack:
-                draft = self._files.snapshot(pack, label=label, progress=progress)
-            return self._append([draft])[0]
-
-    def _append_with_files(self, entry: Turn, when: str) -> None:
-        """A turn's bracket with the files as they are; work goes on without them if that cannot be had."""
-        if not self._home.settings.checkpoints or not self._files.brackets_turns:
-            self._append([entry])
-            return
+        if self._state.intent:
+            self._travel.settle()
         with self._home.store.keeping():
-            entries: list[Entry] = [entry]
-            try:
-                with self._home.store.pack() as pack:
-                    draft = self._files.snapshot(pack, when=when)
-                entries = [replace(draft, turn=entry.turn), entry]
-            except (TurnlogError, OSError) as error:
-                warnings.warn(f"no checkpoint was taken: {error}", TurnlogWarning, stacklevel=5)
-            self._append(entries)
+            return self._append([self._files.take(label=label, progress=progress)])[0]
+
+    def _append_end(self, turn: Turn, when: str) -> None:
+        if self._home.settings.checkpoints and self.workspace:
+            if when == "begin" and self._state.intent:
+                self._travel.settle()
+            self._bracket.append(turn, when)
+        else:
+            self._append([turn])
 
     def track(self, path: str | os.PathLike[str]) -> Track:
         """Cover a file even though it is ignored or outside the workspace."""
@@ -366,22 +371,12 @@ class Session(Readable):
         return self._append([Changed(paths=[self._place_of(path, is_relative=True) for path in paths])])[0]
 
     def _place_of(self, path: str | os.PathLike[str], *, is_relative: bool) -> str:
-        from turnlog.workspace.tree import path_bytes, path_text
-
-        base = os.fsdecode(path_bytes(self.workspace or os.getcwd()))
-        full = os.path.normpath(os.path.join(base, os.fspath(path)))
-        if is_relative and full.startswith(base + os.sep):
-            full = os.path.relpath(full, base)
-        return path_text(os.fsencode(full))
-
-    def interrupted(self) -> bool:
-        """Whether a rewind was begun and not finished. The next rewind finishes it first."""
-        return self._travel.interrupted() is not None
+        return place_in(self.workspace, path, is_relative=is_relative)
 
     def finish_rewind(self, *, abort: bool = False) -> Head | None:
         """Finish an interrupted rewind, or take back what was done of it."""
-        with self._mutex:
-            moved = self._travel.finish_interrupted(abort=abort)
+        with self._unmoved:
+            moved = self._travel.finish_interrupted(abort=abort, asked=True)
             return None if moved is None else moved.entry
 
     def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:

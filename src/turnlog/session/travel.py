@@ -6,23 +6,21 @@ done, anything else is somebody's work and stays.
 
 from __future__ import annotations
 
-import os
+import warnings
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, NotFound
+from turnlog.errors import Conflict, Corrupt, NotFound, TurnlogError, TurnlogWarning
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Move
 from turnlog.session.appender import Appender
-from turnlog.session.files import Files, Span, must, only_paths, steps_of
-from turnlog.session.places import is_alive
+from turnlog.session.files import Files, Span, only_paths
+from turnlog.session.intent import HINT, head_of, is_elsewhere, make_intent, paths_of, place_of, running_in, steps_of
 from turnlog.session.rewind import move_back
 from turnlog.store import Store
-from turnlog.workspace.plan import Plan, Step
+from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
 from turnlog.workspace.restore import Outcome
 
 Others = Callable[[Checkpoint], list[Span]]
@@ -46,6 +44,8 @@ class Travel:
         self._history = appender.history
         self._files = files
         self._others = others
+        self.problems: list[Outcome] = []
+        """What the last move could not do to files, and why."""
 
     # ── plans ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,10 +55,10 @@ class Travel:
 
     def plan(self, asof: int, *, only: list[str] | None = None, force: bool = False) -> Plan:
         """What a rewind would do to the files; nothing is touched and nothing is written."""
-        target = must(self.target(asof), f"entry {asof}")
-        with self._store.keeping(), self._store.pack() as pack:
-            now = self._files.snapshot(pack)
-        return self._plan(target, now, only, force)
+        target = self.target(asof)
+        if target is None:
+            return Plan([], _no_files(True, self._files.why_not()))
+        return self._plan(target, self._files.look(), only, force)
 
     def _plan(self, target: Checkpoint, now: Checkpoint, only: list[str] | None, force: bool) -> Plan:
         spans = self._files.spans_since(target)
@@ -70,7 +70,10 @@ class Travel:
         self, head: Head, *, files: bool, conversation: bool, only: list[str] | None = None, force: bool = False
     ) -> Moved:
         """Go back: the conversation as `head` says, the files to the last checkpoint before it."""
-        self.finish_interrupted()
+        finished = self.finish_interrupted() if files else None
+        if finished is not None and not force and _is_same(finished.entry, head):
+            return finished  # it was asked for again
+        head = replace(head, left=self._appender.state.head)
         target = self.target(head.asof) if files else None
         if not conversation:
             head = self._stay(head.why)
@@ -82,21 +85,37 @@ class Travel:
 
         return self._move(head, plan)
 
-    def take_back(self, move: Move, why: str) -> Moved:
-        """Undo or redo: back to what was there before the entry that `move` is about."""
-        self.finish_interrupted()
+    def take_back(self, why: str) -> Moved:
+        """Undo or redo: back to what was there before the newest rewind, or the newest undo."""
+        finished = self.finish_interrupted()
+        if finished is not None and finished.entry.why == why:
+            return finished  # it was asked for again
+        state = self._appender.state
+        moves = state.undo if why == "undo" else state.redo
+        if not moves:
+            raise NotFound("there is no rewind to undo" if why == "undo" else "there is no undo to take back")
+        move = moves[-1]
         head = move_back(self._history, move, why)
+        plan = self._planner(move)
+        return self._move(head, plan) if plan is not None else Moved(self._append(head), Plan([]), [])
+
+    def plan_back(self, move: Move) -> Plan:
+        """What taking back would do to the files; nothing is touched and nothing is written."""
+        plan = self._planner(move)
+        if plan is None:
+            return Plan([], _no_files(True, self._files.why_not() or "no files were moved then"))
+        return plan(self._files.look())
+
+    def _planner(self, move: Move) -> Callable[[Checkpoint], Plan] | None:
         mark = self._history.at(move.back + 1)
-        before = self._history.at(mark.before) if isinstance(mark, Head) else None
-        after = self._history.at(mark.after) if isinstance(mark, Head) else None
-        if not isinstance(before, Checkpoint) or not isinstance(after, Checkpoint) or self._files.why_not():
-            return Moved(self._append(head), Plan([]), [])
-        span = Span(before, after, f"{mark.why} {mark.seq}" if isinstance(mark, Head) else why)
-
-        def plan(now: Checkpoint) -> Plan:
-            return self._files.plan(before, now, [span])
-
-        return self._move(head, plan)
+        before = self._files.kept(mark.before) if isinstance(mark, Head) else None
+        after = self._files.kept(mark.after) if isinstance(mark, Head) else None
+        if not isinstance(mark, Head) or before is None or after is None:
+            return None
+        intent = self._history.at(mark.intent) if mark.intent else None
+        paths = paths_of(self._history.whole(intent), mark) if isinstance(intent, Intent) else None
+        span = Span(before, after, f"{mark.why} {mark.seq}", paths)
+        return None if self._files.why_not() else lambda now: self._files.plan(before, now, [span])
 
     def _stay(self, why: str) -> Head:
         state = self._history.state
@@ -106,9 +125,21 @@ class Travel:
         with self._store.keeping():
             before = self._checkpoint("before")
             plan = make(before)
-            intent: Intent = self._appender.append([self._files.intent(plan, before, head)])[0]
-            outcomes = self._files.run(plan.to_do)
-            return self._done(head, intent, plan, outcomes)
+            intent = self._begin(make_intent(plan, before, head))
+            return self._done(head, intent, plan, self._files.run(intent, plan.to_do))
+
+    def _begin(self, draft: Intent) -> Intent:
+        """Nobody else moves this session's files at the same time, or said something that its head would leave."""
+        while True:
+            self._appender.catch_up()
+            self._appender.refuse_news()
+            other = self._pending()
+            if other is not None:
+                raise self._busy(other)
+            try:
+                return self._appender.append([draft], alone=True)[0]
+            except Conflict:
+                continue  # somebody appended something since we looked
 
     def _done(self, head: Head, intent: Intent, plan: Plan, outcomes: list[Outcome]) -> Moved:
         after = self._checkpoint("after")
@@ -116,62 +147,89 @@ class Travel:
         for outcome in outcomes:
             name = outcome.step.action if outcome.is_done else "kept"
             counts[name] = counts.get(name, 0) + 1
-        for step in plan.steps:
-            if step not in plan.to_do:
-                counts[step.action] = counts.get(step.action, 0) + 1
-        entry = self._append(replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=counts))
-        return Moved(entry, plan, [outcome for outcome in outcomes if not outcome.is_done])
+        for step in plan.of(CONFLICT, UNSURE, SKIPPED):
+            counts[step.action] = counts.get(step.action, 0) + 1
+        self.problems = [outcome for outcome in outcomes if not outcome.is_done]
+        head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=counts)
+        entry = self._append(replace(head, kept=[place_of(outcome.step) for outcome in self.problems]))
+        return Moved(entry, plan, self.problems)
 
     def _checkpoint(self, when: str) -> Checkpoint:
-        with self._store.pack() as pack:
-            draft = self._files.snapshot(pack, when=when)
-        return self._appender.append([draft])[0]
+        return self._appender.append([self._files.take(when=when)])[0]
 
     def _append(self, head: Head) -> Head:
         return self._appender.append([head])[0]
 
     # ── what was interrupted ──────────────────────────────────────────────────────────────────────
 
-    def interrupted(self) -> Intent | None:
-        """A change of files that was begun and not finished, if the process that began it is gone."""
-        seq = self._history.state.intent
-        entry = self._history.whole(self._history.at(seq)) if seq else None
-        return entry if isinstance(entry, Intent) else None
+    def _pending(self) -> Intent | None:
+        """A change of files that was begun and not finished, running or not."""
+        seq = self._appender.state.intent
+        entry = self._history.at(seq) if seq else None
+        return self._history.whole(entry) if isinstance(entry, Intent) else None
 
-    def finish_interrupted(self, *, abort: bool = False) -> Moved | None:
-        """Finish an interrupted change of files, or take back what was done of it."""
-        intent = self.interrupted()
+    def interrupted(self) -> Intent | None:
+        """A change of files that was begun and not finished, and that nobody here is carrying out."""
+        intent = self._pending()
+        return None if intent is None or running_in(intent, self._appender.state.writers) else intent
+
+    def finish_interrupted(self, *, abort: bool = False, asked: bool = False) -> Moved | None:
+        """Finish an interrupted change of files, or take back what was done of it.
+
+        One that was begun on another machine is only touched when somebody `asked` for it.
+        """
+        self._appender.catch_up()
+        intent = self._pending()
         if intent is None:
             return None
-        self._refuse_running(intent)
+        if running_in(intent, self._appender.state.writers) or (is_elsewhere(intent) and not asked):
+            raise self._busy(intent)
         if self._files.why_not():
-            raise NotFound(f"an interrupted rewind cannot be finished: {self._files.why_not()}")
-        steps = steps_of(intent)
+            if abort:  # there are no files to take back, and nobody should be stuck with it
+                return Moved(self._append(replace(self._stay("abort"), intent=intent.seq)), Plan([]), [])
+            raise NotFound(
+                f"an interrupted rewind cannot be finished: {self._files.why_not()}",
+                hint="bring the folder back, or forget the rewind with `turnlog rewind --abort`",
+            )
+        try:
+            steps, head = steps_of(intent), head_of(intent)
+        except Corrupt:
+            if not abort:
+                raise
+            steps, head = [], self._stay("abort")
         if abort:
             steps = [replace(step, now=step.then, then=step.now) for step in steps]
             head = self._stay("abort")
-        else:
-            head = msgspec.convert(intent.head, Head, str_keys=True)
+        elif head.left != self._appender.state.head:
+            # The conversation went on since: it stays where it is.
+            head = replace(self._stay(head.why), id=head.id, undoes=head.undoes)
         with self._store.keeping():
-            outcomes = self._files.run(steps)
-            return self._done(head, intent, Plan(steps), outcomes)
+            return self._done(head, intent, Plan(steps), self._files.run(intent, steps, again=True))
 
-    def _refuse_running(self, intent: Intent) -> None:
-        for who in self._history.state.writers.values():
-            if who.get("pid") != os.getpid() and is_alive(who) and self._wrote(who, intent):
-                raise Conflict(
-                    f"process {who['pid']} is in the middle of a rewind", hint="wait until it is done, or end it"
-                )
+    def settle(self) -> None:
+        """Finish what was interrupted; where that cannot be done, somebody is told, and work goes on."""
+        try:
+            with self._appender.mutex:
+                self.finish_interrupted()
+        except TurnlogError as error:
+            warnings.warn(f"a rewind that was not finished stays so: {error}", TurnlogWarning, stacklevel=5)
 
-    def _wrote(self, who: dict[str, Any], intent: Intent) -> bool:
-        word = intent.id.partition("-")[0]
-        return self._history.state.writers.get(word) is who
+    def _busy(self, intent: Intent) -> Conflict:
+        pid = running_in(intent, self._appender.state.writers)
+        if pid:
+            return Conflict(f"process {pid} is in the middle of a rewind", hint="wait until it is done, or end it")
+        where = f" on {intent.host}" if is_elsewhere(intent) else ""
+        return Conflict(f"a rewind of this session was interrupted{where}", hint=HINT)
+
+
+def _is_same(done: Head, wanted: Head) -> bool:
+    return (done.why, done.to, done.asof) == (wanted.why, wanted.to, wanted.asof)
 
 
 def _no_files(asked: bool, why: str) -> str:
     if not asked:
-        return "only the conversation was moved"
-    return f"only the conversation was moved: {why or 'there is no checkpoint that far back'}"
+        return "only the conversation moves"
+    return f"only the conversation moves: {why or 'there is no checkpoint that far back'}"
 
 
 def summary(steps: list[Step]) -> dict[str, int]:

@@ -86,6 +86,11 @@ class Log(Protocol):
 class Pack(Protocol):
     """Blobs on their way into a store; there, all of them, when its `with` block ends without an error."""
 
+    @property
+    def name(self) -> str:
+        """What `Store.packs` calls it by then; empty if nothing was new, or it has no name of its own."""
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -96,8 +101,20 @@ class Pack(Protocol):
         """Keep these bytes; returns their digest."""
         ...
 
-    def add_file(self, fd: int) -> str:
-        """Keep the rest of an open file, whatever its size; returns its digest."""
+    def add_file(self, fd: int, size: int) -> str:
+        """Keep the next `size` bytes of an open file, or as many as there are; returns their digest.
+
+        Errors of that file are `OSError`s.
+        """
+        ...
+
+    def has(self, digest: str) -> bool:
+        """Whether a blob will be there once this is."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How much it takes by now; what the store had already takes nothing."""
         ...
 
 
@@ -160,8 +177,15 @@ class Store(Protocol):
         """Whether a blob is there."""
         ...
 
-    def pack(self) -> Pack:
-        """Room for many blobs at once: `with store.pack() as pack`."""
+    def pack(self, *, beside: frozenset[str] | None = None) -> Pack:
+        """Room for many blobs at once: `with store.pack() as pack`.
+
+        `beside` is what `packs` said inside the same `keeping`, so that nobody has to look again.
+        """
+        ...
+
+    def packs(self) -> frozenset[str]:
+        """Names of what holds the blobs. While all of them are still there, so is every blob that was."""
         ...
 
     def stream(self, digest: str) -> Iterator[bytes]:
@@ -178,6 +202,10 @@ class Store(Protocol):
 
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """Remove every blob that is not needed. The caller found that out, and is, inside `exclusively`."""
+        ...
+
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """How many `blobs` and `bytes` a collection would remove, about."""
         ...
 
     def disk(self) -> dict[str, int]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Container, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Container, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
 from turnlog.log.codec import Damage
@@ -105,6 +105,41 @@ class MemoryLog:
         """See `Log.close`."""
 
 
+class Sharing:
+    """What the lock file of blobs is for the file store: many together, or one alone, who may do both."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._together = 0
+        self._alone: int | None = None
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """Nobody is alone meanwhile, except this thread itself."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._alone in (None, threading.get_ident()))
+            self._together += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._together -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Nobody else is here."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._alone is None and not self._together)
+            self._alone = threading.get_ident()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = None
+                self._changed.notify_all()
+
+
 class MemoryStore:
     """See `Store`."""
 
@@ -118,6 +153,8 @@ class MemoryStore:
         self._bases: dict[str, MemoryLog] = {}
         self._blobs: dict[str, bytes] = {}
         self._derived: dict[str, bytes] = {}
+        self._collected = 0
+        self._sharing = Sharing()
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> MemoryLog:
         """See `Store.create`."""
@@ -236,9 +273,13 @@ class MemoryStore:
         with self._mutex:
             return digest in self._blobs
 
-    def pack(self) -> MemoryPack:
+    def pack(self, *, beside: frozenset[str] | None = None) -> MemoryPack:
         """See `Store.pack`."""
         return MemoryPack(self)
+
+    def packs(self) -> frozenset[str]:
+        """See `Store.packs`."""
+        return frozenset({f"collected {self._collected} times"})
 
     def stream(self, digest: str) -> Iterator[bytes]:
         """See `Store.stream`."""
@@ -246,11 +287,11 @@ class MemoryStore:
 
     def keeping(self) -> AbstractContextManager[None]:
         """See `Store.keeping`."""
-        return cast("AbstractContextManager[None]", self._mutex)
+        return self._sharing.together()
 
     def exclusively(self) -> AbstractContextManager[None]:
         """See `Store.exclusively`."""
-        return self.keeping()
+        return self._sharing.alone()
 
     def disk(self) -> dict[str, int]:
         """See `Store.disk`."""
@@ -260,8 +301,15 @@ class MemoryStore:
         """See `Store.collect`."""
         with self._mutex:
             gone = [name for name in self._blobs if name not in needed]
+            self._collected += 1
             freed = sum(len(self._blobs.pop(name)) for name in gone)
             return {"blobs": len(gone), "bytes": freed}
+
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.unneeded`."""
+        with self._mutex:
+            sizes = [len(data) for name, data in self._blobs.items() if name not in needed]
+            return {"blobs": len(sizes), "bytes": sum(sizes)}
 
     def derived(self, name: str) -> bytes:
         """See `Store.derived`."""
@@ -292,6 +340,8 @@ def _found(log: MemoryLog) -> Found:
 class MemoryPack:
     """See `Pack`."""
 
+    name = ""
+
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self._blobs: dict[str, bytes] = {}
@@ -311,9 +361,19 @@ class MemoryPack:
         self._blobs[name] = data
         return name
 
-    def add_file(self, fd: int) -> str:
+    def add_file(self, fd: int, size: int) -> str:
         """See `Pack.add_file`."""
         pieces: list[bytes] = []
-        while piece := os.read(fd, 1 << 20):
+        while size > 0 and (piece := os.read(fd, min(size, 1 << 20))):
             pieces.append(piece)
+            size -= len(piece)
         return self.add(b"".join(pieces))
+
+    def has(self, digest: str) -> bool:
+        """See `Pack.has`."""
+        return digest in self._blobs or self._store.has(digest)
+
+    @property
+    def size_bytes(self) -> int:
+        """See `Pack.size_bytes`."""
+        return sum(len(data) for name, data in self._blobs.items() if not self._store.has(name))

@@ -7,6 +7,14 @@ A store inherits every promise of `turnlog.store` with one method:
     class TestMyStore(StoreContract):
         def connect(self, folder, clock):
             return my_store.connect(str(folder), clock=clock)
+
+A format inherits every promise of `turnlog.formats` with its name and some files:
+
+    from turnlog.testing import FormatContract
+
+    class TestMyAgent(FormatContract):
+        name = "my-agent"
+        samples = [Path("tests/my-agent/session.jsonl")]
 """
 
 from __future__ import annotations
@@ -19,10 +27,12 @@ except ModuleNotFoundError as error:
     raise Unsupported("turnlog.testing needs pytest", hint="pip install pytest") from error
 
 _pytest.register_assert_rewrite(
-    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.reading", "turnlog.testing.sessions"
-)
+    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.formats", "turnlog.testing.reading",
+    "turnlog.testing.sessions",
+)  # fmt: skip
 
 from turnlog.testing.build import ManualClock, draft, entries_of, read, said  # noqa: E402
 from turnlog.testing.contract import StoreContract  # noqa: E402
+from turnlog.testing.formats import FormatContract  # noqa: E402
 
-__all__ = ["ManualClock", "StoreContract", "draft", "entries_of", "read", "said"]
+__all__ = ["FormatContract", "ManualClock", "StoreContract", "draft", "entries_of", "read", "said"]

@@ -72,7 +72,7 @@ class Blobs(Connected):
         with store.pack() as pack:
             assert pack.add(b"one") == digest(b"one")
             assert pack.add(b"one") == digest(b"one")
-            assert pack.add_file(fd) == digest(big)
+            assert pack.add_file(fd, len(big)) == digest(big)
             assert pack.add(b"two") == digest(b"two")
         os.close(fd)
         assert [store.get(digest(data)) for data in (b"one", b"two", big)] == [b"one", b"two", big]
@@ -99,6 +99,8 @@ class Blobs(Connected):
         for name, data in blobs.items():
             store.put({name: data})
         needed = {digest(b"one"), digest(b"four" * 1000)}
+        assert store.unneeded(needed)["blobs"] == 2
+        assert all(map(store.has, blobs))
         with store.exclusively():
             freed = store.collect(needed)
         assert freed["blobs"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import unified_diff
+from io import StringIO
 
 from msgspec import Struct
 
@@ -24,8 +25,12 @@ class Difference(Struct, frozen=True):
     """A unified diff, empty for what is not text."""
 
 
-def differences(before: Tree, after: Tree, get: GetTree, content: Callable[[str], bytes]) -> Iterator[Difference]:
-    """Every file and link that differs, and every folder that came or went empty."""
+Content = Callable[[bytes, Node], bytes | None]
+"""What is in the file at a path; None if it is no longer there."""
+
+
+def differences(before: Tree, after: Tree, get: GetTree, content: Content | None) -> Iterator[Difference]:
+    """Every file and link that differs, and every folder that came or went empty; without `content`, no lines."""
     for path, old, new in changes(before, after, get):
         if _is_folder(old) and _is_folder(new):
             action = "mode"
@@ -41,35 +46,36 @@ def differences(before: Tree, after: Tree, get: GetTree, content: Callable[[str]
             if node is not None and get(node.digest):
                 continue  # what is in it says so already
         name = path_text(path)
-        yield Difference(name, action, old, new, _lines(name, old, new, content))
+        yield Difference(name, action, old, new, _lines(path, old, new, content) if content else "")
 
 
 def _is_folder(node: Node | None) -> bool:
     return node is not None and node.kind == FOLDER
 
 
-def _lines(name: str, old: Node | None, new: Node | None, content: Callable[[str], bytes]) -> str:
-    left, right = _text(old, content), _text(new, content)
+def _lines(path: bytes, old: Node | None, new: Node | None, content: Content) -> str:
+    name = path_text(path)
+    left, right = _text(path, old, content), _text(path, new, content)
     if left is None or right is None:
         return ""
     lines = unified_diff(
-        left.splitlines(keepends=True),
-        right.splitlines(keepends=True),
+        list(StringIO(left, newline="\n")),  # `splitlines` would also split at form feeds and the like
+        list(StringIO(right, newline="\n")),
         f"a/{name}" if old is not None else "/dev/null",
         f"b/{name}" if new is not None else "/dev/null",
     )
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
-def _text(node: Node | None, content: Callable[[str], bytes]) -> str | None:
+def _text(path: bytes, node: Node | None, content: Content) -> str | None:
     if node is None:
         return ""
     if node.kind == LINK:
         return node.target.decode("utf-8", "replace") + "\n"
     if node.kind != FILE or node.size > _LARGEST_TEXT:
         return None
-    data = content(node.digest)
-    if b"\0" in data[:8000]:
+    data = content(path, node)
+    if data is None or b"\0" in data[:8000]:
         return None
     try:
         return data.decode()

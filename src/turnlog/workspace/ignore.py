@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
@@ -11,32 +13,63 @@ from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 RULE_FILES = (b".gitignore", b".ignore")
 """In each folder; where both speak of a path, the second one counts."""
 ALWAYS = frozenset((b".git",))
+TEMPORARY = b".turnlog-half-done-"
+"""How the name of a file begins while it is being put back; what follows is a digest."""
 
+
+_FOLDER_MARK = "(?P<ps_d>/)"
 
 Outside = list[tuple[bytes, bytes]]
 """Rules from outside the tree: the path of its root as they see it, and their text."""
 
 
+class _Spec:
+    """One file of rules.
+
+    The last rule that matches a path itself decides. `pathspec` translates rules into expressions that match what is
+    below a folder as well; here every folder was judged before what is in it, so they are made to end with the path.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        from pathspec import GitIgnoreSpec  # only who meets a new name pays for it
+
+        rules: list[tuple[str, bool]] = []
+        lines = [line.removesuffix("\r") for line in _text(text.removeprefix(b"\xef\xbb\xbf")).split("\n")]
+        patterns: Any = GitIgnoreSpec.from_lines(lines).patterns
+        for pattern in patterns:
+            if pattern.include is not None:
+                rules.append((pattern.regex.pattern.replace(_FOLDER_MARK, "/$"), pattern.include))
+        self._rules = [(re.compile(expression), include) for expression, include in reversed(rules)]
+        self._any = re.compile("|".join(expression for expression, _ in rules) or "(?!)")
+
+    def verdict(self, path: str) -> bool | None:
+        """Whether a path is left out; None if no rule speaks of it, and of most paths none does."""
+        if self._any.search(path) is None:
+            return None
+        return next((include for rule, include in self._rules if rule.search(path) is not None), None)
+
+
 class Rules:
     """The rules that hold in one folder: its own, those above it, and those outside the tree."""
 
-    __slots__ = ("_above", "_specs", "_start", "key")
-
-    def __init__(self, above: Rules | None, prefix: bytes, texts: Outside) -> None:
-        from pathspec import GitIgnoreSpec
-
+    def __init__(self, above: Rules | None, prefix: bytes, key: bytes, read: Callable[[], Outside]) -> None:
         self._above = above
         self._start = len(prefix)
-        self._specs: list[tuple[str, Any]] = [
-            (_text(lead), GitIgnoreSpec.from_lines(_text(text).splitlines())) for lead, text in reversed(texts)
-        ]
-        inner = repr((prefix, texts)).encode()
-        self.key: str = hashlib.sha256((above.key.encode() if above is not None else b"") + inner).hexdigest()
+        self._read = read
+        self.key = key
         """Equal keys mean equal verdicts."""
+
+    @cached_property
+    def _specs(self) -> list[tuple[str, _Spec]]:
+        return [(_text(lead), _Spec(text)) for lead, text in reversed(self._read())]
 
     def below(self, prefix: bytes, texts: list[bytes]) -> Rules:
         """The rules of a folder that adds these."""
-        return Rules(self, prefix, [(b"", text) for text in texts]) if texts else self
+        return _rules(self, prefix, [(b"", text) for text in texts]) if texts else self
+
+    def known_below(self, prefix: bytes, key: bytes, read: Callable[[], list[bytes]]) -> Rules:
+        """The rules of a folder that are known by their key; their texts are read when a name has to be judged."""
+        return self if key == self.key else Rules(self, prefix, key, lambda: [(b"", text) for text in read()])
 
     def ignores(self, path: bytes, *, is_folder: bool) -> bool:
         """Whether a path is left out; the innermost rule that speaks of it decides."""
@@ -44,20 +77,27 @@ class Rules:
         while rules is not None:
             relative = _text(path[rules._start :]) + ("/" if is_folder else "")
             for lead, spec in rules._specs:
-                verdict = spec.check_file(lead + relative).include
+                verdict = spec.verdict(lead + relative)
                 if verdict is not None:
-                    return bool(verdict)
+                    return verdict
             rules = rules._above
         return False
 
 
+def _rules(above: Rules | None, prefix: bytes, texts: Outside) -> Rules:
+    inner = repr((prefix, texts)).encode()
+    key = hashlib.sha256((above.key if above is not None else b"") + inner).digest()
+    return Rules(above, prefix, key, lambda: texts)
+
+
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+    """One character per byte: `?` matches a byte, as it does for git."""
+    return data.decode("latin-1")
 
 
 def rules_of_tree(outside: Outside) -> Rules:
     """The rules at the top: git's `info/exclude`, the global excludes file, `.gitignore` in folders above."""
-    return Rules(None, b"", outside)
+    return _rules(None, b"", outside)
 
 
 def was_covered(tree: Tree, path: bytes, outside: Outside, get: GetTree, content: Callable[[str], bytes]) -> bool:

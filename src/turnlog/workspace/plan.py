@@ -24,6 +24,10 @@ class Stretch(Struct, frozen=True):
     after: Tree
     what: str
     """For people: `turn 3`, `rewind 12`."""
+    paths: frozenset[bytes] | None = None
+    """The only paths that count as changed by it; None means all."""
+    is_sure: bool = True
+    """False where others may have worked in it, too."""
 
 
 class Step(Struct, frozen=True):
@@ -67,6 +71,7 @@ def make_plan(
     *,
     was_covered: Covered,
     declared: frozenset[bytes] = frozenset(),
+    tracked: frozenset[bytes] = frozenset(),
     foreign: Callable[[bytes], str] = lambda path: "",
     only: Callable[[bytes], bool] = lambda path: True,
     force: bool = False,
@@ -74,16 +79,27 @@ def make_plan(
 ) -> Plan:
     """The plan for going from `now` back to `target`.
 
-    `foreign` says who else saw a path change at the same time; `force` overwrites what conflicts.
+    What is tracked is the session's whenever it changed. `foreign` says who else saw a path change at the same time;
+    `force` overwrites what conflicts.
     """
     steps: list[Step] = []
-    for path, what in sorted(_touched(stretches, get).items()):
+    touched = _touched((s for s in stretches if s.is_sure), get)
+    for path in tracked:
+        touched.setdefault(path, "a tracked file")
+    unsure = {path: what for path, what in _touched(stretches, get).items() if path not in touched}
+    touched |= unsure
+    for path, what in sorted(touched.items()):
         if not only(path):
             continue
         then, current = lookup(target, path, get), lookup(now, path, get)
-        if _is_same(then, current):
+        if is_same(then, current):
             continue
-        reason = _conflict(path, target, now, stretches, get) or foreign(path)
+        mine = [s for s in stretches if s.is_sure and (s.paths is None or path in s.paths)]
+        reason = foreign(path)
+        if path in unsure:
+            reason = f"it changed in {what}, by whomever"
+        elif path not in tracked:
+            reason = _conflict(path, target, now, mine, get) or reason
         if _unknown(then) or _unknown(current):
             unknown = then if _unknown(then) else current
             why = unknown.reason if unknown is not None else ""
@@ -93,7 +109,7 @@ def make_plan(
         elif reason and not force:
             steps.append(Step(path, CONFLICT, reason, current, then))
         else:
-            source = f"declared, {what}" if path in declared else f"changed in {what}"
+            source = "declared" if path in declared else "tracked" if path in tracked else f"changed in {what}"
             steps.append(Step(path, _action(current, then), source, current, then, path in declared))
     return Plan(steps, note)
 
@@ -102,7 +118,8 @@ def _touched(stretches: Iterable[Stretch], get: GetTree) -> dict[bytes, str]:
     touched: dict[bytes, str] = {}
     for stretch in stretches:
         for path, _, _ in changes(stretch.before, stretch.after, get):
-            touched[path] = stretch.what
+            if stretch.paths is None or path in stretch.paths:
+                touched[path] = stretch.what
     return touched
 
 
@@ -110,7 +127,7 @@ def _unknown(node: Node | None) -> bool:
     return node is not None and node.kind == UNKNOWN
 
 
-def _is_same(one: Node | None, other: Node | None) -> bool:
+def is_same(one: Node | None, other: Node | None) -> bool:
     """Folders are the same whatever is in them: that has its own steps."""
     if one is not None and other is not None and one.kind == other.kind == FOLDER:
         return one.mode == other.mode
@@ -134,10 +151,15 @@ def _conflict(path: bytes, target: Tree, now: Tree, stretches: list[Stretch], ge
     left = lookup(target, path, get)
     where = "before"
     for stretch in stretches:
-        if not _is_same(left, lookup(stretch.before, path, get)):
-            return f"somebody changed it {where} {stretch.what}"
-        left = lookup(stretch.after, path, get)
+        before, after = lookup(stretch.before, path, get), lookup(stretch.after, path, get)
+        # A moment at which it could not be read says nothing about who changed it.
+        if not _unknown(before):
+            if not is_same(left, before):
+                return f"somebody changed it {where} {stretch.what}"
+            left = before
+        if not _unknown(after):
+            left = after
         where = "between turns, before"
-    if not _is_same(left, lookup(now, path, get)):
+    if not is_same(left, lookup(now, path, get)):
         return "somebody changed it since"
     return ""

@@ -1,43 +1,48 @@
 """The files as they are now, as a tree. Reads what changed since the last scan, and nothing else.
 
-Every folder is opened through the one above it and never through a link, so nothing outside the root is read.
+Every folder is opened through the one above it and never through a link, so nothing outside the root is read. Every
+name is listed and every file's signature taken; a folder that is in all of that as it was has the digest it had.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from turnlog.workspace.cache import Seen, SeenFile, SeenFolder, Signature
-from turnlog.workspace.ignore import ALWAYS, RULE_FILES, Outside, Rules, rules_of_tree
-from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Node, Tree, encode_tree
+from turnlog.workspace.cache import (
+    IS_FILE,
+    IS_FOLDER,
+    IS_IGNORED,
+    IS_LINK,
+    IS_PARTLY,
+    IS_UNKNOWN,
+    NONE,
+    WIDTH,
+    Known,
+    Seen,
+    SeenFolder,
+    digest_bytes,
+    digest_text,
+    flat,
+    join,
+)
+from turnlog.workspace.found import BLANK, Found, mark_of, was_folder
+from turnlog.workspace.ignore import ALWAYS, RULE_FILES, TEMPORARY, Outside, Rules, rules_of_tree
+from turnlog.workspace.read import FOLDER_FLAGS, Sink, read_file, read_small, signature
+from turnlog.workspace.tree import FILE, FOLDER, LINK, Node, encode_tree
 
 MAX_FILE = 256 << 20
 MAX_DEPTH = 200
 _YOUNG_NS = 2_000_000_000
 """A file changed this short before a scan may change again without its times showing it."""
-_WHOLE = 1 << 20
-"""Files up to this size are read at once."""
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-
-
-class Sink(Protocol):
-    """Where contents go."""
-
-    def add(self, data: bytes) -> str:
-        """Keep these bytes; returns their digest."""
-        ...
-
-    def add_file(self, fd: int) -> str:
-        """Keep the content of an open file, whatever its size; returns its digest."""
-        ...
+_ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
+_RULE_FILES = tuple(os.fsdecode(name) for name in RULE_FILES)
+_TEMPORARY = os.fsdecode(TEMPORARY)
+_FOLDERS = (IS_FOLDER, IS_PARTLY)
 
 
 class Skipped(Struct, frozen=True):
@@ -58,10 +63,15 @@ class Scan(Struct):
     bytes: int = 0
     read: int = 0
     """How many files had to be read."""
+    is_news: bool = False
+    """Whether `seen` differs from what the last scan saw."""
 
 
 class Scanner:
-    """One scan of one root."""
+    """One scan of one root.
+
+    `seen` is what the last scan saw; `has`, if given, is asked about every digest in it before it is relied on.
+    """
 
     def __init__(
         self,
@@ -71,6 +81,7 @@ class Scanner:
         tracked: frozenset[bytes] = frozenset(),
         max_file: int = MAX_FILE,
         seen: Seen | None = None,
+        has: Callable[[str], bool] | None = None,
         avoid: frozenset[tuple[int, int]] = frozenset(),
         progress: Callable[[int], None] | None = None,
     ) -> None:
@@ -80,153 +91,273 @@ class Scanner:
             path[:index] for path in tracked for index, char in enumerate(path) if char == 0x2F
         )
         self._max_file = max_file
-        self._old = (seen or Seen()).folders
+        self._old = seen.folders if seen is not None else {}
+        self._has = has
         self._avoid = avoid
         self._progress = progress
         self._top = rules_of_tree(outside)
         self._young = time.time_ns() - _YOUNG_NS
-        self._scan = Scan("", Seen(), [])
+        self._scan = Scan("", Seen(folders={}), [])
 
     def scan(self, root: str, *, only_tracked: bool = False) -> Scan:
         """Look at everything below `root`, or only at what is tracked."""
-        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(root, FOLDER_FLAGS)
         try:
             self._scan.tree = self._folder(fd, b"", self._top, 0, only_tracked)
         finally:
             os.close(fd)
+        self._scan.is_news = self._scan.is_news or len(self._old) != len(self._scan.seen.folders)
         return self._scan
 
-    def _folder(self, fd: int, prefix: bytes, rules: Rules, depth: int, only_tracked: bool) -> str:
-        with os.scandir(fd) as listing:
-            entries = sorted((os.fsencode(entry.name), entry) for entry in listing)
-        texts = [self._read_rules(fd, name) for name, entry in entries if name in RULE_FILES and entry.is_file()]
-        rules = rules.below(prefix, [text for text in texts if text])
-        key = rules.key
+    def _folder(self, fd: int, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
+        if partly:
+            return self._look(fd, prefix, self._wanted(prefix), above, depth, True, {})
+        names = os.listdir(fd)
         old = self._old.get(prefix)
-        known = old is not None and old.rules == key
-        old_files = old.files if old is not None else {}
-        old_ignored = frozenset(old.ignored) if old is not None and known else frozenset[bytes]()
-        tree: Tree = {}
-        files: dict[bytes, SeenFile] = {}
-        ignored: list[bytes] = []
-        for name, entry in entries:
-            path = prefix + name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            left_out = only_tracked or name in ALWAYS or name in old_ignored
-            if not left_out and not (known and name in old_files):
-                left_out = rules.ignores(path, is_folder=is_folder)
-            if left_out and path not in self._tracked:
-                ignored.append(name)
-                if not is_folder or path not in self._tracked_parents:
-                    continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-                if is_folder:
-                    node = self._subfolder(fd, name, path, status, rules, depth, left_out and path not in self._tracked)
-                elif stat.S_ISREG(status.st_mode):
-                    node = self._file(fd, name, path, status, old_files.get(name), files)
-                elif stat.S_ISLNK(status.st_mode):
-                    node = Node(LINK, target=os.readlink(name, dir_fd=fd))
+        below: dict[str, str] = {}
+        if (
+            old is not None
+            and old.is_settled
+            and self._has is None
+            and old.above == above.key
+            and old.names == join(names)
+            and self._is_as_it_was(fd, prefix, names, old, above, depth, below)
+        ):
+            self._take(prefix, old)
+            return old.tree
+        return self._look(fd, prefix, names, above, depth, False, below)
+
+    def _wanted(self, prefix: bytes) -> list[str]:
+        """The names in a folder that is only looked into for what is tracked."""
+        start = len(prefix)
+        paths = (path for path in self._tracked | self._tracked_parents if path.startswith(prefix))
+        return sorted(os.fsdecode(path[start:]) for path in paths if b"/" not in path[start:])
+
+    # ── folders where nothing happened ────────────────────────────────────────────────────────────
+
+    def _is_as_it_was(
+        self, fd: int, prefix: bytes, names: list[str], old: SeenFolder, above: Rules, depth: int, below: dict[str, str]
+    ) -> bool:
+        """Whether everything in a folder is what it was; `below` gets the digests of the folders in it."""
+        try:
+            if self._signatures(fd, names, old.kinds) != old.signatures:
+                return False
+        except OSError:
+            return False
+        if IS_FOLDER not in old.kinds and IS_PARTLY not in old.kinds:
+            return True
+        rules = above.known_below(prefix, old.rules, lambda: self._texts(fd))
+        is_same = True
+        for index, (name, kind) in enumerate(zip(names, old.kinds, strict=True)):
+            if kind in _FOLDERS:
+                try:
+                    below[name] = digest = self._below(fd, name, prefix, rules, depth, kind == IS_PARTLY)
+                except OSError:
+                    is_same = False  # looked at once more, and reported then
                 else:
-                    node = self._skip(path, "a special file")
+                    is_same = is_same and digest_bytes(digest) == old.digests[index * WIDTH : (index + 1) * WIDTH]
+        return is_same
+
+    def _signatures(self, fd: int, names: list[str], kinds: bytes) -> bytes:
+        # Every file of the workspace comes through here at every checkpoint: nothing but what is needed.
+        numbers: list[int] = []
+        lstat = os.lstat
+        for name, kind in zip(names, kinds, strict=True):
+            status = lstat(name, dir_fd=fd)
+            if kind == IS_FILE:
+                numbers += (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)
+            else:
+                numbers += mark_of(kind, status)
+                if kind in _FOLDERS and (status.st_dev, status.st_ino) in self._avoid:
+                    return b""
+        return flat(numbers)
+
+    def _take(self, prefix: bytes, folder: SeenFolder) -> None:
+        self._scan.seen.folders[prefix] = folder
+        self._scan.skipped += [Skipped(prefix + name, reason, size) for name, reason, size in folder.skipped]
+        before = self._scan.files
+        self._scan.files += folder.files
+        self._scan.bytes += folder.size
+        if self._progress is not None and before >> 10 != self._scan.files >> 10:
+            self._progress(self._scan.files)
+
+    # ── folders where something did ───────────────────────────────────────────────────────────────
+
+    def _look(
+        self, fd: int, prefix: bytes, names: list[str], above: Rules, depth: int, partly: bool, below: dict[str, str]
+    ) -> str:
+        old = self._old.get(prefix)
+        known = old.known() if old is not None else {}
+        found = Found()
+        stats = {name: self._stat(fd, name, found) for name in names}
+        names = [name for name in names if stats[name] is not FileNotFoundError]
+        rules, texts = above, {}
+        if not partly:
+            rules, texts = self._rules(fd, prefix, stats, old, known, above)
+        is_judged = old is not None and old.above == above.key and old.rules == rules.key
+        for name in names:
+            status = stats[name]
+            if not isinstance(status, os.stat_result):
+                found.skip(name, None, str(status))
+                continue
+            path = prefix + os.fsencode(name)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            is_tracked = path in self._tracked
+            left_out = partly or name in _ALWAYS or name.startswith(_TEMPORARY)
+            if not left_out and not is_tracked and name not in texts:
+                kind = known[name][0] if is_judged and name in known else None
+                if kind is not None and kind != IS_UNKNOWN and is_folder == was_folder(known[name]):
+                    left_out = kind in (IS_IGNORED, IS_PARTLY)
+                else:
+                    left_out = rules.ignores(path, is_folder=is_folder)
+            if left_out and not is_tracked and not (is_folder and path in self._tracked_parents):
+                found.add(IS_IGNORED, mark_of(IS_IGNORED, status))
+                continue
+            try:
+                if is_folder:
+                    inner = rules_of_tree([]) if is_tracked else rules
+                    is_part = left_out and not is_tracked
+                    self._subfolder(found, fd, name, prefix, status, inner, depth, is_part, below.get(name))
+                elif stat.S_ISREG(status.st_mode):
+                    self._file(found, fd, name, status, known.get(name), texts.get(name))
+                elif stat.S_ISLNK(status.st_mode):
+                    target = os.readlink(os.fsencode(name), dir_fd=fd)
+                    found.tree[os.fsencode(name)] = Node(LINK, target=target)
+                    found.is_settled = found.is_settled and self._is_old(status)
+                    found.add(IS_LINK, signature(status))
+                else:
+                    found.skip(name, status, "a special file")
             except FileNotFoundError:
-                continue  # it went away while we looked: then it is not there
+                found.is_settled = False  # it went away while we looked: then it is not there
+                found.add(IS_IGNORED, BLANK)
             except OSError as error:
-                node = self._skip(path, f"unreadable: {error.strerror}")
-            tree[name] = node
-        digest = self._sink.add(encode_tree(tree))
-        self._scan.seen.folders[prefix] = SeenFolder(key, files, ignored)
-        return digest
+                found.is_settled = False
+                found.skip(name, status, f"unreadable: {error.strerror}")
+        folder = SeenFolder(
+            above.key,
+            rules.key,
+            join(names),
+            bytes(found.kinds),
+            flat(found.numbers),
+            b"".join(found.digests),
+            self._sink.add(encode_tree(found.tree)),
+            found.is_settled,
+            found.skipped,
+            found.files,
+            found.size,
+        )
+        self._scan.is_news = self._scan.is_news or folder != old
+        self._take(prefix, folder)
+        return folder.tree
+
+    def _stat(self, fd: int, name: str, found: Found) -> os.stat_result | str | type[FileNotFoundError]:
+        try:
+            return os.lstat(name, dir_fd=fd)
+        except FileNotFoundError:
+            return FileNotFoundError
+        except OSError as error:
+            found.is_settled = False
+            return f"unreadable: {error.strerror}"
+
+    def _rules(
+        self,
+        fd: int,
+        prefix: bytes,
+        stats: Mapping[str, object],
+        old: SeenFolder | None,
+        known: dict[str, Known],
+        above: Rules,
+    ) -> tuple[Rules, dict[str, bytes | None]]:
+        """The rules in a folder, and its rule files with their texts, as far as they had to be read.
+
+        Rule files are covered even where a rule leaves them out: they decide what may be absent, so that going back
+        can never mistake something ignored for something that was not there.
+        """
+        texts: dict[str, bytes | None] = {}
+        trusted = old is not None and old.above == above.key
+        for name in _RULE_FILES:
+            status = stats.get(name)
+            is_rule = isinstance(status, os.stat_result) and stat.S_ISREG(status.st_mode)
+            if isinstance(status, os.stat_result) and is_rule and status.st_size <= self._max_file:
+                texts[name] = None
+                trusted = trusted and self._digest_of(known.get(name), status) is not None
+            elif name in known:
+                trusted = False
+        if old is not None and trusted and not any(name in known and name not in texts for name in _RULE_FILES):
+            return above.known_below(prefix, old.rules, lambda: self._texts(fd)), texts
+        for name in texts:
+            try:
+                texts[name] = read_small(fd, name)
+            except OSError:
+                texts[name] = b""
+        return above.below(prefix, [text for text in texts.values() if text]), texts
+
+    def _texts(self, fd: int) -> list[bytes]:
+        texts: list[bytes] = []
+        for name in _RULE_FILES:
+            try:
+                texts.append(read_small(fd, name))
+            except OSError:
+                continue  # there is none, or none that is a file
+        return [text for text in texts if text]
 
     def _subfolder(
         self,
+        found: Found,
         fd: int,
-        name: bytes,
-        path: bytes,
+        name: str,
+        prefix: bytes,
         status: os.stat_result,
         rules: Rules,
         depth: int,
-        only_tracked: bool,
-    ) -> Node:
+        partly: bool,
+        digest: str | None,
+    ) -> None:
         if (status.st_dev, status.st_ino) in self._avoid:
-            return self._skip(path, "Turnlog's own folder")
+            return found.skip(name, status, "Turnlog's own folder")
         if depth >= MAX_DEPTH:
-            return self._skip(path, f"nested more than {MAX_DEPTH} folders deep")
-        below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
+            return found.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
+        digest = digest or self._below(fd, name, prefix, rules, depth, partly)
+        found.tree[os.fsencode(name)] = Node(FOLDER, stat.S_IMODE(status.st_mode), digest)
+        found.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
+
+    def _below(self, fd: int, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
+        below = os.open(name, FOLDER_FLAGS, dir_fd=fd)
         try:
-            digest = self._folder(below, path + b"/", rules, depth + 1, only_tracked)
+            return self._folder(below, prefix + os.fsencode(name) + b"/", rules, depth + 1, partly)
         finally:
             os.close(below)
-        return Node(FOLDER, stat.S_IMODE(status.st_mode), digest)
 
     def _file(
         self,
+        found: Found,
         fd: int,
-        name: bytes,
-        path: bytes,
+        name: str,
         status: os.stat_result,
-        old: SeenFile | None,
-        files: dict[bytes, SeenFile],
-    ) -> Node:
-        mode = stat.S_IMODE(status.st_mode)
-        size = status.st_size
-        signature: Signature = (size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)
-        self._scan.files += 1
-        self._scan.bytes += size
-        if self._progress is not None and not self._scan.files & 1023:
-            self._progress(self._scan.files)
-        if size > self._max_file:
-            return self._skip(path, f"larger than {self._max_file} bytes", size)
-        if old is not None and old.digest and old.signature == signature:
-            files[name] = old
-            return Node(FILE, mode, old.digest, size)
-        digest, size, after = self._read(fd, name)
-        is_old = after == signature and max(status.st_mtime_ns, status.st_ctime_ns) < self._young
-        files[name] = SeenFile(signature, digest if is_old else "")
-        return Node(FILE, mode, digest, size)
+        known: Known | None,
+        text: bytes | None,
+    ) -> None:
+        found.files += 1
+        found.size += status.st_size
+        if status.st_size > self._max_file:
+            return found.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
+        size, mode, digest = status.st_size, status.st_mode, self._digest_of(known, status)
+        is_sure = digest is not None
+        if digest is None:
+            self._scan.read += 1
+            digest, size, after = read_file(self._sink, fd, name, text)
+            mode = after[4]
+            is_sure = after == signature(status) and self._is_old(status)
+            found.is_settled = found.is_settled and is_sure
+        found.tree[os.fsencode(name)] = Node(FILE, stat.S_IMODE(mode), digest, size)
+        found.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NONE)
 
-    def _read(self, folder: int, name: bytes) -> tuple[str, int, Signature]:
-        """The digest and size of what is in a file, and its signature after it was read."""
-        self._scan.read += 1
-        fd = os.open(name, _FILE_FLAGS, dir_fd=folder)
-        try:
-            size = os.fstat(fd).st_size
-            if size <= _WHOLE:
-                data = os.read(fd, _WHOLE + 1)
-                while len(data) <= _WHOLE and (more := os.read(fd, _WHOLE)):
-                    data += more
-                digest, size = self._sink.add(data), len(data)
-            else:
-                digest = self._sink.add_file(fd)
-            status = os.fstat(fd)
-        finally:
-            os.close(fd)
-        return digest, size, (
-            status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode,
-        )  # fmt: skip
+    def _digest_of(self, known: Known | None, status: os.stat_result) -> str | None:
+        """The digest of a file that is as it was, if that can be relied on."""
+        if known is None or known[0] != IS_FILE or known[2] == NONE or known[1] != flat(list(signature(status))):
+            return None
+        digest = digest_text(known[2])
+        return digest if self._has is None or self._has(digest) else None
 
-    def _read_rules(self, fd: int, name: bytes) -> bytes:
-        try:
-            rules = os.open(name, _FILE_FLAGS, dir_fd=fd)
-        except OSError:
-            return b""
-        try:
-            return os.read(rules, 1 << 20)
-        finally:
-            os.close(rules)
-
-    def _skip(self, path: bytes, reason: str, size: int = 0) -> Node:
-        self._scan.skipped.append(Skipped(path, reason, size))
-        return Node(UNKNOWN, size=size, reason=reason)
-
-
-def hash_file(folder: int, name: bytes) -> str:
-    """The digest of what is in a file now."""
-    fd = os.open(name, _FILE_FLAGS, dir_fd=folder)
-    try:
-        hashed = hashlib.sha256()
-        while piece := os.read(fd, _WHOLE):
-            hashed.update(piece)
-    finally:
-        os.close(fd)
-    return "sha256:" + hashed.hexdigest()
+    def _is_old(self, status: os.stat_result) -> bool:
+        return max(status.st_mtime_ns, status.st_ctime_ns) < self._young

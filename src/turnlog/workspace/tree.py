@@ -14,7 +14,8 @@ from msgspec import Struct
 from turnlog.errors import Corrupt
 
 FILE, LINK, FOLDER, UNKNOWN = "file", "link", "folder", "unknown"
-_MAGIC = b"TREE1\n"
+MAGIC = b"TREE1\n"
+"""What every tree begins with."""
 
 
 class Node(Struct, array_like=True, frozen=True, gc=False):
@@ -41,15 +42,15 @@ GetTree = Callable[[str], Tree]
 
 def encode_tree(tree: Tree) -> bytes:
     """A folder as bytes; the same folder always gives the same ones."""
-    return _MAGIC + _encode(sorted(tree.items()))
+    return MAGIC + _encode(sorted(tree.items()))
 
 
 def decode_tree(data: bytes) -> Tree:
     """A folder from its bytes."""
-    if not data.startswith(_MAGIC):
+    if not data.startswith(MAGIC):
         raise Corrupt("a blob that should be a tree is not one")
     try:
-        return dict(_decode(data[len(_MAGIC) :]))
+        return dict(_decode(data[len(MAGIC) :]))
     except (msgspec.DecodeError, RecursionError):
         raise Corrupt("a blob that should be a tree cannot be read") from None
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from turnlog.cli.demo_files import tell_files
 from turnlog.cli.option import print_json, shared
 from turnlog.cli.story import Story
 from turnlog.cli.text import clip, size
@@ -22,21 +23,29 @@ from turnlog.log.context import Context
 
 
 @click.command()
+@click.argument("part", metavar="[log|files]", required=False, type=click.Choice(["log", "files"]))
 @click.option("--keep", is_flag=True, help="Leave the home folder there, to look around in it.")
 @shared
 @click.pass_context
-def command(context: click.Context, keep: bool, as_json: bool) -> None:
-    """Kill an agent in the middle of its work, and see that nothing is lost.
+def command(context: click.Context, part: str | None, keep: bool, as_json: bool) -> None:
+    """Kill one agent, rewind another, and see that nothing is lost.
 
-    Real processes and real files in a temporary folder; everything that is claimed is checked. The exit code is 1 if
-    a check fails.
+    Real processes and real files in a temporary folder; everything that is claimed is checked, files to the byte. The
+    exit code is 1 if a check fails.
+
+    \b
+    turnlog demo                      all of it
+    turnlog demo files                only the part about files
     """
     began = time.monotonic()
     folder = tempfile.mkdtemp(prefix="turnlog-demo-")
     try:
         with _home(folder):
             story = Story(Path(folder).resolve(), is_quiet=as_json)
-            _tell(story)
+            if part != "files":
+                _tell(story)
+            if part != "log":
+                tell_files(story)
     finally:
         if not keep:
             shutil.rmtree(folder)
@@ -78,6 +87,7 @@ def _end(story: Story, failed: list[str], seconds: float, kept: str | None) -> N
 
 
 def _tell(story: Story) -> None:
+    story.move_to("webshop")
     story.say("A session of an AI coding agent is a log. This is what happens to it on a bad day.")
     story.say(f"Everything below really runs, in {story.folder}.")
     acknowledged = _an_agent_is_killed(story)

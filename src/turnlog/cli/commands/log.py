@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.commands.show import warn_of_damage
-from turnlog.cli.option import VERSION, look_at, session_argument, shared, this_home, to_json, write_json
+from turnlog.cli.option import (
+    VERSION,
+    look_at,
+    session_argument,
+    shared,
+    this_home,
+    to_json,
+    warn_of_interruption,
+    write_json,
+)  # fmt: skip
 from turnlog.cli.summary import in_one_line
 from turnlog.cli.text import clip, moment, screen_width
 from turnlog.log.codec import body_text
@@ -45,6 +54,7 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
             print(line if room is None else clip(line, room))
         if limit is None:
             warn_of_damage(found)
+        warn_of_interruption(found)
 
 
 def _kind(entry: AnyEntry) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
+from turnlog.errors import Corrupt
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.packs import Packs
 
@@ -17,41 +18,79 @@ def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> di
 
     The caller holds the lock that keeps writers out.
     """
-    contents: dict[str, list[tuple[int, bytes]]] = {name: [] for name in packs.names()}
-    for key, (name, offset) in packs.learn().items():
-        contents[name].append((offset, key))
+    packs.learn()
+    contents = {name: packs.objects(name) for name in packs.names()}
     rewrite: list[str] = []
-    wanted: list[bytes] = []
+    wanted: dict[str, list[bytes]] = {}
+    empty: list[str] = []
     freed = gone = 0
     for name, objects in contents.items():
+        if not objects:
+            continue  # nobody can say what is in it: it stays
         size = disk.stat(os.path.join(folder, name)).st_size
-        if not packs.is_known_whole(name):
-            continue  # nobody can say what else is in it: it stays
-        objects.sort()
-        ends = [offset for offset, _ in objects[1:]] + [size]
         live = [key for _, key in objects if "sha256:" + key.hex() in needed]
-        dead = sum(
-            end - offset
-            for (offset, key), end in zip(objects, ends, strict=False)
-            if "sha256:" + key.hex() not in needed
-        )
-        if dead > size * _SPARSE or size < _SMALL or not live:
-            rewrite.append(name)
-            wanted += live
+        dead = sum(share for key, share in _shares(objects, size) if "sha256:" + key.hex() not in needed)
+        if not live:
+            # These go first: where the disk is full, that is the room for the rest.
+            disk.unlink(os.path.join(folder, name))
+            empty.append(name)
             freed += size
-            gone += len(objects) - len(live)
-    if len(rewrite) == 1 and not gone:
-        return {"blobs": 0, "bytes": 0, "packs": len(contents)}
-    target = ""
-    if wanted:
-        with packs.writer(anew=True) as writer:
-            for key in wanted:
-                writer.copy(key)
-        target = writer.name
-        freed -= disk.stat(os.path.join(folder, target)).st_size
+            gone += len(objects)
+        elif dead > size * _SPARSE or size < _SMALL:
+            rewrite.append(name)
+            wanted[name] = live
+    if empty:
+        disk.sync_folder(folder)
+        packs.learn()
+    if len(rewrite) == 1 and len(wanted[rewrite[0]]) == len(contents[rewrite[0]]):
+        rewrite = []
+    if not rewrite:
+        return {"blobs": gone, "bytes": freed, "packs": len(contents) - len(empty)}
+    target, kept = _write_together(packs, rewrite, wanted)
+    freed -= disk.stat(os.path.join(folder, target)).st_size if target else 0
     for name in rewrite:
+        if name in kept:
+            continue
+        freed += disk.stat(os.path.join(folder, name)).st_size
+        gone += len(contents[name]) - len(wanted[name])
         if name != target:
             disk.unlink(os.path.join(folder, name))
     disk.sync_folder(folder)
     packs.learn()
     return {"blobs": gone, "bytes": freed, "packs": len(packs.names())}
+
+
+def _shares(objects: list[tuple[int, bytes]], size: int) -> Iterator[tuple[bytes, int]]:
+    """How much of a pack each blob takes; those in one block share it evenly."""
+    groups: dict[int, list[bytes]] = {}
+    for offset, key in objects:
+        groups.setdefault(offset, []).append(key)
+    ends = [*list(groups)[1:], size]
+    for (offset, keys), end in zip(groups.items(), ends, strict=True):
+        for key in keys:
+            yield key, (end - offset) // len(keys)
+
+
+def _write_together(packs: Packs, names: list[str], wanted: dict[str, list[bytes]]) -> tuple[str, set[str]]:
+    """One new pack with what is needed of these; its name, and those that have to stay because of damage in them."""
+    kept: set[str] = set()
+    with packs.writer(anew=True) as writer:
+        for name in names:
+            try:
+                for key in wanted[name]:
+                    writer.copy(key)
+            except Corrupt:
+                kept.add(name)
+    return writer.name, kept
+
+
+def unneeded(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> dict[str, int]:
+    """How many blobs a collection would remove, and how many bytes they take, about."""
+    blobs = size = 0
+    for name in packs.names():
+        objects = packs.objects(name)
+        for key, share in _shares(objects, disk.stat(os.path.join(folder, name)).st_size) if objects else ():
+            if "sha256:" + key.hex() not in needed:
+                blobs += 1
+                size += share
+    return {"blobs": blobs, "bytes": size}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Container, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
 
 from turnlog.errors import Corrupt, Unsupported
 from turnlog.log.ids import word
 from turnlog.store import Clock
-from turnlog.store.files.collect import collect
+from turnlog.store.files.collect import collect, unneeded
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed
 from turnlog.store.files.packs import Packs
@@ -32,6 +33,7 @@ class Folder:
         self._clock = clock
         self._packs = Packs(disk, os.path.join(self.folder, _BLOBS))
         self._is_ready = False
+        self._inside = threading.local()
         with disk_errors(f"opening {self.folder}"):
             self._check_layout()
 
@@ -134,7 +136,8 @@ class Folder:
         """See `Store.put`."""
         with disk_errors(f"opening {self.folder}"):
             self._make_ready()
-        self._packs.put(blobs)
+        with self.keeping():  # a pack that has no name yet is swept up otherwise
+            self._packs.put(blobs)
 
     def get(self, digest: str) -> bytes:
         """See `Store.get`."""
@@ -148,11 +151,16 @@ class Folder:
         """The digests of blobs that cannot be read back. Reads every pack."""
         return self._packs.check()
 
-    def pack(self) -> PackWriter:
+    def pack(self, *, beside: frozenset[str] | None = None) -> PackWriter:
         """See `Store.pack`."""
         with disk_errors(f"opening {self.folder}"):
             self._make_ready()
-        return self._packs.writer()
+        return self._packs.writer(beside=beside)
+
+    def packs(self) -> frozenset[str]:
+        """See `Store.packs`."""
+        with disk_errors("listing packs"):
+            return frozenset(self._packs.names())
 
     def stream(self, digest: str) -> Iterator[bytes]:
         """See `Store.stream`."""
@@ -160,6 +168,8 @@ class Folder:
 
     def keeping(self) -> AbstractContextManager[None]:
         """See `Store.keeping`."""
+        if getattr(self._inside, "is_alone", False):
+            return nullcontext()  # who keeps everybody else out would wait for itself
         return self._blob_lock(self._disk.lock_shared)
 
     @contextmanager
@@ -181,11 +191,30 @@ class Folder:
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`. The caller found out what is needed inside `exclusively`."""
         with disk_errors("collecting blobs"):
+            for place in (_BLOBS, _DERIVED):
+                self._remove_leftovers(os.path.join(self.folder, place))
             return collect(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
 
-    def exclusively(self) -> AbstractContextManager[None]:
-        """Nobody is inside `keeping`, and nobody gets there."""
-        return self._blob_lock(self._disk.lock)
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.unneeded`."""
+        with disk_errors("looking at blobs"):
+            return unneeded(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
+
+    def _remove_leftovers(self, folder: str) -> None:
+        """What never got its name: who wrote it died, or would keep us out."""
+        for name in self._disk.listdir(folder) if self._exists(folder) else []:
+            if name.startswith(".new-"):
+                self._disk.unlink(os.path.join(folder, name))
+
+    @contextmanager
+    def exclusively(self) -> Generator[None]:
+        """Nobody is inside `keeping`, and nobody gets there; except this thread itself."""
+        with self._blob_lock(self._disk.lock):
+            self._inside.is_alone = True
+            try:
+                yield
+            finally:
+                self._inside.is_alone = False
 
     def disk(self) -> dict[str, int]:
         """See `Store.disk`."""
@@ -217,14 +246,20 @@ class Folder:
         folder = os.path.join(self.folder, _DERIVED)
         temporary = os.path.join(folder, f".new-{word(16)}")
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            with open(temporary, "xb") as file:
-                file.write(data)
-            os.replace(temporary, os.path.join(folder, name))
+            self._make_ready()
+            if not self._exists(folder):
+                self._disk.mkdir(folder)
+            fd = self._disk.open(temporary, os.O_WRONLY, create=True)
+            try:
+                self._disk.write(fd, data)
+            finally:
+                self._disk.close(fd)
+            self._disk.rename(temporary, os.path.join(folder, name))
         except OSError:
             self._discard(temporary)
 
     def own_folders(self) -> frozenset[tuple[int, int]]:
         """See `Store.own_folders`."""
-        status = self._disk.stat(self.folder) if self._exists(self.folder) else None
+        with disk_errors(f"looking at {self.folder}"):
+            status = self._disk.stat(self.folder) if self._exists(self.folder) else None
         return frozenset() if status is None else frozenset({(status.st_dev, status.st_ino)})

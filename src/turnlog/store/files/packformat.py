@@ -1,8 +1,8 @@
 """Blobs in packs: content-addressed, compressed, deduplicated, and never changed once they have their name.
 
-    pack    := "TURNPACK1\\n" object* index footer
+    pack    := "TURNPACK1\\n" (object | block)* index footer        a block is many small objects: see packblock
     object  := "OBJ1" codec:u8 length:u64 stored:u64 sha256:32 bytes stored-bytes
-    index   := (sha256:32 offset:u64)*          offset of the object
+    index   := (sha256:32 offset:u64)*          offset of the object, or of its block
     footer  := index-offset:u64 count:u64 crc32-of-index:u32 "TURNEND1"
 
 Numbers are little-endian; codec 0 is raw, 1 is zstandard, 2 is zstandard without its length in front. A pack is

@@ -7,12 +7,32 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.payload import digest_key
 from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
+from turnlog.store.files.packblock import BLOCK, Block, decode_block
 from turnlog.store.files.packformat import END, FOOTER, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, SUFFIX, pack_name
 from turnlog.store.files.packwriter import PackWriter
+
+_MOST_BLOCKS = 32
+
+
+class _Window:
+    """A stretch of a file, to be read."""
+
+    def __init__(self, disk: Disk, fd: int, start: int, length: int) -> None:
+        self._disk = disk
+        self._fd = fd
+        self._at = start
+        self._end = start + length
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._end - self._at if size < 0 else min(size, self._end - self._at)
+        data = self._disk.pread(self._fd, wanted, self._at) if wanted > 0 else b""
+        self._at += len(data)
+        return data
 
 
 class Packs:
@@ -23,6 +43,8 @@ class Packs:
         self._folder = folder
         self._mutex = threading.Lock()
         self._places: dict[bytes, tuple[str, int]] = {}
+        self._blocks: dict[tuple[str, int], Block] = {}
+        """Those unpacked last: who wants one blob of a block soon wants its neighbour."""
         self._known: set[str] = set()
         self._named: set[str] = set()
         """Packs whose names are on the disk: whoever wrote one may have died before that."""
@@ -40,12 +62,12 @@ class Packs:
             for data in blobs.values():
                 writer.add(data)
 
-    def writer(self, *, anew: bool = False) -> PackWriter:
+    def writer(self, *, anew: bool = False, beside: frozenset[str] | None = None) -> PackWriter:
         """A new pack to fill: `with packs.writer() as writer`. It is kept when the block ends without an error.
 
         `anew`: also with what other packs have.
         """
-        return PackWriter(self, self._disk, self._folder, anew=anew)
+        return PackWriter(self, self._disk, self._folder, anew=anew, beside=beside)
 
     def names(self) -> list[str]:
         """Every pack."""
@@ -55,17 +77,20 @@ class Packs:
             return []  # nothing was ever kept here
         return [name for name in names if name.endswith(SUFFIX)]
 
-    def learn(self) -> dict[bytes, tuple[str, int]]:
-        """Where every blob is that has its name by now, by SHA-256."""
+    def learn(self, names: frozenset[str] | None = None) -> dict[bytes, tuple[str, int]]:
+        """Where every blob is that has its name by now, by SHA-256. `names`: these are all packs there are."""
         with self._mutex, disk_errors("listing packs"):
-            names = set(self.names())
-            gone = self._known - names
-            if gone:
-                self._places = {key: place for key, place in self._places.items() if place[0] not in gone}
-                self._known &= names
-            for name in names - self._known:
-                self._learn(name)
+            self._learn_all(names)
             return self._places
+
+    def _learn_all(self, listed: frozenset[str] | None = None) -> None:
+        names = listed if listed is not None and self._known <= listed else set(self.names())
+        if self._known - names:
+            # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
+            self._places, self._known = {}, set()
+            self._named &= names
+        for name in names - self._known:
+            self._learn(name)
 
     def make_sure(self) -> None:
         """Every pack that we know of has its name on the disk."""
@@ -85,13 +110,9 @@ class Packs:
         """A blob, verified against its digest."""
         key = digest_key(digest)
         with self._mutex, disk_errors(f"reading blob {digest}"):
-            place = self._place(key)
-            if place is None:
-                raise NotFound(f"no blob {digest}", hint="see what is damaged with `turnlog doctor`")
-            name, offset = place
-            fd = self._open(name)
+            fd, name, offset = self._find(digest, key)
             try:
-                data = self._object(fd, offset, key)
+                data = self._object(fd, name, offset, key)
             finally:
                 self._disk.close(fd)
         if data is None or hashlib.sha256(data).digest() != key:
@@ -101,12 +122,24 @@ class Packs:
             )
         return data
 
-    def _object(self, fd: int, offset: int, key: bytes) -> bytes | None:
-        head = self._disk.pread(fd, OBJECT.size, offset)
-        if len(head) != OBJECT.size:
-            return None
-        magic, codec, length, stored, named = OBJECT.unpack(head)
-        if magic != b"OBJ1" or named != key or stored > self._disk.fstat(fd).st_size:
+    def _object(self, fd: int, name: str, offset: int, key: bytes) -> bytes | None:
+        block = self._blocks.get((name, offset))
+        if block is None:
+            head = self._disk.pread(fd, OBJECT.size, offset)
+            if len(head) != OBJECT.size:
+                return None
+            magic, codec, length, stored, named = OBJECT.unpack(head)
+            if magic != BLOCK:
+                is_it = magic == b"OBJ1" and named == key
+                return self._stored(fd, offset, codec, length, stored) if is_it else None
+            block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", named) or {}
+            if len(self._blocks) >= _MOST_BLOCKS:
+                del self._blocks[next(iter(self._blocks))]
+            self._blocks[name, offset] = block
+        return block.get(key)
+
+    def _stored(self, fd: int, offset: int, codec: int, length: int, stored: int) -> bytes | None:
+        if stored > self._disk.fstat(fd).st_size:
             return None
         data = self._disk.pread(fd, stored, offset + OBJECT.size)
         if codec == RAW:
@@ -127,45 +160,64 @@ class Packs:
         key = digest_key(digest)
         with disk_errors(f"reading blob {digest}"):
             with self._mutex:
-                place = self._place(key)
-            if place is None:
-                raise NotFound(f"no blob {digest}", hint="see what is damaged with `turnlog doctor`")
-            fd = self._open(place[0])
+                fd, name, offset = self._find(digest, key)
             try:
                 hashed = hashlib.sha256()
-                for piece in self._unpacked(fd, place[1], key):
+                if self._disk.pread(fd, len(BLOCK), offset) == BLOCK:
+                    with self._mutex:
+                        pieces = iter([self._object(fd, name, offset, key) or b""])
+                else:
+                    pieces = self._unpacked(fd, offset, key)
+                for piece in pieces:
                     hashed.update(piece)
                     yield piece
             finally:
                 self._disk.close(fd)
         if hashed.digest() != key:
-            raise Corrupt(f"blob {digest} in pack {place[0]} is damaged", hint="see `turnlog doctor`")
+            raise Corrupt(f"blob {digest} in pack {name} is damaged", hint="see `turnlog doctor`")
 
     def _unpacked(self, fd: int, offset: int, key: bytes) -> Iterator[bytes]:
         head = self._disk.pread(fd, OBJECT.size, offset)
         if len(head) != OBJECT.size:
             return
-        magic, codec, _, stored, named = OBJECT.unpack(head)
+        magic, codec, length, stored, named = OBJECT.unpack(head)
         if magic != b"OBJ1" or named != key:
             return
         import zstandard
 
-        unpacker = None if codec == RAW else zstandard.ZstdDecompressor().decompressobj()
-        position, end = offset + OBJECT.size, offset + OBJECT.size + stored
+        window = _Window(self._disk, fd, offset + OBJECT.size, stored)
+        # A reader, not a decompressor fed with pieces: a small piece may unpack to gigabytes at once.
+        unpacker: Any = zstandard.ZstdDecompressor()
+        source = window if codec == RAW else unpacker.stream_reader(window, read_size=PIECE)
         try:
-            while position < end:
-                piece = self._disk.pread(fd, min(PIECE, end - position), position)
-                if not piece:
-                    return
-                position += len(piece)
-                yield piece if unpacker is None else unpacker.decompress(piece)
+            while length > 0 and (piece := source.read(min(PIECE, length))):
+                length -= len(piece)
+                yield piece
         except zstandard.ZstdError:
             return  # what is missing shows in the digest
 
     def has(self, digest: str) -> bool:
         """Whether a blob is there."""
         with self._mutex, disk_errors(f"looking for blob {digest}"):
-            return self._place(digest_key(digest)) is not None
+            key = digest_key(digest)
+            place = self._place(key)
+            if place is not None and not self._exists(place[0]):
+                self._learn_all()
+                place = self._place(key)
+            return place is not None
+
+    def _find(self, digest: str, key: bytes) -> tuple[int, str, int]:
+        """A blob's pack, open, with its name, and where the blob is in it."""
+        place = self._place(key)
+        if place is not None:
+            try:
+                return self._open(place[0]), *place
+            except FileNotFoundError:
+                self._learn_all()  # somebody collected: what is needed is in another pack by now
+                place = self._place(key)
+        if place is None:
+            raise NotFound(f"no blob {digest}", hint="see what is damaged with `turnlog doctor`")
+        return self._open(place[0]), *place
 
     def _place(self, key: bytes) -> tuple[str, int] | None:
         place = self._places.get(key)
@@ -211,10 +263,14 @@ class Packs:
             head = self._disk.pread(fd, OBJECT.size, offset)
             if len(head) != OBJECT.size:
                 return
-            magic, _, _, stored, key = OBJECT.unpack(head)
-            if magic != b"OBJ1":
+            magic, codec, length, stored, key = OBJECT.unpack(head)
+            if magic == BLOCK:
+                block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", key)
+                yield from ((inner, offset) for inner in block or {})
+            elif magic == b"OBJ1":
+                yield key, offset
+            else:
                 return
-            yield key, offset
             offset += OBJECT.size + stored
 
     def _index(self, fd: int) -> bytes | None:
@@ -229,11 +285,11 @@ class Packs:
         index = self._disk.pread(fd, count * ROW.size, start)
         return index if zlib.crc32(index) == crc else None
 
-    def is_known_whole(self, name: str) -> bool:
-        """Whether we know all that a pack holds."""
+    def objects(self, name: str) -> list[tuple[int, bytes]]:
+        """All that a pack holds, where and what; nothing if its index is damaged and nobody can say."""
         fd = self._open(name)
         try:
-            return self._index(fd) is not None
+            return sorted((offset, key) for key, offset in ROW.iter_unpack(self._index(fd) or b""))
         finally:
             self._disk.close(fd)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from turnlog.log.ids import word
 from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.packblock import BLOCK_BYTES, SMALL, Block, Press
 from turnlog.store.files.packformat import END, FOOTER, LEVEL, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, ZSTD, pack_name
 
 if TYPE_CHECKING:
@@ -19,12 +22,13 @@ if TYPE_CHECKING:
 class PackWriter:
     """One pack on its way. Nothing of it can be seen until it is whole, synced and has its name."""
 
-    def __init__(self, packs: Packs, disk: Disk, folder: str, *, anew: bool) -> None:
+    def __init__(self, packs: Packs, disk: Disk, folder: str, *, anew: bool, beside: frozenset[str] | None) -> None:
         import zstandard
 
         self.name = ""
 
         self._packs = packs
+        self._beside = beside
         self._disk = disk
         self._folder = folder
         self._temporary = os.path.join(folder, f".new-{word(16)}")
@@ -35,6 +39,10 @@ class PackWriter:
         """Whether something was left out because another pack has it."""
         self._buffer: list[bytes] = []
         self._buffered = 0
+        self._block: Block = {}
+        """Small blobs that are on their way together."""
+        self._blocked = 0
+        self._press = Press()
         self._end = 0
         """Where the next object goes, what is buffered included."""
         self._zstd = zstandard.ZstdCompressor(level=LEVEL)
@@ -46,7 +54,7 @@ class PackWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None and self._rows:
+            if kind is None and (self._rows or self._block or self._press.count):
                 with disk_errors(f"writing a pack of {len(self._rows)} blobs"):
                     self._finish()
             if kind is None and self._relies:
@@ -59,53 +67,111 @@ class PackWriter:
         hashed = hashlib.sha256(data)
         key = hashed.digest()
         if not self._has(key):
-            stored = self._zstd.compress(data)
-            codec = ZSTD
-            if len(stored) >= len(data):
-                codec, stored = RAW, data
-            self._rows[key] = self._place()
-            self._push(OBJECT.pack(b"OBJ1", codec, len(data), len(stored), key))
-            self._push(stored)
+            if len(data) > SMALL:
+                self._add_alone(key, data)
+            else:
+                self._place()
+                self._block[key] = data
+                self._blocked += len(data)
+                if self._blocked >= BLOCK_BYTES:
+                    self._close_block()
         return "sha256:" + hashed.hexdigest()
 
-    def add_file(self, fd: int) -> str:
-        """Keep the rest of an open file, piece by piece; returns its digest."""
+    def _add_alone(self, key: bytes, data: bytes) -> None:
+        stored = self._zstd.compress(data)
+        codec = ZSTD
+        if len(stored) >= len(data):
+            codec, stored = RAW, data
+        self._rows[key] = self._place()
+        self._push(OBJECT.pack(b"OBJ1", codec, len(data), len(stored), key))
+        self._push(stored)
+
+    def _close_block(self) -> None:
+        blobs, self._block, self._blocked = self._block, {}, 0
+        if len(blobs) == 1:
+            self._add_alone(*blobs.popitem())
+        elif blobs:
+            self._press.put(blobs)
+            self._write_blocks(wait=False)
+
+    def _write_blocks(self, *, wait: bool) -> None:
+        for keys, data in self._press.take(wait=wait):
+            self._rows.update(dict.fromkeys(keys, self._place()))
+            self._push(data)
+
+    def add_file(self, fd: int, size: int) -> str:
+        """See `Pack.add_file`. Errors of that file are the caller's, as they are: nothing of it is kept then."""
+        return self._add_pieces(_pieces(fd, size))
+
+    def _add_pieces(self, pieces: Iterator[bytes]) -> str:
         with disk_errors("writing a file into a pack"):
             start = self._place()
             self._flush()
-            hashed, length, stored = hashlib.sha256(), 0, 0
-            squeezer: Any = self._zstd.chunker(chunk_size=PIECE)
             self._disk.write(self._fd, bytes(OBJECT.size))
-            while piece := os.read(fd, PIECE):
+        hashed, length, stored = hashlib.sha256(), 0, 0
+        squeezer: Any = self._zstd.chunker(chunk_size=PIECE)
+        try:
+            for piece in pieces:
                 hashed.update(piece)
                 length += len(piece)
-                for squeezed in squeezer.compress(piece):
-                    self._disk.write(self._fd, squeezed)
-                    stored += len(squeezed)
-            for squeezed in squeezer.finish():
-                self._disk.write(self._fd, squeezed)
-                stored += len(squeezed)
-            key = hashed.digest()
-            if self._has(key):
-                self._disk.ftruncate(self._fd, start)
-                self._disk.seek(self._fd, start)
-            else:
-                head = OBJECT.pack(b"OBJ1", STREAM, length, stored, key)
-                self._disk.pwrite(self._fd, head, start)
-                self._rows[key] = start
-                self._end = start + OBJECT.size + stored
+                stored += self._write_all(squeezer.compress(piece))
+            stored += self._write_all(squeezer.finish())
+        except BaseException:
+            self._cut(start)
+            raise
+        key = hashed.digest()
+        if self._has(key):
+            self._cut(start)
+        else:
+            with disk_errors("writing a file into a pack"):
+                self._disk.pwrite(self._fd, OBJECT.pack(b"OBJ1", STREAM, length, stored, key), start)
+            self._rows[key] = start
+            self._end = start + OBJECT.size + stored
         return "sha256:" + hashed.hexdigest()
 
+    def _write_all(self, chunks: Iterable[bytes]) -> int:
+        done = 0
+        for chunk in chunks:
+            with disk_errors("writing a file into a pack"):
+                self._disk.write(self._fd, chunk)
+            done += len(chunk)
+        return done
+
+    def _cut(self, start: int) -> None:
+        with disk_errors("writing a file into a pack"):
+            self._disk.ftruncate(self._fd, start)
+            self._disk.seek(self._fd, start)
+
     def copy(self, key: bytes) -> None:
-        """Keep a blob that is in another pack, verified: damage is not carried over."""
-        data = self._packs.get("sha256:" + key.hex())
-        self.add(data)
+        """Keep a blob that is in another pack, verified: damage is not carried over. A big one goes piece by piece."""
+        digest = "sha256:" + key.hex()
+        pieces = self._packs.stream(digest)
+        first = next(pieces, b"")
+        second = next(pieces, None)
+        if second is None:
+            self.add(first)
+        else:
+            self._add_pieces(chain((first, second), pieces))
+
+    @property
+    def size_bytes(self) -> int:
+        """See `Pack.size_bytes`."""
+        count = len(self._rows) + len(self._block) + self._press.count
+        waiting = self._blocked + self._press.size  # before they are compressed
+        return self._end + waiting + count * ROW.size + FOOTER.size if count else 0
+
+    def has(self, digest: str) -> bool:
+        """Whether a blob is in this pack or in another."""
+        try:
+            return self._has(bytes.fromhex(digest[7:]))
+        except ValueError:
+            return False
 
     def _has(self, key: bytes) -> bool:
         if self._places is None:
-            self._places = self._packs.learn()  # once: what others add meanwhile is at worst kept twice
+            self._places = self._packs.learn(self._beside)  # once: what others add meanwhile is at worst kept twice
         self._relies = self._relies or key in self._places
-        return key in self._rows or key in self._places
+        return key in self._rows or key in self._block or key in self._press or key in self._places
 
     def _place(self) -> int:
         if self._fd < 0:
@@ -129,6 +195,8 @@ class PackWriter:
             self._disk.write(self._fd, data)
 
     def _finish(self) -> None:
+        self._close_block()
+        self._write_blocks(wait=True)
         rows = sorted(self._rows.items())
         index = b"".join(ROW.pack(key, place) for key, place in rows)
         start = self._end
@@ -143,6 +211,7 @@ class PackWriter:
         self._fd = -1
 
     def _abandon(self) -> None:
+        self._press.close()
         if self._fd < 0:
             return
         fd, self._fd = self._fd, -1
@@ -151,3 +220,9 @@ class PackWriter:
             self._disk.unlink(self._temporary)
         except OSError:
             return  # the disk is failing; a leftover without a name harms nobody
+
+
+def _pieces(fd: int, size: int) -> Iterator[bytes]:
+    while size > 0 and (piece := os.read(fd, min(size, PIECE))):
+        size -= len(piece)
+        yield piece

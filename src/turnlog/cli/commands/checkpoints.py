@@ -1,0 +1,79 @@
+"""`turnlog checkpoints`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from turnlog.cli.change import Trees
+from turnlog.cli.option import look_at, print_json, session_argument, shared, this_home, warn_of_interruption
+from turnlog.cli.target import turns_of
+from turnlog.cli.text import count, moment, one_line, size, table
+from turnlog.log.entry import Checkpoint
+
+_WHEN = {"before": "before a rewind", "after": "after a rewind"}
+
+
+@click.command()
+@session_argument
+@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the N newest.")
+@shared
+def command(session: str | None, limit: int | None, as_json: bool) -> None:
+    """List the checkpoints of a session, the oldest first.
+
+    ENTRY and the label are what `turnlog rewind` and `turnlog diff` take. CHANGED compares with the checkpoint
+    before: + created, ~ modified, - deleted, m another mode.
+
+    \b
+    turnlog checkpoints               all of them
+    turnlog checkpoints -n 5          the five newest
+    """
+    with this_home() as home, look_at(home, session) as found:
+        checkpoints = found.checkpoints()
+        trees, numbers = Trees(home.store), turns_of(found).numbers
+        first = len(checkpoints) - min(limit or len(checkpoints), len(checkpoints))
+        rows = [
+            _row(checkpoint, checkpoints[index - 1] if index else None, trees, numbers)
+            for index, checkpoint in enumerate(checkpoints)
+            if index >= first
+        ]
+        warn_of_interruption(found)
+        if as_json:
+            print_json({"session": found.id, "checkpoints": rows})
+            return
+        if not rows:
+            print(f"no checkpoints in session {one_line(found.handle)}", file=sys.stderr)
+            return
+    head = ("ENTRY", "WHEN", "FILES", "SIZE", "CHANGED", "WHAT")
+    for line in table(head, map(_cells, rows), right=(0, 2, 3)):
+        print(line)
+
+
+def _row(checkpoint: Checkpoint, before: Checkpoint | None, trees: Trees, numbers: dict[str, int]) -> dict[str, Any]:
+    weight = trees.weight(checkpoint)
+    return {
+        "entry": checkpoint.seq,
+        "at": checkpoint.at,
+        "label": checkpoint.label,
+        "when": checkpoint.when,
+        "turn": numbers.get(checkpoint.turn) if checkpoint.turn is not None else None,
+        "files": None if weight is None else weight[0],
+        "size_bytes": None if weight is None else weight[1],
+        "changed": None if before is None else trees.changes(before, checkpoint),
+        "skipped": checkpoint.skipped,
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    turn = f"turn {row['turn']} {row['when']}s" if row["turn"] is not None and row["when"] else ""
+    what = turn or _WHEN.get(row["when"] or "", row["when"] or "")
+    skipped = f"{count(len(row['skipped']), 'path')} not covered" if row["skipped"] else ""
+    words = ", ".join(filter(None, (row["label"] or "", what, skipped)))
+    if row["files"] is None:
+        return str(row["entry"]), moment(row["at"])[:16], "?", "?", "?", f"{words} (damaged)".strip()
+    changed: dict[str, int] = row["changed"] or {}
+    signs = {"created": "+", "modified": "~", "deleted": "-", "mode": "m"}
+    short = " ".join(f"{signs[action]}{number}" for action, number in changed.items())
+    return str(row["entry"]), moment(row["at"])[:16], f"{row['files']:,}", size(row["size_bytes"]), short, words

@@ -1,0 +1,68 @@
+"""`turnlog diff`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from turnlog.cli.change import as_plain, counts, in_full, in_words, stat_table
+from turnlog.cli.option import look_at, print_json, session_option, shared, this_home, warn_of_interruption
+from turnlog.cli.progress import patience
+from turnlog.cli.target import Place, checkpoint_at, place_of
+from turnlog.errors import NotFound
+from turnlog.log.entry import Checkpoint
+from turnlog.session.readable import Readable
+
+
+@click.command()
+@click.argument("before", metavar="[A]", required=False)
+@click.argument("after", metavar="[B]", required=False)
+@click.option("--turn", "-t", type=click.IntRange(min=1), metavar="N", help="What turn N changed.")
+@click.option("--stat", is_flag=True, help="Only which files, and how many lines.")
+@session_option
+@shared
+def command(
+    before: str | None, after: str | None, turn: int | None, stat: bool, session: str | None, as_json: bool
+) -> None:
+    """Print what changed in the files: in a turn, or from A to B.
+
+    Without anything, it is the last turn; with A only, from there until now. A and B are an entry (12), "turn:3" for
+    the beginning of turn 3, or the label of a checkpoint. Whatever changed the files counts: edits, shell commands,
+    generators. Binary files, modes and links are told without lines.
+
+    \b
+    turnlog diff                      what the last turn changed
+    turnlog diff --turn 2 --stat      what turn 2 changed, in short
+    turnlog diff before-lunch         what changed since that checkpoint
+    """
+    if turn is not None and before is not None:
+        raise click.UsageError("either --turn or A and B")
+    with this_home() as home, look_at(home, session) as found:
+        first = None if before is None else _checkpoint(found, before)
+        second = None if after is None else _checkpoint(found, after)
+        with patience():
+            differences = found.diff(first, second, turn=turn)
+        warn_of_interruption(found)
+        if as_json:
+            changes = [as_plain(item) for item in differences]
+            print_json({"session": found.id, "changes": changes, "counts": counts(differences)})
+            return
+    if not differences:
+        print("nothing changed", file=sys.stderr)
+        return
+    if stat:
+        for line in stat_table(differences, lines=True):
+            print(line)
+        print(in_words(counts(differences)))
+        return
+    for line in in_full(differences):
+        print(line)
+
+
+def _checkpoint(found: Readable, text: str) -> Checkpoint:
+    place: Place = place_of(found, text)
+    checkpoint = checkpoint_at(found, place)
+    if checkpoint is None:
+        raise NotFound(f"there is no checkpoint at or before {place.words}", hint="see `turnlog checkpoints`")
+    return checkpoint

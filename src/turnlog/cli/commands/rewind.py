@@ -1,0 +1,146 @@
+"""`turnlog rewind`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from turnlog.cli.move import How, make_move, report
+from turnlog.cli.option import (
+    print_json,
+    refuse_interrupted,
+    session_option,
+    session_to_change,
+    shared,
+    this_home,
+)  # fmt: skip
+from turnlog.cli.preview import refuse_without_terminal
+from turnlog.cli.progress import patience
+from turnlog.cli.target import checkpoint_at, place_of
+from turnlog.cli.text import count
+from turnlog.errors import Conflict, NotFound
+from turnlog.log.entry import Head
+from turnlog.session import Session
+from turnlog.workspace.plan import Plan
+from turnlog.workspace.tree import path_bytes
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
+@click.option("--files", "only_files", is_flag=True, help="Only the files; the conversation stays.")
+@click.option("--conversation", "only_conversation", is_flag=True, help="Only the conversation; no file is touched.")
+@click.option(
+    "--only", multiple=True, metavar="PATH", help="Only this file or folder (may be repeated); implies --files."
+)
+@click.option("--force", is_flag=True, help="Overwrite what somebody else changed, too.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--continue", "finish", is_flag=True, help="Finish a rewind that was interrupted.")
+@click.option("--abort", is_flag=True, help="Take back what was done of a rewind that was interrupted.")
+@session_option
+@shared
+@click.pass_context
+def command(
+    context: click.Context,
+    target: str | None,
+    dry_run: bool,
+    only_files: bool,
+    only_conversation: bool,
+    only: tuple[str, ...],
+    force: bool,
+    yes: bool,
+    finish: bool,
+    abort: bool,
+    session: str | None,
+    as_json: bool,
+) -> None:
+    """Take files and conversation back to an earlier point.
+
+    TARGET is an entry (12: the last checkpoint at or before it), "turn:3" for the point before turn 3 began, or the
+    label of a checkpoint ("label:12" for one that looks like something else). Left out, it is the point before the
+    last turn; where there are no turns, the last checkpoint that somebody asked for.
+
+    Only files that the session's own turns changed are touched, and only where they still are what those turns left.
+    What somebody else changed is a conflict and stays, unless --force; what is ignored or was not covered stays in any
+    case. First there is a preview and a question; before anything is touched, everything is kept in a checkpoint, so
+    that `turnlog undo` takes it back.
+
+    \b
+    turnlog rewind                           take back the last turn
+    turnlog rewind turn:2 --dry-run          what it would do to go back before turn 2
+    turnlog rewind before-lunch --files      the files as of that checkpoint
+    turnlog rewind 12 --only src --yes       one folder, without a question
+    """
+    _check(target, only_files or bool(only), only_conversation, finish, abort)
+    with this_home() as home:
+        if finish or abort:
+            _finish(context, session_to_change(home, session), abort=abort, as_json=as_json)
+            return
+        if not yes and not dry_run:
+            refuse_without_terminal("rewind", as_json=as_json)
+        found = session_to_change(home, session)
+        refuse_interrupted(found)
+        place = place_of(found, target)
+        files, conversation = not only_conversation, not only_files and not only
+        checkpoint = checkpoint_at(found, place) if files else None
+        if files and checkpoint is None and not conversation:
+            raise NotFound(f"there is no checkpoint at or before {place.words}", hint="see `turnlog checkpoints`")
+        chosen: list[str] | None = [_inside(found, path) for path in only]
+        chosen = None if not chosen or "." in chosen else chosen
+        plan = Plan([], "" if not files else "there is no checkpoint that far back, so files stay as they are")
+        if checkpoint is not None:
+            with patience():
+                plan = found.plan_rewind(place.seq, only=chosen, force=force)
+
+        def act() -> Head:
+            return found.rewind(place.seq, files=files, conversation=conversation, only=chosen, force=force)
+
+        words, leaving = [f"target: {place.words}"], 0
+        if conversation:
+            leaving = sum(message.seq > place.seq for message in found.messages())
+            words.append(f"conversation: {count(leaving, 'message')} left behind as a branch" if leaving else "")
+        more = {"target": place.seq, "checkpoint": checkpoint.seq if checkpoint else None, "dry_run": dry_run}
+        make_move(
+            context,
+            found,
+            "rewind",
+            plan,
+            act,
+            How(dry_run, yes, as_json),
+            words=[word for word in words if word],
+            more={**more, "files": files, "conversation": conversation},
+            is_idle=not leaving,
+        )
+
+
+def _check(target: str | None, files: bool, conversation: bool, finish: bool, abort: bool) -> None:
+    if files and conversation:
+        raise click.UsageError("--conversation does not go with --files or --only")
+    if finish and abort:
+        raise click.UsageError("either --continue or --abort")
+    if (finish or abort) and (target is not None or files or conversation):
+        raise click.UsageError(f"{'--continue' if finish else '--abort'} takes no target and no choice of files")
+
+
+def _finish(context: click.Context, session: Session, *, abort: bool, as_json: bool) -> None:
+    with patience():
+        done = session.finish_rewind(abort=abort)
+    if done is None:
+        raise NotFound(f"no rewind of session {session.handle} was interrupted")
+    problems = session.problems()
+    if as_json:
+        print_json({"session": session.id, "action": done.why, "entry": done.seq, "result": done.files})
+    else:
+        report(session, "abort" if abort else done.why, done)
+    if problems:
+        context.exit(Conflict.exit_code)
+
+
+def _inside(session: Session, path: str) -> str:
+    """A path as plans name it: from the workspace, or, for a tracked file elsewhere, by its name."""
+    base = Path(os.fsdecode(path_bytes(session.workspace or "")))
+    full = Path(os.path.normpath(Path.cwd() / path))
+    full = full.parent.resolve() / full.name  # a link that is named is meant itself
+    return str(full.relative_to(base)) if full.is_relative_to(base) else full.name

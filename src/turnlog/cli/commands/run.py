@@ -1,0 +1,164 @@
+"""`turnlog run`."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from turnlog.cli import child
+from turnlog.cli.change import as_plain, counts, in_short, in_words
+from turnlog.cli.commands.checkpoint import AGENT, new_session, tell_skipped
+from turnlog.cli.option import (
+    print_json,
+    refuse_interrupted,
+    session_here,
+    session_option,
+    session_to_change,
+    shared,
+    this_home,
+)  # fmt: skip
+from turnlog.cli.progress import again, patience
+from turnlog.cli.text import one_line
+from turnlog.errors import Invalid
+from turnlog.log.entry import Checkpoint, Turn
+from turnlog.session import Home, Session
+from turnlog.session.places import workspace_path
+from turnlog.workspace.diff import Difference
+
+_LISTED = 10
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("words", metavar="[--] CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--label", "-l", metavar="NAME", help="Take a checkpoint of that name first.")
+@click.option("--new", is_flag=True, help="In a new session.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing about what it changed.")
+@session_option
+@shared
+@click.pass_context
+def command(
+    context: click.Context,
+    words: tuple[str, ...],
+    label: str | None,
+    new: bool,
+    quiet: bool,
+    session: str | None,
+    as_json: bool,
+) -> None:
+    """Run any command so that what it does to files can be taken back.
+
+    Any program will do, also another agent. It is a turn: a checkpoint before, one after, and a message that says what
+    was run and how it ended. The command has the terminal for itself, gets Ctrl-C and other signals, and its exit code
+    is the exit code (128 and the number of the signal if one ended it). Afterwards stderr says what it changed and how
+    to take that back. With --json, that follows on stdout, behind what the command printed.
+
+    Commands of one folder go into one session, which `turnlog run` opens; where the last one still runs, or --new is
+    given, into a new one. The exit code is 127 if there is no such command, 126 if it cannot be run.
+
+    \b
+    turnlog run -- make format               then `turnlog rewind` takes back what it did
+    turnlog run --label clean -- my-agent "fix the tests"
+    turnlog run -- sh -c 'sed -i s/a/b/ *.py'
+    """
+    if new and session is not None:
+        raise click.UsageError("either --new or --session")
+    program = child.find(words[0])
+    with this_home() as home:
+        found = _session(home, session, is_new=new)
+        refuse_interrupted(found)
+        if label is not None:
+            with patience():
+                found.checkpoint(label)
+        code, turn, seconds = _run(found, program, words)
+        with patience():
+            changes = found.diff(turn=turn, lines=False)
+        if as_json:
+            data = {"session": found.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
+            print_json({**data, "changes": [as_plain(item) for item in changes]})
+        elif not quiet:
+            _tell(found, turn, code, changes, is_newest=session_here(home) == found.id)
+    context.exit(code)
+
+
+def _session(home: Home, name: str | None, *, is_new: bool) -> Session:
+    if name is not None:
+        found = session_to_change(home, name)
+        here = Path(workspace_path("."))
+        if found.workspace is None or not here.is_relative_to(found.workspace):
+            where = f"works in {found.workspace}" if found.workspace else "has no workspace"
+            raise Invalid(f"session {found.handle} {where}, not here", hint="go there, or leave --session out")
+        return found
+    newest = None if is_new else session_here(home, agent=AGENT)
+    if newest is None:
+        return new_session(home)
+    found = home.resume(newest)
+    last = next(found.entries(kind="turn", reverse=True), None)
+    return new_session(home) if isinstance(last, Turn) and last.state == "begin" else found
+
+
+class CommandEnded(BaseException):
+    """By a signal: the turn was aborted."""
+
+
+class CommandFailed(Exception):
+    """With an exit code: the turn failed."""
+
+
+def _run(found: Session, program: str, words: tuple[str, ...]) -> tuple[int, str, float]:
+    """The exit code, the turn and the seconds."""
+    turn = ""
+    seconds = 0.0
+    code = 0
+    line = shlex.join(words).encode("utf-8", "backslashreplace").decode()
+    try:
+        with patience(), child.Foreground() as foreground, found.turn() as turn:
+            _require_checkpoint(found, turn)
+            found.user(f"$ {line}", agent="turnlog run")
+            began = time.monotonic()
+            code = foreground.run(program, words)
+            seconds = time.monotonic() - began
+            again()
+            found.user(f"{_ending(code)} after {seconds:.1f} s", agent="turnlog run")
+            if code < 0:
+                raise CommandEnded
+            if code > 0:
+                raise CommandFailed(_ending(code))
+    except (CommandEnded, CommandFailed):
+        pass
+    return (128 - code if code < 0 else code), turn, seconds
+
+
+def _require_checkpoint(found: Session, turn: str) -> None:
+    """Nothing is run that could not be taken back."""
+    newest = next(found.entries(kind="checkpoint", reverse=True), None)
+    if not isinstance(newest, Checkpoint) or newest.turn != turn:
+        raise Invalid("no checkpoint could be taken, so nothing was run", hint="`turnlog checkpoint` says why")
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exited with {code}"
+    try:
+        return f"ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"ended by signal {-code}"
+
+
+def _tell(found: Session, turn: str, code: int, changes: list[Difference], *, is_newest: bool) -> None:
+    name = one_line(found.handle)
+    for line in in_short(changes, _LISTED, sys.stderr):
+        print(f"  {line}", file=sys.stderr)
+    end = next((e for e in found.entries(kind="checkpoint", reverse=True) if e.turn == turn), None)
+    skipped: list[Any] = end.skipped if isinstance(end, Checkpoint) else []
+    tell_skipped(skipped)
+    ending = f"exit code {code}, " if code else ""
+    print(f"turnlog: {ending}{in_words(counts(changes))} (session {name})", file=sys.stderr)
+    if changes:
+        which = "" if is_newest else f" -s {name}"
+        print(f"turnlog: `turnlog diff{which}` shows it, `turnlog rewind{which}` takes it back", file=sys.stderr)

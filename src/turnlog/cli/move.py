@@ -1,0 +1,109 @@
+"""Rewind, undo and redo: show the plan, ask, do it, and say how to take it back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from turnlog.cli.option import print_json
+from turnlog.cli.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
+from turnlog.cli.progress import patience
+from turnlog.cli.text import count, one_line
+from turnlog.errors import Conflict
+from turnlog.log.entry import Head
+from turnlog.session import Session
+from turnlog.workspace.plan import Plan
+from turnlog.workspace.tree import path_text
+
+_PROBLEMS_SHOWN = 20
+_BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
+
+
+class How(Struct, frozen=True):
+    """How a move is to be made."""
+
+    dry_run: bool
+    yes: bool
+    as_json: bool
+
+
+def make_move(
+    context: click.Context,
+    session: Session,
+    what: str,
+    plan: Plan,
+    act: Callable[[], Head],
+    how: How,
+    *,
+    words: list[str],
+    more: dict[str, Any],
+    is_idle: bool = False,
+) -> None:
+    """Preview, question, action, report. `words` say what else happens; `is_idle` that nothing else does."""
+    if how.as_json:
+        done = None if how.dry_run else _act(session, act)
+        print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, done)})
+        _exit_for_problems(context, session, done)
+        return
+    for line in preview(plan, session.workspace, everything=how.dry_run and not sys.stdout.isatty()):
+        print(line)
+    if plan.steps:
+        print()
+    for line in [totals(plan), *words, *([f"note: {plan.note}"] if plan.note else [])]:
+        print(one_line(line))
+    if plan.of("conflict") and what == "rewind":
+        print("--force overwrites what is in conflict")
+    if how.dry_run:
+        return
+    if is_idle and not plan.to_do:
+        print("nothing to do")
+        return
+    if not how.yes and not ask(f"{what}?"):
+        print("nothing was changed", file=sys.stderr)
+        context.exit(NO)
+    done = _act(session, act)
+    report(session, what, done)
+    _exit_for_problems(context, session, done)
+
+
+def _act(session: Session, act: Callable[[], Head]) -> Head:
+    try:
+        with patience():
+            return act()
+    except KeyboardInterrupt:
+        if session.interrupted():
+            print(
+                "\nstopped half-way: `turnlog rewind --continue` finishes it, `--abort` takes it back", file=sys.stderr
+            )
+        raise
+
+
+def report(session: Session, what: str, done: Head) -> None:
+    """What was done, what could not be, and how to take it back."""
+    problems = session.problems()
+    for outcome in problems[:_PROBLEMS_SHOWN]:
+        path = path_shown(outcome.step, session.workspace)
+        print(f"warning: {path} stays as it is: {one_line(outcome.problem)}", file=sys.stderr)
+    if len(problems) > _PROBLEMS_SHOWN:
+        print(f"warning: {count(len(problems) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
+    back = _BACK.get(done.why)
+    files = f": {in_words(done.files)}" if done.files else ""
+    print(f"{what} done, entry {done.seq}{files}")
+    if back:
+        print(f"`turnlog {back}` takes it back")
+
+
+def _exit_for_problems(context: click.Context, session: Session, done: Head | None) -> None:
+    if done is not None and session.problems():
+        context.exit(Conflict.exit_code)
+
+
+def _plain(session: Session, done: Head | None) -> dict[str, Any]:
+    if done is None:
+        return {"done": False, "entry": None, "result": {}, "problems": []}
+    problems = [{"path": path_text(o.step.path), "root": o.step.root, "problem": o.problem} for o in session.problems()]
+    return {"done": True, "entry": done.seq, "result": done.files, "problems": problems}

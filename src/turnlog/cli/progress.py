@@ -1,0 +1,79 @@
+"""How far long work has come: a line on stderr that goes away again. Only on a terminal, and only after a while."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+_AFTER_S = 0.5
+_EVERY_S = 0.1
+
+
+class _Line:
+    began = 0.0
+    shown = 0.0
+
+
+def tell(what: str, number: int) -> None:
+    """So many files are done. The library calls this often; most calls do nothing."""
+    _show(f"{what} … {number:,} {'file' if number == 1 else 'files'}")
+
+
+def count(what: str, number: int, total: int) -> None:
+    """So many of so many are done."""
+    _show(f"{what} … {number:,} of {total:,}")
+
+
+def _show(text: str) -> None:
+    now = time.monotonic()
+    if _Line.began and now - _Line.began > _AFTER_S and now - _Line.shown > _EVERY_S:
+        _Line.shown = now
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def again() -> None:
+    """Something else begins: it may take a while of its own."""
+    if _Line.began:
+        _Line.began = time.monotonic()
+
+
+@contextmanager
+def patience() -> Generator[None]:
+    """Inside, work may take a while and says so."""
+    _Line.began, _Line.shown = time.monotonic() if sys.stderr.isatty() else 0.0, 0.0
+    try:
+        yield
+    finally:
+        if _Line.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        _Line.began = 0.0
+
+
+@contextmanager
+def unhurried(what: str) -> Generator[Callable[[], bool]]:
+    """Inside, the first Ctrl-C only asks to stop soon: what is given says whether it came. The second one stops."""
+    import signal
+
+    came: list[int] = []
+
+    def take(number: int, frame: object) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+        lead = "\r\x1b[K" if _Line.shown else ""
+        sys.stderr.write(f"{lead}stopping: {what}; Ctrl-C again stops at once\n")
+        sys.stderr.flush()
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # somebody else's, or ignored: that stays
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, take)
+    try:
+        yield lambda: bool(came)
+    finally:
+        signal.signal(signal.SIGINT, before)

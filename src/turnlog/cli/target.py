@@ -1,0 +1,87 @@
+"""Places in a session as people type them.
+
+12            an entry: the last checkpoint at or before it, and the conversation as of it
+turn:3        before turn 3 began
+before-lunch  the newest checkpoint of that name; label:12 where a name looks like something else
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from turnlog.errors import NotFound
+from turnlog.log.entry import Checkpoint, Turn
+from turnlog.session.readable import Readable
+
+_HINT = "`turnlog checkpoints` shows what there is"
+
+
+class Place(Struct, frozen=True):
+    """An entry to go back to, and how to call it."""
+
+    seq: int
+    words: str
+
+
+class Turns(Struct, frozen=True):
+    """The turns of a session, by their numbers."""
+
+    numbers: dict[str, int]
+    begins: dict[int, int]
+    """The entry before which each began: its first checkpoint, or its first line."""
+
+
+def turns_of(found: Readable) -> Turns:
+    """Every turn that was bracketed, counted from 1 in the order they began."""
+    numbers: dict[str, int] = {}
+    begins: dict[int, int] = {}
+    first: dict[str, int] = {}
+    for entry in found.entries():
+        if isinstance(entry, Checkpoint) and entry.when == "begin" and entry.turn is not None:
+            first[entry.turn] = entry.seq
+        elif isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
+            numbers[entry.turn] = len(numbers) + 1
+            begins[len(numbers)] = first.get(entry.turn, entry.seq)
+    return Turns(numbers, begins)
+
+
+def place_of(found: Readable, text: str | None) -> Place:
+    """Where a target leads; without one, before the last turn, or else the last checkpoint that somebody asked for."""
+    if text is None:
+        return _last(found)
+    kind, colon, rest = text.partition(":")
+    if colon and kind == "turn":
+        begins = turns_of(found).begins
+        if not rest.isdecimal() or int(rest) not in begins:
+            some = f"it has {len(begins)}" if begins else "none of its turns was bracketed"
+            raise NotFound(f"no turn {rest!r} in session {found.handle}: {some}", hint=_HINT)
+        return Place(begins[int(rest)], f"before turn {int(rest)}")
+    if re.fullmatch(r"\d{1,18}", text):
+        return Place(int(text), f"entry {int(text)}" if int(text) else "the beginning")
+    label = rest if colon and kind == "label" else text
+    for checkpoint in reversed(found.checkpoints()):
+        if checkpoint.label == label:
+            return Place(checkpoint.seq, f"“{label}”, entry {checkpoint.seq}")
+    raise NotFound(f"no checkpoint {label!r} in session {found.handle}", hint=_HINT)
+
+
+def _last(found: Readable) -> Place:
+    turns = turns_of(found)
+    for message in reversed(found.messages()):
+        number = turns.numbers.get(message.turn) if message.turn is not None else None
+        if number is not None:
+            return Place(turns.begins[number], f"before turn {number}")
+        if message.role == "user":
+            return Place(message.seq - 1, f"before entry {message.seq}")
+    for checkpoint in reversed(found.checkpoints()):
+        if checkpoint.when is None:
+            name = f"“{checkpoint.label}”, " if checkpoint.label else ""
+            return Place(checkpoint.seq, f"{name}entry {checkpoint.seq}")
+    raise NotFound(f"session {found.handle} has no turn and no checkpoint to go back to", hint="see `turnlog log`")
+
+
+def checkpoint_at(found: Readable, place: Place) -> Checkpoint | None:
+    """The last checkpoint at or before a place."""
+    return next((c for c in reversed(found.checkpoints()) if c.seq <= place.seq), None)

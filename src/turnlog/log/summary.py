@@ -1,0 +1,215 @@
+"""A summary made without a model: counts, tools, requests, files, what is left to do. Pure, and bounded in size.
+
+What it found is kept beside its text, in `meta`, so that the next summary takes it over instead of quoting it: after
+a hundred compactions it is as long as after the first few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.errors import Invalid
+from turnlog.log.block import Text, ToolCall
+from turnlog.log.context import text_of
+from turnlog.log.entry import Message
+
+META = "turnlog.summary"
+PREVIEW = 120
+_LINE = 160
+_EARLIER = 8_000
+_REQUESTS, _PENDING, _TOOLS, _FILES = 3, 5, 24, 8
+_LEFT_TO_DO = re.compile(r"\b(?:todo|next|pending|follow[- ]?up|remaining)\b", re.IGNORECASE)
+_BETWEEN_WORDS = re.compile(r"""[\s"'`()\[\]{}<>,;:|=]+""")
+_FILE_KEYS = frozenset(["path", "paths", "file", "files", "file_path", "filepath", "filename", "notebook_path"])
+_INJECTED = re.compile(
+    r"\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
+    r"|<(system-reminder|environment_context|user_instructions|ide_context)>.*?(?:</\1>|\Z))\s*",
+    re.DOTALL,
+)
+_JOINER = "\u200d"
+
+
+class Found(Struct, omit_defaults=True):
+    """What a summary says, as data."""
+
+    user: int = 0
+    assistant: int = 0
+    tool: int = 0
+    tools: list[str] = []
+    requests: list[str] = []
+    pending: list[str] = []
+    files: list[str] = []
+    current: str = ""
+    earlier: str = ""
+    """A summary that somebody else wrote, as it was."""
+
+
+def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
+    """One message in the place of these, up to the one with the `seq` before. A summary among them is merged."""
+    found = Found()
+    is_empty = True
+    for message in messages:
+        if before and message.seq >= before:
+            continue
+        is_empty = False
+        summary = _summary_in(message)
+        if summary is not None:
+            _merge(found, summary)
+        elif not message.seq and message.role != "tool":
+            _merge(found, Found(earlier=text_of(message.blocks)))  # somebody's summary: it has no place in the log
+        else:
+            _take(found, message)
+    if is_empty:
+        raise Invalid("nothing to summarise: every message is kept", hint="keep fewer")
+    return Message(role="user", blocks=[Text(_text(found))], meta={META: msgspec.to_builtins(found)})
+
+
+def _summary_in(message: Message) -> Found | None:
+    if not isinstance(message.meta, dict):
+        return None
+    meta = cast("dict[str, Any]", message.meta)
+    try:
+        return msgspec.convert(meta[META], Found)
+    except (KeyError, msgspec.ValidationError):
+        return None
+
+
+def _merge(found: Found, other: Found) -> None:
+    found.user += other.user
+    found.assistant += other.assistant
+    found.tool += other.tool
+    found.tools = _newest(found.tools + other.tools, _TOOLS)
+    found.requests = (found.requests + other.requests)[-_REQUESTS:]
+    found.pending = _newest(found.pending + other.pending, _PENDING)
+    found.files = _newest(found.files + other.files, _FILES)
+    found.current = other.current or found.current
+    found.earlier = cut(other.earlier.strip(), _EARLIER) or found.earlier
+
+
+def _take(found: Found, message: Message) -> None:
+    # What a tool printed is full of words and paths that mean nothing.
+    said = "" if message.role == "tool" else text_of(message.blocks)
+    calls = [block for block in message.blocks if isinstance(block, ToolCall)]
+    new = Found(tools=[call.name for call in calls])
+    if message.role == "user":
+        new.user = 1
+        said = without_preamble(said)
+        asked = one_line(said, _LINE)
+        new.requests = [asked] if asked else []
+    elif message.role == "assistant":
+        new.assistant = 1
+        new.current = one_line(said, _LINE)
+    elif message.role == "tool":
+        new.tool = 1
+    new.pending = [one_line(line, _LINE) for line in said.splitlines() if _LEFT_TO_DO.search(line)]
+    new.files = [*_paths(said), *(path for call in calls for path in _files(call.input))]
+    _merge(found, new)
+
+
+def _files(value: Any, key: str = "") -> Iterator[str]:
+    """The files that a tool was called with."""
+    if isinstance(value, str):
+        if key in _FILE_KEYS and 0 < len(value) <= _LINE and "\n" not in value:
+            yield value
+        else:
+            yield from _paths(value)
+    elif isinstance(value, dict):
+        for name, item in cast("dict[str, Any]", value).items():
+            yield from _files(item, str(name))
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _files(item, key)
+
+
+def _paths(text: str) -> Iterator[str]:
+    """Words that look like the path of a file: with a slash in them, and an ending."""
+    if "/" not in text:
+        return
+    for word in _BETWEEN_WORDS.split(text):
+        word = word.rstrip(".!?")
+        name = word.rpartition("/")[2]
+        _, dot, ending = name.rpartition(".")
+        is_file = "/" in word and dot and ending.isalnum() and len(ending) <= 8 and len(word) <= _LINE
+        if is_file and not word.startswith("//"):
+            yield word
+
+
+def _newest(items: list[str], limit: int) -> list[str]:
+    """Each once, where it came last; the last `limit` of them."""
+    return list(reversed(list(dict.fromkeys(reversed(items)))[:limit]))
+
+
+def _text(found: Found) -> str:
+    number = found.user + found.assistant + found.tool
+    lines = [
+        "The earlier part of this conversation is left out here. What it was about, put together without a model:",
+        "",
+        f"- Scope: {number} messages ({found.user} user, {found.assistant} assistant, {found.tool} tool)",
+    ]
+    if found.tools:
+        lines.append(f"- Tools used: {', '.join(found.tools)}")
+    for title, items in (("Last requests", found.requests), ("Pending work", found.pending)):
+        if items:
+            lines += [f"- {title}:", *(f"  - {item}" for item in items)]
+    if found.files:
+        lines.append(f"- Key files: {', '.join(found.files)}")
+    if found.current:
+        lines.append(f"- Current work: {found.current}")
+    if found.earlier:
+        lines += ["", "A summary of what came before that:", "", found.earlier]
+    return "\n".join(lines)
+
+
+# ── short texts for people ────────────────────────────────────────────────────────────────────────
+
+
+def preview(messages: Iterable[Message]) -> str:
+    """The first thing that a person said, on one line; "" if nobody said anything."""
+    for message in messages:
+        if message.role != "user" or message.display is False:
+            continue
+        shown = message.display if isinstance(message.display, str) else text_of(message.blocks)
+        text = one_line(without_preamble(shown), PREVIEW)
+        if text:
+            return text
+    return ""
+
+
+def without_preamble(text: str) -> str:
+    """The text without what an agent put in front of it, such as `[SYSTEM: …]`."""
+    while match := _INJECTED.match(text):
+        text = text[match.end() :]
+    return text
+
+
+def one_line(text: str, limit: int) -> str:
+    """A text without line breaks, cut."""
+    return cut(" ".join(text.split()), limit)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters and `…`; nothing that is drawn as one character is torn apart."""
+    if len(text) <= limit:
+        return text
+    end = next((index for index in range(limit, 0, -1) if _is_between(text, index)), limit)
+    return text[:end].rstrip() + "…"
+
+
+def _is_between(text: str, index: int) -> bool:
+    """Whether one character ends there and another begins."""
+    import unicodedata  # only who shortens something needs it
+
+    before, after = text[index - 1], text[index]
+    if before == _JOINER or after == _JOINER or unicodedata.category(after)[0] == "M":
+        return False
+    if "\U0001f3fb" <= after <= "\U0001f3ff":  # a colour of skin
+        return False
+    flags = 0
+    while flags < index and "\U0001f1e6" <= text[index - 1 - flags] <= "\U0001f1ff":
+        flags += 1
+    return flags % 2 == 0 or not "\U0001f1e6" <= after <= "\U0001f1ff"

@@ -1,0 +1,64 @@
+"""The ends of a turn, with the files as they are then. No turn is lost because of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from turnlog.errors import TurnlogError
+from turnlog.log.entry import Entry, Note, Turn
+from turnlog.session.files import Files
+from turnlog.session.history import History
+from turnlog.store import Store
+
+_LOOK_BACK = 200
+"""A refusal that was noted in so many entries is not noted again."""
+
+
+class Bracket:
+    """Appends the ends of a session's turns."""
+
+    def __init__(
+        self, store: Store, history: History, files: Files, append: Callable[[list[Entry]], list[Any]]
+    ) -> None:
+        self._store = store
+        self._history = history
+        self._files = files
+        self._append = append
+        self._noted = ""
+
+    def append(self, turn: Turn, when: str) -> None:
+        """The end of a turn, after a checkpoint; where that cannot be had, after a note that says why."""
+        refused = self._files.why_not()
+        if refused:
+            note = [] if self._is_noted(refused) else [_note("turns take no checkpoints", refused, turn)]
+            self._append([*note, turn])
+            return
+        with ExitStack() as stack:
+            before: Entry
+            try:
+                stack.enter_context(self._store.keeping())
+                before = replace(self._files.take(when=when), turn=turn.turn)
+            except (TurnlogError, OSError) as error:
+                hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
+                before = _note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)
+            self._append([before, turn])
+
+    def _is_noted(self, refused: str) -> bool:
+        if self._noted != refused:
+            self._noted = refused
+            last = islice(self._history.back(), _LOOK_BACK)
+            return any(isinstance(entry, Note) and entry.data == _data(refused) for entry in last)
+        return True
+
+
+def _note(what: str, reason: str, turn: Turn) -> Note:
+    return Note(text=f"{what}: {reason}", data=_data(reason), turn=turn.turn)
+
+
+def _data(reason: str) -> dict[str, str]:
+    return {"no_checkpoint": reason}

@@ -1,0 +1,111 @@
+"""Small blobs of a pack, compressed together: alone they take half as much again.
+
+    block   := "BLK1" codec:u8 length:u64 stored:u64 sha256-of-table:32 bytes stored-bytes
+    unpacked:  count:u32 table contents         table := (sha256:32 length:u64)*
+
+The index of the pack names the block's offset for each blob in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from turnlog.store.files.packformat import LEVEL, OBJECT, RAW, ZSTD
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+BLOCK = b"BLK1"
+BLOCK_BYTES = 256 << 10
+"""A block is closed when it has so much: one small blob costs unpacking all of it."""
+SMALL = 64 << 10
+"""Larger blobs stand alone."""
+_FEW, _AHEAD = 4, 3
+_COUNT = struct.Struct("<I")
+_ROW = struct.Struct("<32sQ")
+
+Block = dict[bytes, bytes]
+Squeeze = Callable[[bytes], bytes]
+
+
+def encode_block(blobs: Block, squeeze: Squeeze) -> bytes:
+    """A block as it is in a pack."""
+    table = b"".join(_ROW.pack(key, len(data)) for key, data in blobs.items())
+    raw = b"".join([_COUNT.pack(len(blobs)), table, *blobs.values()])
+    codec, stored = ZSTD, squeeze(raw)
+    if len(stored) >= len(raw):
+        codec, stored = RAW, raw
+    return OBJECT.pack(BLOCK, codec, len(raw), len(stored), hashlib.sha256(table).digest()) + stored
+
+
+def decode_block(raw: bytes, named: bytes) -> Block | None:
+    """The blobs in a block; None where its table is damaged. The blobs themselves are not verified here."""
+    if len(raw) < _COUNT.size:
+        return None
+    (count,) = _COUNT.unpack_from(raw)
+    start = _COUNT.size + count * _ROW.size
+    table = raw[_COUNT.size : start]
+    if len(table) != count * _ROW.size or hashlib.sha256(table).digest() != named:
+        return None
+    blobs: Block = {}
+    for key, length in _ROW.iter_unpack(table):
+        blobs[key] = raw[start : start + length]
+        start += length
+    return blobs
+
+
+class Press:
+    """Compresses blocks beside the reading: with many of them, on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._squeeze: Squeeze | None = None
+        self._waiting: deque[tuple[Block, Future[bytes]]] = deque()
+        self._made = 0
+
+    def __contains__(self, key: bytes) -> bool:
+        return any(key in blobs for blobs, _ in self._waiting)
+
+    @property
+    def count(self) -> int:
+        """How many blobs are in it."""
+        return sum(len(blobs) for blobs, _ in self._waiting)
+
+    @property
+    def size(self) -> int:
+        """How large they are, uncompressed."""
+        return sum(len(data) for blobs, _ in self._waiting for data in blobs.values())
+
+    def put(self, blobs: Block) -> None:
+        """One more block."""
+        if self._squeeze is None:
+            import zstandard
+
+            self._squeeze = zstandard.ZstdCompressor(level=LEVEL).compress
+        from concurrent.futures import Future, ThreadPoolExecutor  # only who writes pays for loading it
+
+        self._made += 1
+        if self._made <= _FEW:
+            done: Future[bytes] = Future()
+            done.set_result(encode_block(blobs, self._squeeze))
+        else:
+            self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="turnlog-pack")
+            done = self._pool.submit(encode_block, blobs, self._squeeze)
+        self._waiting.append((blobs, done))
+
+    def take(self, *, wait: bool) -> Iterator[tuple[Block, bytes]]:
+        """Blocks as they are in a pack, in order: all, or those before the last few."""
+        while len(self._waiting) > (0 if wait else _AHEAD):
+            blobs, done = self._waiting[0]
+            data = done.result()
+            self._waiting.popleft()
+            yield blobs, data
+
+    def close(self) -> None:
+        """Let the thread go."""
+        if self._pool is not None:
+            self._pool.shutdown()

@@ -1,0 +1,54 @@
+"""One folder while a scan looks at it: what becomes its tree, and what the next scan will know of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from turnlog.workspace.cache import IS_IGNORED, IS_UNKNOWN, NONE, Known
+from turnlog.workspace.read import signature
+from turnlog.workspace.tree import UNKNOWN, Node, Tree
+
+BLANK = (0, 0, 0, 0, 0)
+
+
+class Found:
+    """One folder while it is looked at, name by name, in the order of the listing."""
+
+    __slots__ = ("digests", "files", "is_settled", "kinds", "numbers", "size", "skipped", "tree")
+
+    def __init__(self) -> None:
+        self.kinds = bytearray()
+        self.numbers: list[int] = []
+        self.digests: list[bytes] = []
+        self.tree: Tree = {}
+        self.skipped: list[tuple[bytes, str, int]] = []
+        self.is_settled = True
+        self.files = self.size = 0
+
+    def add(self, kind: int, numbers: tuple[int, ...], digest: bytes = NONE) -> None:
+        """The next name: what it is, what tells it from what it was, and its digest if that can be relied on."""
+        self.kinds.append(kind)
+        self.numbers += numbers
+        self.digests.append(digest)
+
+    def skip(self, name: str, status: os.stat_result | None, reason: str, size: int = 0) -> None:
+        """The next name is not covered."""
+        self.skipped.append((os.fsencode(name), reason, size))
+        self.tree[os.fsencode(name)] = Node(UNKNOWN, size=size, reason=reason)
+        self.add(IS_UNKNOWN, BLANK if status is None else mark_of(IS_UNKNOWN, status))
+
+
+def mark_of(kind: int, status: os.stat_result) -> tuple[int, ...]:
+    """What tells whether a name is what it was: of folders and the like only what they are, their insides do not."""
+    if kind == IS_IGNORED:
+        return (*BLANK[:4], stat.S_IFMT(status.st_mode))
+    if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+        return signature(status)
+    return (*BLANK[:4], status.st_mode)
+
+
+def was_folder(known: Known) -> bool:
+    """Whether a name was a folder when the last scan saw it."""
+    return stat.S_ISDIR(int.from_bytes(known[1][-8:], sys.byteorder))

@@ -1,0 +1,143 @@
+"""Reading files through handles of their folders: whole into memory if they are small, piece by piece if not."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from typing import Protocol
+
+from turnlog.workspace.tree import MAGIC
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_ATTEMPTS = 3
+_WHOLE = 1 << 20
+"""Files up to this size are read at once."""
+
+Signature = tuple[int, int, int, int, int]
+"""Size, mtime, ctime, inode and mode: whatever changes a file changes one of them."""
+
+
+class Sink(Protocol):
+    """Where contents go."""
+
+    def add(self, data: bytes) -> str:
+        """Keep these bytes; returns their digest."""
+        ...
+
+    def add_file(self, fd: int, size: int) -> str:
+        """Keep the next `size` bytes of an open file, or as many as there are; returns their digest."""
+        ...
+
+
+def signature(status: os.stat_result) -> Signature:
+    """What tells a file from what it was."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode
+
+
+def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> tuple[str, int, Signature]:
+    """The digest and size of what is in a file, and its signature after it was read. `data`: it was read already.
+
+    Somebody may write to it meanwhile: then it is read again, and given up after a few times.
+    """
+    fd = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        for _ in range(_ATTEMPTS):
+            before = os.fstat(fd)
+            if not stat.S_ISREG(before.st_mode):
+                raise OSError(errno.EINVAL, "not a file any more")
+            if data is None and before.st_size <= _WHOLE:
+                data = _read(fd, before.st_size)
+            if data is not None:
+                digest, size = sink.add(data), len(data)
+            else:
+                digest = sink.add_file(fd, before.st_size)
+                size = os.lseek(fd, 0, os.SEEK_CUR)
+            after = signature(os.fstat(fd))
+            if after == signature(before) and size == before.st_size:
+                return digest, size, after
+            data = None
+            os.lseek(fd, 0, os.SEEK_SET)
+        raise OSError(errno.EBUSY, "it changed each time it was read")
+    finally:
+        os.close(fd)
+
+
+def read_small(folder: int, name: str | bytes) -> bytes:
+    """All that is in a file."""
+    fd = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        return _read(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+def read_below(root: str, path: bytes) -> bytes | None:
+    """What is in a file somewhere below a root, never through a link; None if there is no such file."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        *folders, name = path.split(b"/")
+        for folder in folders:
+            above, fd = fd, os.open(folder, FOLDER_FLAGS, dir_fd=fd)
+            os.close(above)
+        return read_small(fd, name)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int, size: int) -> bytes:
+    """All that is in an open file which had that size."""
+    data = os.read(fd, size + 1)
+    if len(data) == size:
+        return data  # one more was asked for and not there
+    while len(data) <= size and (piece := os.read(fd, size + 1 - len(data))):
+        data += piece
+    return data  # somebody may append faster than we read: never more than one too many
+
+
+def hash_file(folder: int, name: bytes, size: int) -> str:
+    """The digest of what is in a file now, if it has that size."""
+    fd = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        return _hash(fd, size + 1)
+    finally:
+        os.close(fd)
+
+
+def _hash(fd: int, size: int) -> str:
+    hashed = hashlib.sha256()
+    while size > 0 and (piece := os.read(fd, min(_WHOLE, size))):
+        hashed.update(piece)
+        size -= len(piece)
+    return "sha256:" + hashed.hexdigest()
+
+
+class Glance:
+    """A sink that keeps trees and nothing else: what the files are is told by their digests."""
+
+    def __init__(self) -> None:
+        self.trees: dict[str, bytes] = {}
+        self.contents: set[str] = set()
+        """The digests of files; what is in them is in the files."""
+
+    def has(self, digest: str) -> bool:
+        """Whether a digest may be relied on: nothing is kept, so any may."""
+        return True
+
+    def add(self, data: bytes) -> str:
+        """Keep these bytes if they may be a tree; returns their digest."""
+        digest = "sha256:" + hashlib.sha256(data).hexdigest()
+        if data.startswith(MAGIC):
+            self.trees[digest] = data
+        self.contents.add(digest)
+        return digest
+
+    def add_file(self, fd: int, size: int) -> str:
+        """The digest of what is in an open file."""
+        digest = _hash(fd, size)
+        self.contents.add(digest)
+        return digest

@@ -1,0 +1,71 @@
+"""`turnlog gc`."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.scene import Cli
+
+
+@pytest.fixture
+def full(process: Cli) -> str:
+    """A session with a checkpoint of its own and some automatic ones, each with 200 kB of noise."""
+    for number in range(3):
+        Path("noise").write_bytes(os.urandom(200_000))
+        process("run", "-q", "--", "touch", f"file-{number}")
+    Path("noise").write_bytes(b"kept" + os.urandom(200_000))
+    return process("checkpoint", "mine", "--json").json["session"]
+
+
+def blobs(process: Cli) -> int:
+    return process("gc", "--dry-run", "--json").json["disk"]["blobs"]
+
+
+def test_what_is_needed_stays(full: str, process: Cli):
+    before = process("checkpoints", "--json").json
+    done = process("gc")
+    assert done.code == 0
+    assert "0 blobs removed" in done.out
+    assert process("checkpoints", "--json").json == before
+
+
+def test_a_dry_run_says_what_would_go_and_removes_nothing(full: str, process: Cli):
+    with turnlog.open() as home:
+        home.purge(full)
+    size = blobs(process)
+    told = process("gc", "--dry-run", "--json").json
+    assert told["freed_bytes"] > 700_000
+    assert blobs(process) == size > 700_000
+    assert "would be removed" in process("gc", "--dry-run").out
+    done = process("gc", "--json").json
+    assert done["blobs"] == told["blobs"]
+    assert blobs(process) < 1000
+
+
+def test_a_quota_gives_up_automatic_checkpoints_and_never_those_asked_for(full: str, process: Cli):
+    told = process("gc", "--quota", "300kB", "--dry-run", "--json").json
+    assert len(process("checkpoints", "--json").json["checkpoints"]) == 7
+    done = process("gc", "--quota", "300 KB", "--json").json
+    assert done["dropped"] == told["dropped"] > 0
+    assert done["disk"]["blobs"] < 300_000
+    labels = [row["label"] for row in process("checkpoints", "--json").json["checkpoints"]]
+    assert "mine" in labels
+    over = process("gc", "--quota", "1k")
+    assert over.code == 0
+    assert "still over the quota by" in over.out
+    assert process("rewind", "mine", "--files", "--yes").code == 0
+    assert Path("noise").read_bytes().startswith(b"kept")
+
+
+@pytest.mark.parametrize(("text", "number"), [("1500", 1500), ("2KB", 2000), ("1.5m", 1_500_000), ("3 GB", 3 * 10**9)])
+def test_sizes_as_people_write_them(process: Cli, text: str, number: int):
+    assert process("gc", "--quota", text, "--json").json["quota_bytes"] == number
+
+
+@pytest.mark.parametrize("text", ["lots", "-1", "", "2 GBB", "1e3"])
+def test_what_is_no_size_is_refused(process: Cli, text: str):
+    done = process("gc", "--quota", text)
+    assert done.code == 2
+    assert "is not a size" in done.err

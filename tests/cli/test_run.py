@@ -1,0 +1,170 @@
+"""`turnlog run`."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.scene import Cli
+
+
+def entries(process: Cli) -> list[dict]:
+    return process("log", "--json").json["entries"]
+
+
+def test_it_says_what_a_command_changed_and_how_to_take_it_back(process: Cli):
+    Path("a.txt").write_text("a\n")
+    done = process("run", "--", "sh", "-c", "echo out; echo err >&2; echo b >> a.txt; mkdir d; touch d/e")
+    assert (done.code, done.out) == (0, "out\n")
+    assert done.err.startswith("err\n")
+    assert "  modified  a.txt  2 B → 4 B\n  created   d/e    0 B\n" in done.err
+    assert "2 changes: 1 created, 1 modified" in done.err
+    assert "`turnlog diff` shows it, `turnlog rewind` takes it back" in done.err
+    assert process("rewind", "--yes").code == 0
+    assert Path("a.txt").read_text() == "a\n"
+    assert not Path("d").exists()
+
+
+def test_show_tells_it(process: Cli):
+    process("run", "--quiet", "--", "sh", "-c", "exit 4")
+    told = process("show").out
+    assert "user · turnlog run" in told
+    assert "$ sh -c 'exit 4'" in told
+    assert "exited with 4 after" in told
+    turn = entries(process)[-1]
+    assert (turn["type"], turn["state"], turn["error"]) == ("turn", "failed", "CommandFailed: exited with 4")
+
+
+def test_the_exit_code_is_the_commands(process: Cli):
+    assert process("run", "sh", "-c", "exit 0").code == 0
+    assert process("run", "sh", "-c", "exit 41").code == 41
+    assert process("run", "--", "sh", "-c", "kill -TERM $$").code == 128 + signal.SIGTERM
+
+
+def test_options_of_the_command_are_its_own(process: Cli):
+    done = process("run", "echo", "--json", "--session", "x", "-q")
+    assert (done.code, done.out) == (0, "--json --session x -q\n")
+    assert "nothing changed" in done.err
+    assert process("run", "--", "no-such-thing", "--json").err.startswith("error: no command 'no-such-thing'\nhint: ")
+
+
+def test_a_command_that_is_not_there_is_refused_before_anything_is_written(process: Cli, folder: Path):
+    done = process("run", "--", "no-such-command")
+    assert (done.code, done.out) == (127, "")
+    Path("data.txt").write_text("no program")
+    refused = process("run", "--", "./data.txt")
+    assert refused.code == 126
+    assert refused.err.startswith("error: ./data.txt is not executable\nhint: ")
+    assert process("run", "--", "/").code == 126
+    assert not (folder / "sessions").exists() or not list((folder / "sessions").iterdir())
+
+
+def test_a_command_that_cannot_start_leaves_a_finished_turn(process: Cli):
+    Path("broken").write_text("not a program")
+    Path("broken").chmod(0o755)
+    done = process("run", "--", "./broken")
+    assert done.code == 126
+    assert [e["state"] for e in entries(process) if e["type"] == "turn"] == ["begin", "failed"]
+
+
+def test_commands_of_a_folder_go_into_one_session(process: Cli):
+    process("run", "--", "sh", "-c", "echo 1 > a")
+    process("run", "--", "sh", "-c", "echo 2 > a")
+    Path("below").mkdir()
+    inside = subprocess.run([sys.executable, "-m", "turnlog", "run", "--json", "--", "true"], cwd="below", stdout=-1)
+    assert inside.returncode == 0
+    [row] = process("ls", "--json").json["sessions"]
+    assert (row["agent"], row["workspace"]) == ("turnlog", os.getcwd())
+    process("rewind", "turn:1", "--yes")
+    assert not Path("a").exists()
+    process("run", "--new", "--", "true")
+    assert len(process("ls", "--json").json["sessions"]) == 2
+
+
+def test_a_repository_of_its_own_has_a_session_of_its_own(process: Cli):
+    process("run", "--", "true")
+    Path("inner/.git").mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "turnlog", "run", "-q", "--", "true"], cwd="inner", check=True)
+    places = {row["workspace"] for row in process("ls", "--json").json["sessions"]}
+    assert places == {os.getcwd(), f"{os.getcwd()}/inner"}
+
+
+def test_an_agents_session_is_left_alone_and_may_be_named(process: Cli):
+    with turnlog.open() as home:
+        other = home.create(workspace=".", agent="my-agent").id
+    process("run", "-q", "--", "true")
+    assert {row["agent"] for row in process("ls", "--json").json["sessions"]} == {"turnlog", "my-agent"}
+    assert process("run", "-q", "--session", other, "--", "true").code == 0
+    assert "$ true" in process("show", other).out
+    with turnlog.open() as home:
+        far = home.create(workspace="/usr").id
+    done = process("run", "--session", far, "--", "true")
+    assert done.code == 2
+    assert "works in /usr, not here" in done.err
+
+
+def test_while_one_runs_another_gets_its_own_session(folder: Path, process: Cli):
+    command = [sys.executable, "-m", "turnlog", "run", "-q", "--", "sh", "-c", "echo ready; read line; echo 1 > one"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"ready\n"
+        assert process("run", "-q", "--", "sh", "-c", "echo 2 > two").code == 0
+        first.stdin.write(b"go\n")
+        first.stdin.close()
+        assert first.wait(60) == 0
+    sessions = process("ls", "--json").json["sessions"]
+    assert len(sessions) == 2
+    assert {Path(name).exists() for name in ("one", "two")} == {True}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_are_passed_on_and_the_end_is_recorded(folder: Path, process: Cli, number: signal.Signals):
+    script = "echo half > made; echo ready; exec sleep 60"
+    command = [sys.executable, "-m", "turnlog", "run", "--", "sh", "-c", script]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(number)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 128 + number
+    assert "created  made" in err
+    assert [e["state"] for e in entries(process) if e["type"] == "turn"] == ["begin", "aborted"]
+
+
+def test_a_label_is_a_place_to_go_back_to(process: Cli):
+    process("run", "-q", "--label", "clean", "--", "sh", "-c", "echo 1 > a")
+    process("run", "-q", "--", "sh", "-c", "echo 2 > b")
+    assert process("rewind", "clean", "--yes").code == 0
+    assert list(Path().iterdir()) == []
+
+
+def test_json_follows_on_stdout(process: Cli):
+    done = process("run", "--json", "--", "sh", "-c", "echo x > new; exit 3")
+    assert done.code == 3
+    assert done.json["exit_code"] == 3
+    assert done.json["counts"] == {"created": 1}
+    assert [change["path"] for change in done.json["changes"]] == ["new"]
+
+
+def test_the_home_folder_is_refused_before_anything_runs(process: Cli, monkeypatch, tmp_path: Path):
+    monkeypatch.setenv("HOME", os.getcwd())
+    for words in (["run", "--", "touch", "ran"], ["checkpoint"]):
+        done = process(*words)
+        assert done.code == 2
+        assert "it is the home folder" in done.err
+    assert not Path("ran").exists()
+    assert process("ls", "--json").json["sessions"] == []
+
+
+def test_many_changes_are_told_in_a_few_lines(process: Cli):
+    script = "mkdir many; i=0; while [ $i -lt 300 ]; do echo $i > many/$i; i=$((i+1)); done; echo x > one"
+    done = process("run", "--", "sh", "-c", script)
+    assert "created  many/  300 paths" in done.err
+    assert len(done.err.splitlines()) < 8

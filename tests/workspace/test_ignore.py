@@ -1,0 +1,79 @@
+"""What is left out, beside git itself."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from turnlog.workspace.tree import decode_tree, files
+
+PATHS = [
+    "a.py", "b.txt", "keep.log", "trace.log", "build/out.o", "build/keep/x", "src/a.py", "src/b.log", "src/build/x.o",
+    "src/deep/er/c.txt", "src/deep/er/trace.log", "docs/_build/i.html", "docs/i.md", "logs/a", "logs/b/c", "foo/bar/x",
+    "foo/baz/y", "foo/z", "#hash", "with space ", "target", "src/target/t", "ümlaut/ä.txt", "gen/a.txt",
+    "src/gen/b.txt",
+]  # fmt: skip
+RULES = {
+    "plain": "*.log\nbuild/\n",
+    "only some kinds": "*\n!*/\n!*.py\n",
+    "negated": "*.log\n!keep.log\n",
+    "rooted": "/build\n/foo/*\n!/foo/bar/\n",
+    "stars": "logs/**\n**/gen/*.txt\nsrc/**/c.txt\n",
+    "folders only": "target/\n",
+    "a folder's insides": "foo/*\n!foo/bar\nfoo/bar/x\n",
+    "cannot come back": "build/\n!build/keep/\n!build/keep/x\n",
+    "odd": "\\#hash\nwith space\\ \n[abc].py\n?.txt\n# comment\n\n",
+    "ranges": "src/deep/[a-f]r/\n*.[oh]\n",
+    "not ASCII": "ümlaut/\n",
+    "with its line ends": "*.log\r\nbuild/\r\n",
+    "with a mark in front": "\ufeff*.log\nfoo/\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+@pytest.mark.parametrize("inner", ["", "!b.log\nbuild\n", "*\n"], ids=["alone", "with rules below", "with all below"])
+def test_the_same_files_as_with_git(tmp_path: Path, name: str, inner: str):
+    place = tmp_path / "project"
+    for path in PATHS:
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(path)
+    (place / ".gitignore").write_text(RULES[name], newline="")
+    if inner:
+        (place / "src/.gitignore").write_text(inner)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env = {**clean, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "XDG_CONFIG_HOME": str(tmp_path)}
+    subprocess.run(["git", "init", "-q"], cwd=place, env=env, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--others", "--exclude-standard"], cwd=place, env=env, check=True, capture_output=True
+    ).stdout
+    with turnlog.open("memory:") as home:
+        checkpoint = home.create(workspace=place).checkpoint()
+        trees = home.store
+
+        def get(digest: str):
+            return decode_tree(trees.get(digest))
+
+        found = {path for path, node in files(get(checkpoint.roots[0].tree), get) if node.kind == "file"}
+    wanted = {path for path in listed.split(b"\0") if path}
+    rule_files = {b".gitignore", b"src/.gitignore"}  # always covered, even where they leave out themselves
+    assert found - rule_files == wanted - rule_files
+
+
+def test_a_workspace_inside_an_ignored_folder_is_covered(tmp_path: Path):
+    """Whoever chooses a folder as workspace means it."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("scratch/\n*.log\n")
+    place = tmp_path / "scratch/try"
+    place.mkdir(parents=True)
+    (place / "a.py").write_text("a")
+    (place / "a.log").write_text("a")
+    with turnlog.open("memory:") as home:
+        s = home.create(workspace=place)
+        label = s.checkpoint()
+        (place / "a.py").unlink()
+        (place / "a.log").unlink()
+        s.rewind(to=label)
+    assert (place / "a.py").exists()
+    assert not (place / "a.log").exists()
