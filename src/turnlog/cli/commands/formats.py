@@ -1,0 +1,50 @@
+"""`turnlog formats`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from turnlog.cli.option import print_json, shared
+from turnlog.cli.text import table
+
+
+@click.command()
+@shared
+def command(as_json: bool) -> None:
+    """List the agents whose sessions are known, what can be done with them, and where they lie.
+
+    `turnlog import` and `turnlog show` read them all, `turnlog export` writes, `turnlog resume` goes on there.
+
+    \b
+    turnlog formats
+    """
+    from turnlog.formats import format_of, names
+    from turnlog.session.places import expand, places_of
+
+    places = places_of(None)
+    rows: list[dict[str, Any]] = []
+    for name in names():
+        form = format_of(name)
+        can = {"read": True, **{word: hasattr(form, word) for word in ("write", "resume")}}
+        rows.append({"name": name, "title": form.TITLE, **can, "homes": form.homes(places)})
+    if as_json:
+        print_json({"formats": rows})
+        return
+    home = expand("~")
+    cells: list[tuple[str, ...]] = []
+    for row in rows:
+        can = ", ".join(word for word in ("read", "write", "resume") if row[word])
+        cells.append((row["name"], can, ", ".join(_short(path, home) for path in row["homes"]), row["title"]))
+    for line in table(("AGENT", "CAN", "SESSIONS IN", "WHICH"), cells, paths=2):
+        print(line)
+
+
+def _short(path: str, home: str) -> str:
+    """A folder as people write it: from here, or from their home."""
+    for base, mark in sorted([(str(Path.cwd()), "."), (home, "~")], key=lambda pair: -len(pair[0])):
+        if base != "/" and path.startswith(base + "/"):
+            return mark + path.removeprefix(base)
+    return path

@@ -1,0 +1,111 @@
+"""`turnlog import`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli.option import print_json, shared, this_home
+from turnlog.cli.problem import tell_problems
+from turnlog.cli.program import INTERRUPTED
+from turnlog.cli.progress import count as progress
+from turnlog.cli.progress import patience, unhurried
+from turnlog.cli.text import count, table
+from turnlog.errors import TurnlogError, Unavailable
+
+if TYPE_CHECKING:
+    from turnlog.formats import Source
+    from turnlog.session.imports import Imported
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "--agent", "-a", metavar="NAME", help="Only sessions of that agent; without a PATH, from where it keeps them."
+)
+@click.option("--all", "everything", is_flag=True, help="From where any known agent keeps its sessions.")
+@click.option("--workspace", "-w", metavar="PATH", help="Only sessions about that folder.")
+@shared
+@click.pass_context
+def command(
+    context: click.Context,
+    paths: tuple[str, ...],
+    agent: str | None,
+    everything: bool,
+    workspace: str | None,
+    as_json: bool,
+) -> None:
+    """Bring in sessions of other agents.
+
+    What is here already is only brought up to date; the files of the other agent are not touched. A record that cannot
+    be read is reported and costs nothing but itself. The exit code is 8 if a session could not be read at all; the
+    others are here then.
+
+    Ctrl-C stops after the session that is being read; a second one stops at once, and importing again goes on there.
+
+    \b
+    turnlog import ~/old/.rho                every session in a file or folder
+    turnlog import --agent claude-code -w .  what Claude Code has about this folder
+    turnlog import --all                     whatever there is of any agent
+    """
+    if bool(paths or agent) == everything:
+        raise click.UsageError("give a PATH, --agent or --all; `turnlog formats` lists the agents")
+    from turnlog.session.imports import bring_all, sources
+
+    done: list[Imported] = []
+    failed: TurnlogError | None = None
+    with this_home() as home, patience():
+        found = (source for path in paths or (None,) for source in sources(path, agent=agent, workspace=workspace))
+        wanted = list(dict.fromkeys(found))
+        with unhurried("this session is finished first") as is_enough:
+            try:
+                for item in bring_all(home, wanted, _tell):
+                    done.append(item)
+                    if is_enough():
+                        break
+            except TurnlogError as error:
+                failed = error
+            is_cut = is_enough() and len(done) < len(wanted)
+    if as_json:
+        print_json({"sessions": [_row(item) for item in done]})
+    else:
+        _print(done)
+    left = len(wanted) - len(done)
+    if failed is not None:
+        failed.message += f"; {count(max(left, 1), 'session')} not imported"
+        raise failed
+    if is_cut:
+        print(f"interrupted: {count(max(left, 0), 'session')} left", file=sys.stderr)
+        context.exit(INTERRUPTED)
+    lost = [item for item in done if not item.id]
+    if lost:
+        first = f"{lost[0].source.path}: {lost[0].problems[-1].what}"
+        raise Unavailable(first if len(lost) == 1 else f"{len(lost)} sessions were not imported, the first {first}")
+
+
+def _tell(number: int, total: int, source: Source) -> None:
+    progress("importing", number, total)
+
+
+def _row(item: Imported) -> dict[str, object]:
+    return {
+        "id": item.id, "agent": item.source.agent, "source": item.source.path, "key": item.source.key,
+        "added": item.added, "problems": item.problems,
+    }  # fmt: skip
+
+
+def _print(done: list[Imported]) -> None:
+    here = [item for item in done if item.id]
+    changed = [item for item in here if item.added or item.problems]
+    if changed:
+        head = ("SESSION", "ADDED", "PROBLEMS", "SOURCE")
+        rows = ((item.id, f"{item.added:,}", str(len(item.problems) or ""), item.source.path) for item in changed)
+        for line in table(head, rows, right=(1, 2), paths=3):
+            print(line)
+    tell_problems((f"{item.source.path}", item.problems) for item in here)
+    new = sum(item.added > 0 for item in here)
+    same = f", {count(len(here) - new, 'session')} as before" if len(here) > new else ""
+    nothing = "no sessions found; `turnlog formats` says where they are looked for"
+    print(f"{count(new, 'session')} with something new{same}" if done else nothing, file=sys.stderr)

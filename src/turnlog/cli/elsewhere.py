@@ -1,0 +1,148 @@
+"""A session of another agent, read where it lies: into a home that is gone afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from turnlog.cli.progress import count as progress
+from turnlog.cli.progress import patience
+from turnlog.cli.text import moment, table
+from turnlog.errors import Ambiguous, NotFound, Unavailable
+from turnlog.session import Home, open_home
+from turnlog.session.places import expand
+
+if TYPE_CHECKING:
+    from turnlog.formats import Header, Problem, Source
+
+_SMALL_BYTES = 50 << 20
+_SHOWN = 40
+_TIGHT = 10
+"""How much larger a compressed file may be when it is read."""
+
+
+class Elsewhere(Struct, frozen=True):
+    """A session that was read from a file: under which id it is in that home, and what was wrong with it."""
+
+    home: Home
+    id: str
+    source: Source
+    problems: list[Problem]
+
+
+class _Listed(Struct, frozen=True):
+    source: Source
+    header: Header
+
+
+def is_there(word: str) -> bool:
+    """Whether a word is the path of something."""
+    return "\0" not in word and os.path.lexists(expand(word))
+
+
+def is_session(home: Home, word: str) -> bool:
+    """Whether a session of ours answers to a word, deleted or not; several that do count as well."""
+    for is_deleted in (False, True):
+        try:
+            home.id_of(word, deleted=is_deleted)
+        except Ambiguous:
+            return True
+        except NotFound:
+            continue
+        return True
+    return False
+
+
+@contextmanager
+def read_from(path: str, key: str | None) -> Generator[Elsewhere]:
+    """The one session at a path, or the one that is chosen of several: by its number there, or by its id."""
+    from turnlog.session.imports import bring_all, sources
+
+    listed = _listed(sources(path))
+    chosen = _chosen(path, listed, key)
+    wanted = [item.source for item in _family(chosen, listed)]
+    with _home(wanted) as home:
+        with patience():
+            done = {item.source: item for item in bring_all(home, wanted, _tell)}
+        mine = done[chosen.source]
+        if not mine.id:
+            raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
+        yield Elsewhere(home, mine.id, mine.source, mine.problems)
+
+
+def _tell(number: int, total: int, source: Source) -> None:
+    progress("reading", number, total)
+
+
+@contextmanager
+def _home(wanted: Iterable[Source]) -> Generator[Home]:
+    paths = {source.path for source in wanted}
+    size = sum(Path(path).stat().st_size * (_TIGHT if path.endswith(".zst") else 1) for path in paths)
+    if size <= _SMALL_BYTES:
+        with open_home("memory:") as home:
+            yield home
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="turnlog-") as folder, open_home(folder, durability="flush") as home:
+        yield home
+
+
+def _listed(found: list[Source]) -> list[_Listed]:
+    from turnlog.formats import format_of
+
+    listed: list[_Listed] = []
+    for source in found:
+        try:
+            listed.append(_Listed(source, format_of(source.agent).read(source).header))
+        except OSError as error:
+            if len(found) == 1:
+                raise Unavailable(f"{source.path}: {error.strerror or error}") from None
+    return listed
+
+
+def _chosen(path: str, listed: list[_Listed], key: str | None) -> _Listed:
+    own = [item for item in listed if item.header.spawned is None] or listed
+    if key is None:
+        if len(own) == 1:
+            return own[0]
+        raise Several(f"there are {len(own)} sessions at {path}", own)
+    exact = [item for item in listed if key in (item.header.id, item.source.key)]
+    if not exact and key.isdecimal() and 0 < int(key) <= len(own):
+        return own[int(key) - 1]
+    fits = exact or [item for item in listed if item.header.id.startswith(key)]
+    if len(fits) == 1:
+        return fits[0]
+    raise Several(f"{len(fits) or 'no'} sessions at {path} answer to --key {key!r:.80}", own)
+
+
+class Several(Ambiguous):
+    """Several sessions are at a path, and it was not said which; `lines` has them for people."""
+
+    def __init__(self, message: str, found: list[_Listed]) -> None:
+        some = ", ".join(item.header.id for item in found[:5]) + (" …" if len(found) > 5 else "")
+        super().__init__(f"{message}: {some}", hint="--key chooses one by its number or id; `turnlog import` takes all")
+        rows = [
+            (str(number), item.header.id, item.source.agent, moment(item.header.created)[:16], item.header.title or "")
+            for number, item in enumerate(found[:_SHOWN], start=1)
+        ]
+        self.lines = table(("KEY", "SESSION", "AGENT", "BEGAN", "TITLE"), rows, right=(0,))
+        if len(found) > _SHOWN:
+            self.lines.append(f"… {len(found) - _SHOWN:,} more")
+
+
+def _family(chosen: _Listed, listed: list[_Listed]) -> list[_Listed]:
+    """It, whatever it was forked or started from, and the subagents of all of these."""
+    by_id = {item.header.id: item for item in listed}
+    found = [chosen]
+    for item in found:
+        fork, spawned = item.header.fork, item.header.spawned
+        near = [by_id.get(fork.session) if fork else None, by_id.get(spawned.session) if spawned else None]
+        near += [other for other in listed if other.header.spawned and other.header.spawned.session == item.header.id]
+        found += [other for other in near if other is not None and other not in found]
+    return [item for item in listed if item in found]

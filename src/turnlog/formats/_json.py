@@ -1,0 +1,308 @@
+"""JSON of other programs: strictly where it is whole, and as far as it goes where it is not."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.formats import Problem
+from turnlog.log.codec import without_surrogates
+
+MAX_DEPTH = 190
+"""A little less than the log takes, so that whatever was read can be stored."""
+MAX_LINE = 256 << 20
+MAX_PROBLEMS = 50
+_CHUNK = 1 << 20
+
+
+class Line(Struct, frozen=True, gc=False):
+    """One line of a file without its newline. One over the limit has a problem and no data."""
+
+    offset: int
+    length: int
+    """Without the newline, also where the data was left out."""
+    data: bytes
+    is_ended: bool = True
+    """Whether a newline followed."""
+    problem: Problem | None = None
+
+
+def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[Line]:
+    """The lines of a file, which end at newlines and at nothing else. Never more than one of them in memory.
+
+    A file with `.zst` at the end of its name is decompressed on the way.
+    """
+    with open(path, "rb") as raw:
+        file = _decompressed(raw) if path.endswith(".zst") else raw
+        offset = file.seek(start) if start else 0
+        while head := file.readline(limit + 1):
+            if head.endswith(b"\n"):
+                yield Line(offset, len(head) - 1, head[:-1])
+                offset += len(head)
+                continue
+            if len(head) <= limit:
+                yield Line(offset, len(head), head, False)
+                return
+            length, is_ended = len(head), False
+            del head
+            while rest := file.readline(_CHUNK):
+                is_ended = rest.endswith(b"\n")
+                length += len(rest) - is_ended
+                if is_ended:
+                    break
+            problem = Problem(f"a line of {length} bytes, more than {limit}", offset=offset, length=length)
+            yield Line(offset, length, b"", is_ended, problem)
+            offset += length + is_ended
+
+
+def _decompressed(raw: BinaryIO) -> BinaryIO:
+    import zstandard  # few files need it
+
+    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    return cast("BinaryIO", io.BufferedReader(cast("io.RawIOBase", reader), _CHUNK))
+
+
+def document(path: str, *, limit: int = MAX_LINE) -> tuple[bytes, list[Problem]]:
+    """A whole file, or as much of it as is allowed."""
+    with open(path, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) <= limit:
+        return data, []
+    return data[:limit], [Problem(f"more than {limit} bytes: the rest was not read", offset=limit)]
+
+
+def decode(data: bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, and nothing else, for what is not one.
+
+    Of duplicate keys the last counts. Lone surrogates, NaN, numbers beyond a float and deep nesting are refused.
+    """
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_deep(value):
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """An object as it is, anything else as one without fields."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """A list as it is, anything else as an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Whether it is nested more than so many levels deep."""
+    level = _children([value])
+    for _ in range(limit):
+        if not level:
+            return False
+        level = [child for item in level for child in _children(item)]
+    return bool(level)
+
+
+def _children(value: Any) -> list[Any]:
+    inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+    return [child for child in inner if isinstance(child, (dict, list))]
+
+
+# ── damaged documents ─────────────────────────────────────────────────────────────────────────────
+
+
+def salvage(data: bytes) -> tuple[Any, list[Problem]]:
+    """A document as far as it can be read, and what was wrong with it.
+
+    Where the text breaks off or makes no sense any more, every value that was complete by then is kept and whatever is
+    still open is closed. Bad text inside a string, a number that is too big, or nesting that is too deep costs only
+    itself. None if there is nothing at all.
+    """
+    try:
+        return decode(data), []
+    except ValueError:
+        pass
+    cut, text = _closed(data)
+    try:
+        # Most often a text breaks off and is sound up to there; then there is no need to go through it ourselves.
+        return decode(text), [Problem("the JSON breaks off", offset=cut, length=len(data) - cut)]
+    except ValueError:
+        pass
+    found = _Salvage(data)
+    found.run()
+    return found.result, found.problems
+
+
+_MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)|[{}\[\],]', re.DOTALL)
+_CLOSE = {b"{": b"}", b"[": b"]"}
+
+
+def _closed(data: bytes) -> tuple[int, bytes]:
+    """Where the last complete value ends, and the text up to there with all that is open closed."""
+    stack: list[bytes] = []
+    cut = texts = 0
+    for mark in _MARKS.finditer(data):
+        token = mark[0]
+        if token[:1] == b'"':
+            if not mark[1]:
+                break  # a text without its end
+            texts += 1
+            if stack and texts == (2 if stack[-1] == b"}" else 1):
+                cut = mark.end()
+            continue
+        texts, cut = 0, mark.start() if token == b"," else mark.end()
+        if token in _CLOSE:
+            stack.append(_CLOSE[token])
+            if len(stack) > MAX_DEPTH:
+                return 0, b""
+        elif token != b"," and (len(stack) < 2 or stack.pop() != token):
+            return 0, b""  # not cut off, but damaged
+    text = data[:cut] + b"".join(reversed(stack))
+    return cast("re.Match[bytes]", _SPACE.match(data, cut)).end(), text
+
+
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9a-zA-Z.+-])")
+_WORDS = {b"true": True, b"false": False, b"null": None}
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
+_SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_HOPELESS = 10_000
+"""Nesting at which a damaged text is given up, so that a run of brackets cannot fill the memory."""
+
+
+class _Salvage:
+    """A parser with a stack of its own, so that no nesting can exhaust Python's."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+        self.result: Any = None
+        self.problems: list[Problem] = []
+        self.open: list[Any] = []
+        self.key = ""
+        self.is_cut = False
+
+    def report(self, what: str, offset: int) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Problem(what, offset=offset))
+
+    def space(self) -> int:
+        """The next byte that means something; -1 at the end."""
+        self.at = cast("re.Match[bytes]", _SPACE.match(self.data, self.at)).end()
+        if self.at < len(self.data):
+            return self.data[self.at]
+        self.is_cut = True
+        return -1
+
+    def run(self) -> None:
+        is_whole = self.value()
+        while is_whole and self.open:
+            is_whole = self.member()
+        if not is_whole or self.space() != -1:
+            what = "the JSON breaks off" if self.is_cut else "what follows is not JSON"
+            # However much went wrong before, where reading ended is always told.
+            self.problems.append(Problem(what, offset=self.at, length=len(self.data) - self.at))
+
+    def member(self) -> bool:
+        """One step inside the innermost container: its end, or one more of its values."""
+        inner = self.open[-1]
+        close = ord("}") if isinstance(inner, dict) else ord("]")
+        head, start = self.space(), self.at
+        if head == close:
+            self.at += 1
+            self.open.pop()
+            return True
+        if inner:
+            if head != ord(","):
+                return False
+            self.at += 1
+            if self.space() == close:
+                self.report("a comma too many", start)
+                return True
+        if isinstance(inner, dict):
+            key = self.string() if self.space() == ord('"') else None
+            if key is None or self.space() != ord(":"):
+                self.at = start
+                return False
+            self.at += 1
+            self.key = key
+        if not self.value():
+            self.at = start
+            return False
+        return True
+
+    def value(self) -> bool:
+        head, start = self.space(), self.at
+        if head == ord("{") or head == ord("["):
+            return self.container({} if head == ord("{") else [])
+        if head == ord('"'):
+            text = self.string()
+            if text is not None:
+                self.put(text)
+            return text is not None
+        for word, meaning in _WORDS.items():
+            if self.data.startswith(word, start):
+                self.at += len(word)
+                self.put(meaning)
+                return True
+        found = _NUMBER.match(self.data, start)
+        if found is None or found.end() == len(self.data):
+            # A number at the very end may have had more digits.
+            rest = self.data[start : start + 5]
+            self.is_cut |= found is not None or any(word.startswith(rest) for word in _WORDS)
+            return False
+        self.at = found.end()
+        try:
+            self.put(msgspec.json.decode(found[0]))
+        except (msgspec.DecodeError, ValueError):
+            self.report(f"the number {found[0][:20].decode()} is out of range", start)
+            self.put(None)
+        return True
+
+    def container(self, fresh: Any) -> bool:
+        if len(self.open) > _HOPELESS:
+            return False
+        if len(self.open) < MAX_DEPTH:
+            self.put(fresh)
+        elif len(self.open) == MAX_DEPTH:
+            self.report(f"nested more than {MAX_DEPTH} levels deep: left out", self.at)
+            self.put(None)
+        self.at += 1
+        self.open.append(fresh)
+        return True
+
+    def put(self, value: Any) -> None:
+        if not self.open:
+            self.result = value
+        elif isinstance(self.open[-1], dict):
+            self.open[-1][self.key] = value
+        else:
+            self.open[-1].append(value)
+
+    def string(self) -> str | None:
+        start = self.at
+        found = _STRING.match(self.data, start)
+        if found is None:
+            self.is_cut = True
+            return None
+        self.at = found.end()
+        try:
+            return msgspec.json.decode(found[0], type=str)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.report("text that JSON cannot hold, read as well as it goes", start)
+        text = _ESCAPE.sub(_unescaped, found[1].decode("utf-8", "replace"))
+        return cast("str", without_surrogates(text))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1]:
+        return chr(int(found[1], 16))
+    return _SHORT[found[2]] if found[2] else found[0]

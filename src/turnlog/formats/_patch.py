@@ -1,0 +1,36 @@
+"""What a shape of ours does not say of an object in a file: unknown keys, odd values, another order of keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.formats._json import fields, items
+from turnlog.formats._rust import compact
+
+
+def patch_for(made: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:
+    """What turns the one into the other, with the keys in its order; None if nothing has to be done."""
+    patch: dict[str, Any] = {}
+    changed = {key: value for key, value in raw.items() if key not in made or compact(made[key]) != compact(value)}
+    if changed:
+        patch["set"] = changed
+    if gone := [key for key in made if key not in raw]:
+        patch["drop"] = gone
+    if list(_patched(made, patch)) != list(raw):
+        patch["order"] = list(raw)
+    return patch or None
+
+
+def apply(made: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """The original again."""
+    done = _patched(made, fields(patch))
+    order = items(fields(patch).get("order"))
+    if order:
+        names = [name for name in order if name in done]
+        done = {name: done[name] for name in [*names, *(name for name in done if name not in names)]}
+    return done
+
+
+def _patched(made: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    gone, changed = items(patch.get("drop")), fields(patch.get("set"))
+    return {**{key: value for key, value in made.items() if key not in gone}, **changed}

@@ -1,0 +1,88 @@
+"""Files put in place whole or not at all, and never over somebody's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from turnlog.errors import AlreadyExists, Invalid, OutOfSpace, Unavailable
+from turnlog.formats import Output
+from turnlog.log.ids import word
+
+
+def put_files(files: Iterable[Output], folder: str, *, force: bool = False, folder_mode: int = 0o777) -> list[str]:
+    """Write every file under a folder: all are refused if one is taken, and each appears whole. Gives their paths."""
+    outputs = list(files)
+    targets = [_target(folder, output.path) for output in outputs]
+    for target in targets if not force else ():
+        if os.path.lexists(target):
+            raise taken(target)
+    for output, target in zip(outputs, targets, strict=True):
+        put_file(target, output.data, mode=output.mode, force=force, folder_mode=folder_mode)
+    return targets
+
+
+def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False, folder_mode: int = 0o777) -> None:
+    """Write one file, synced before it gets its name; without `force` never over one that is there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = os.path.join(folder, f".{os.path.basename(path)[:60]}.{word(8)}.tmp")
+    try:
+        os.makedirs(folder, mode=folder_mode, exist_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(fd)
+            if force:
+                os.replace(temporary, path)
+            else:
+                os.link(temporary, path)
+        finally:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+        _sync_folder(folder)
+    except FileExistsError:
+        raise taken(path) from None
+    except OSError as error:
+        kind = OutOfSpace if error.errno in (28, 122) else Unavailable
+        raise kind(f"{path} could not be written: {error.strerror or error}") from None
+
+
+class Taken(AlreadyExists):
+    """A file of that name is already there; `path` says where."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} is already there", hint="choose another place with -o, or overwrite it with --force"
+        )
+        self.path = path
+
+
+def taken(path: str) -> AlreadyExists:
+    """The error for a file that is already there."""
+    return Taken(path)
+
+
+def safe_name(name: str, *, limit: int = 200) -> str:
+    """A refusal of what cannot be one file name: empty, with separators, `..`, NUL, too long."""
+    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
+        raise Invalid(f"{name!r:.80} cannot be a file name", hint="choose a file with -o")
+    if len(os.fsencode(name)) > limit:
+        raise Invalid(f"the file name {name!r:.60}… is longer than {limit} bytes", hint="choose a file with -o")
+    return name
+
+
+def _target(folder: str, path: str) -> str:
+    parts = path.split("/")
+    for part in parts:
+        safe_name(part, limit=255)
+    return os.path.join(folder, *parts)
+
+
+def _sync_folder(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

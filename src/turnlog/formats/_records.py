@@ -1,0 +1,195 @@
+"""JSON lines of other agents, record by record: what is damaged costs itself, and is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, cast
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.formats import Problem
+from turnlog.formats._json import MAX_LINE, decode, lines
+
+MAX_PROBLEMS = 1000
+_CHUNK = 1 << 20
+_OBJECT = re.compile(rb'\{\s*"')
+
+
+class Row(Struct, gc=False):
+    """One record, and where its line begins."""
+
+    offset: int
+    data: dict[str, Any]
+
+
+def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type",)) -> Iterator[Row]:
+    """The records of a file. In a damaged line, whole objects that have one of the `marks` are still found."""
+    start = 0
+    if not path.endswith(".zst"):
+        with open(path, "rb", buffering=_CHUNK) as file:
+            for start, data in _short(file):
+                try:
+                    value = _decode(data)
+                except (msgspec.DecodeError, RecursionError):
+                    yield from _odd(data, start, problems, marks)
+                    continue
+                if type(value) is dict:
+                    yield Row(start, value)
+                else:
+                    tell(problems, Problem("a line that is no record", offset=start, length=len(data)))
+            start = file.tell()
+            if file.read(1) == b"":
+                return
+    for line in lines(path, start=start):
+        if line.problem is not None:
+            tell(problems, line.problem)
+        else:
+            yield from _odd(line.data, line.offset, problems, marks)
+
+
+def _short(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with where they begin, up to one that is too long."""
+    start = 0
+    read = file.readline
+    while data := read(MAX_LINE + 1):
+        if len(data) > MAX_LINE and data[-1:] != b"\n":
+            file.seek(start)
+            return
+        yield start, data
+        start += len(data)
+
+
+_decode = msgspec.json.Decoder().decode
+"""Without a look at how deep it goes: what is too deep for the log costs itself there."""
+
+
+def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[Row]:
+    """A line that is empty, damaged, or none of the usual."""
+    data = data.removesuffix(b"\n")
+    if not data.strip():
+        return
+    try:
+        value = decode(data)
+    except ValueError:
+        yield from _in_damaged(data, offset, problems, marks)
+        return
+    if isinstance(value, dict):
+        yield Row(offset, cast("dict[str, Any]", value))
+    else:
+        tell(problems, Problem("a line that is no record", offset=offset, length=len(data)))
+
+
+def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[Row]:
+    """A line that was torn, or two that were written into each other."""
+    found = 0
+    for start, value in whole_objects(data):
+        if any(mark in value for mark in marks):
+            found += 1
+            yield Row(offset + start, value)
+    what = "NUL bytes" if not data.strip(b"\0 \r\t") else "a damaged line"
+    kept = f", in which {found} record{'s' * (found != 1)} could be read" if found else ""
+    tell(problems, Problem(what + kept, offset=offset, length=len(data)))
+
+
+def whole_objects(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects that are complete somewhere in damaged bytes, with where they begin. Looks at each byte a few times."""
+    at, tries = 0, 0
+    while (found := _OBJECT.search(data, at)) is not None and tries < 200:
+        start = found.start()
+        end = _end_of_object(data, start)
+        value = None
+        if end > start:
+            try:
+                value = decode(data[start:end])
+            except ValueError:
+                value = None
+        if isinstance(value, dict):
+            yield start, cast("dict[str, Any]", value)
+            at = end
+        else:
+            tries += 1
+            at = start + 1
+            # The next one that can be whole begins a record: a brace in the middle of a torn one is none.
+            jump = data.find(b"}{", at)
+            at = jump + 1 if jump >= 0 and jump < _next(data, at) else _next(data, at)
+
+
+def _next(data: bytes, at: int) -> int:
+    found = re.compile(rb'\{"(?:type|uuid|parentUuid|timestamp|id)"').search(data, at)
+    return found.start() if found is not None else len(data)
+
+
+_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}]', re.DOTALL)
+
+
+def _end_of_object(data: bytes, start: int) -> int:
+    """Where the object that begins there ends; -1 if it does not."""
+    depth = 0
+    for token in _TOKENS.finditer(data, start):
+        head = token[0][:1]
+        if head == b"{":
+            depth += 1
+        elif head == b"}":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return -1
+
+
+def record_at(path: str, offset: int) -> dict[str, Any]:
+    """The record that begins there, once more; empty if it lies in a damaged line."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        try:
+            return fields(decode(file.readline()))
+        except ValueError:
+            return {}
+
+
+def tell(problems: list[Problem], problem: Problem) -> None:
+    """Add a problem; of very many, the rest is told as one."""
+    if len(problems) < MAX_PROBLEMS:
+        problems.append(problem)
+    elif len(problems) == MAX_PROBLEMS:
+        problems.append(Problem("more problems than are told here"))
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """An object, or an empty one for anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none for anything else."""
+    return [item for item in cast("list[Any]", value) if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str | None:
+    """Text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def moment(value: Any) -> datetime | None:
+    """A time: ISO 8601, or seconds or milliseconds since 1970."""
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value)
+            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def count(value: Any) -> int:
+    """A number of tokens; 0 for anything that is none."""
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 << 53 else 0
+
+
+def json_text(value: Any) -> str:
+    """JSON on one line, as compact as it goes."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,99 @@
+"""What no file of another agent says of a session, counted the same way for all that write conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from turnlog.formats import Transcript
+from turnlog.formats._tally import Tally, is_import_note, lost_facts
+from turnlog.formats._view import View, spoken_on
+from turnlog.log.block import ToolResult
+from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note, Spent
+
+_FACTS = ("title", "source_title", "workspace", "model", "system", "tools")
+"""What is no loss as a fact: it is elsewhere in the file, or told apart."""
+_STOPS = ("length", "aborted", "error")
+"""Why an answer ended, where that does not follow from what it says."""
+
+
+def tell_rest(
+    transcript: Transcript, view: View, tally: Tally, *, carried: Collection[str], facts: Collection[str] = ()
+) -> None:
+    """Count what is in a session and cannot be in the file, apart from the words of losses that it carries."""
+    counts = {**_of_messages(transcript), **_of_session(transcript, view, facts)}
+    for what, number in counts.items():
+        if what not in carried:
+            tally.add(what, _INSTEAD.get(what, ""), number)
+
+
+_INSTEAD = {
+    "system prompt": "the agent's own",
+    "tool definition": "the agent's own",
+    "edit": "what the model sees now",
+    "earlier compaction": "the newest one",
+    "cache write count": "input",
+    "role of a system message": "a message of the user's",
+}
+
+
+def _of_messages(transcript: Transcript) -> dict[str, int]:
+    every = spoken_on(transcript.path)
+    said = [message for message in every if message.blocks]
+    answers = [message for message in said if message.role == "assistant"]
+    usages = [message.usage for message in answers if message.usage is not None]
+    results = [block for message in said for block in message.blocks if isinstance(block, ToolResult)]
+    return {
+        "reported cost": sum(bool(usage.cost_micros) for usage in usages),
+        "cache write by duration": sum(usage.cache_write_1h_tokens > 0 for usage in usages),
+        "cache write count": sum(usage.cache_write_tokens + usage.cache_write_1h_tokens > 0 for usage in usages),
+        "reasoning count": sum(usage.reasoning_tokens > 0 for usage in usages),
+        "duration": sum(bool(one.duration_ms) for one in [*answers, *results]),
+        "stop reason": sum(message.stop in _STOPS for message in answers),
+        "error of an answer": sum(bool(message.error) for message in answers),
+        "agent of a message": sum(message.agent is not None for message in answers),
+        "details of a tool result": sum(bool(result.details) for result in results),
+        "how a message is shown": sum(message.role == "user" and message.display is not None for message in said),
+        "message without content": sum(not message.blocks and message.role != "tool" for message in every),
+    }
+
+
+def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> dict[str, int]:
+    path = transcript.path
+    on_path = {entry.seq for entry in path}
+    hidden = {message.seq for message in view.hidden}
+    compactions = [entry for entry in path if isinstance(entry, Compaction)]
+    apart = branch = notes = checkpoints = 0
+    for entry in transcript.entries():
+        apart += isinstance(entry, Spent) or (isinstance(entry, Compaction) and _is_spent(entry))
+        branch += isinstance(entry, Message) and entry.seq not in on_path
+        notes += isinstance(entry, Note) and not is_import_note(entry)
+        checkpoints += isinstance(entry, Checkpoint)
+    return {
+        "system prompt": int(bool(transcript.context.system)),
+        "tool definition": len(transcript.context.tools),
+        "spending apart from answers": apart,
+        "message on another branch": branch,
+        "note": notes,
+        "custom entry": sum(isinstance(entry, Custom) and not entry.blocks for entry in path),
+        "checkpoint of files": checkpoints,
+        "fact": lost_facts(transcript, (*_FACTS, *facts)),
+        "edit": sum(isinstance(entry, Edit) and entry.entry not in hidden for entry in path),
+        "earlier compaction": len(compactions) - (view.compaction is not None),
+        "trigger of a compaction": int(view.compaction is not None and view.compaction.trigger in ("auto", "manual")),
+        "size before a compaction": int(view.compaction is not None and bool(view.compaction.tokens_before)),
+        "role of a system message": sum(message.role == "system" for message in view.told),
+        "tool result without its call": _orphans(path, view),
+    }
+
+
+def _is_spent(entry: Compaction) -> bool:
+    return entry.usage is not None and bool(entry.usage.all_input_tokens or entry.usage.output_tokens)
+
+
+def _orphans(path: list[AnyEntry], view: View) -> int:
+    """Results that stand nowhere behind their call, or are the second for it."""
+    edited = {entry.entry for entry in path if isinstance(entry, Edit)}
+    written = [*view.hidden, *view.kept, *view.messages]
+    there = sum(isinstance(b, ToolResult) for m in written if m.seq and m.seq not in edited for b in m.blocks)
+    said = [m for m in spoken_on(path) if m.role == "tool" and m.seq not in edited]
+    return sum(isinstance(block, ToolResult) for message in said for block in message.blocks) - there

@@ -1,0 +1,119 @@
+"""What another format cannot say, counted while it is written; and what stands in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from turnlog.errors import NotFound
+from turnlog.formats import Loss, Transcript
+from turnlog.formats._json import decode
+from turnlog.formats._rust import compact
+from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.codec import without_surrogates
+from turnlog.log.entry import Note
+
+_INNER = "block"
+
+
+class Tally:
+    """Each kind of loss once, in the order met, with how often. `get_blob` fetches pictures from the log."""
+
+    def __init__(self, get_blob: Callable[[str], bytes] | None = None) -> None:
+        self._get_blob = get_blob
+        self._found: dict[str, Loss] = {}
+
+    def add(self, what: str, instead: str = "", count: int = 1) -> None:
+        """One more loss of that kind, or several."""
+        if count:
+            before = self._found.get(what)
+            self._found[what] = Loss(what, (before.count if before else 0) + count, instead)
+
+    def losses(self) -> list[Loss]:
+        """All of them."""
+        return list(self._found.values())
+
+    def data(self, block: Image | File) -> bytes | None:
+        """The bytes of a picture or a file, where they are to be had."""
+        if block.data is not None or block.blob is None or self._get_blob is None:
+            return block.data
+        try:
+            return self._get_blob(block.blob)
+        except NotFound:
+            return None
+
+    def look(self, block: AnyBlock) -> None:
+        """Count what the log itself keeps only as bytes."""
+        if block.raw is not None:
+            self.add("bytes that are not Unicode", "the replacement character")
+
+    def text(self, text: str) -> str:
+        """That text; what is not Unicode in it is lost."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.add("bytes that are not Unicode", "the replacement character")
+            return str(without_surrogates(text))
+        return text
+
+
+def unknown(agent: str, raw: Any) -> UnknownBlock:
+    """A block of another agent's that we have no word for, kept whole.
+
+    Where it is called like one of ours, or is no object at all, it lies inside one that is called after the agent: the
+    log would take it for one of ours.
+    """
+    kind = fields(raw).get("type")
+    if not isinstance(kind, str) or kind in BLOCKS:
+        raw = {"type": f"{agent}.{kind if isinstance(kind, str) else 'block'}", _INNER: raw}
+        kind = str(raw["type"])
+    return UnknownBlock(kind=kind, json=compact(raw).decode())
+
+
+def original(agent: str, block: UnknownBlock) -> Any:
+    """The block of another agent's that was kept whole; None for what is none."""
+    try:
+        raw = decode(block.json.encode())
+    except ValueError:
+        return None
+    return fields(raw)[_INNER] if block.kind.startswith(f"{agent}.") and _INNER in fields(raw) else raw
+
+
+def stand_in(block: AnyBlock) -> str:
+    """A text that says what was there."""
+    if isinstance(block, (Image, File)):
+        kind = "image" if isinstance(block, Image) else "file"
+        size = f", {len(block.data)} bytes" if block.data is not None else ""
+        return f"[{kind}: {block.name or block.url or block.media_type or 'unnamed'}{size}]"
+    if isinstance(block, ToolCall):
+        return f"[{block.name} was run by the provider]"
+    if isinstance(block, ToolResult):
+        return plain_text(block.content)
+    if isinstance(block, UnknownBlock):
+        return f"[{block.kind}]"
+    return block.text
+
+
+def plain_text(content: str | Iterable[AnyBlock]) -> str:
+    """The text of a tool result, with a word for what is not text."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.text if isinstance(block, (Text, Thinking)) else stand_in(block) for block in content)
+
+
+def is_import_note(note: Note) -> bool:
+    """Whether a note only tells what was wrong with a source: nobody misses it where it came from."""
+    data = cast("list[Any]", note.data) if isinstance(note.data, list) else []
+    return bool(data) and "what" in fields(data[0])
+
+
+def lost_facts(transcript: Transcript, carried: Iterable[str]) -> int:
+    """How many facts a format does not carry, apart from what another agent's format only needs for itself."""
+    known, private = set(carried), f"{transcript.agent}."
+    facts = transcript.facts.items()
+    return sum(value is not None and key not in known and not key.startswith(private) for key, value in facts)
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """That value if it is an object, and an empty one otherwise."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,103 @@
+"""A session as most writers need it: what was said before a compaction, what stands in its place, and what goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from hashlib import sha256
+from uuid import UUID, uuid5
+
+from msgspec import Struct
+
+from turnlog.formats import Transcript
+from turnlog.log.block import Text
+from turnlog.log.context import repair, split_system, spoken
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Uncompact
+
+_SPACE = UUID("8a3a4f5e-5f0c-4b5e-9c57-0d6b1f0f7a11")
+"""Under which ids that an agent wants as UUIDs are made from ids of ours."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class View(Struct, frozen=True):
+    """A conversation in the parts that a compaction makes of it. Every call has its result."""
+
+    hidden: list[Message]
+    """What was said before, and no model sees any more."""
+    told: list[Message]
+    """What stands in its place, as far as that is only text."""
+    rest: list[Message]
+    """What else stands in its place."""
+    kept: list[Message]
+    """What was said before, and a model still sees: as edits leave it, like all that follows."""
+    messages: list[Message]
+    compaction: Compaction | None = None
+
+    @property
+    def summary(self) -> str:
+        """The text that stands in the place of what is hidden."""
+        return "\n\n".join(text_of(message) for message in self.told)
+
+
+def view_of(transcript: Transcript) -> View:
+    """The conversation as a model sees it, and what it no longer sees."""
+    seen = transcript.context.messages
+    compaction = _active(transcript.path)
+    if compaction is None:
+        return View([], [], [], [], list(seen))
+    index = transcript.path.index(compaction)
+    later = {entry.seq for entry in transcript.path[index + 1 :]}
+    earlier = {entry.seq for entry in transcript.path[:index] if compaction.keep and entry.seq >= compaction.keep}
+    _, said = split_system(spoken_on(entry for entry in transcript.path[:index] if entry.seq not in earlier))
+    begin = next((i for i, message in enumerate(seen) if message.seq in earlier or message.seq in later), len(seen))
+    middle = next((i for i, message in enumerate(seen) if message.seq in later), len(seen))
+    told = 0
+    while told < begin and _is_plain(seen[told]):
+        told += 1
+    return View(repair(said), seen[:told], seen[told:begin], seen[begin:middle], seen[middle:], compaction)
+
+
+def spoken_on(path: Iterable[AnyEntry]) -> list[Message]:
+    """Every entry on a path that says something, as it was said."""
+    found = (spoken(entry) for entry in path if isinstance(entry, (Message, Custom)))
+    return [message for message in found if message is not None]
+
+
+def _is_plain(message: Message) -> bool:
+    return message.role in ("user", "system") and all(isinstance(block, Text) for block in message.blocks)
+
+
+def _active(path: list[AnyEntry]) -> Compaction | None:
+    """The newest compaction that was not taken back."""
+    gone = {entry.compaction for entry in path if isinstance(entry, Uncompact)}
+    found = [entry for entry in path if isinstance(entry, Compaction) and entry.seq not in gone]
+    return found[-1] if found else None
+
+
+def text_of(message: Message) -> str:
+    """All that is text in a message."""
+    return "\n\n".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+def as_uuid(*names: str) -> str:
+    """A UUID that is one already, or one that always is the same for those names."""
+    if len(names) == 1 and _UUID.fullmatch(names[0]):
+        return names[0].lower()
+    return str(uuid5(_SPACE, "\n".join(names)))
+
+
+def short_id(*names: str, length: int = 8) -> str:
+    """So many hexadecimal digits, always the same for those names."""
+    return sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def iso(at: datetime | None, otherwise: datetime) -> str:
+    """A time to the millisecond, as JavaScript programs write it."""
+    moment = (at or otherwise).astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def when(entry: AnyEntry) -> datetime | None:
+    """When an entry really happened."""
+    return entry.clock or entry.at

@@ -1,0 +1,140 @@
+"""a3s-code: one document per session, rewritten at every save; since 3.0 in a tree with a write-ahead log.
+
+The flat layout names files so that several ids share one. We write the name that a3s looks for, but never over a file
+that holds another session, forced or not. A key of a provider is read past and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from turnlog.errors import AlreadyExists, Corrupt, Unavailable
+from turnlog.formats import Places, Problem, Source, Written
+from turnlog.formats._json import decode, document
+from turnlog.formats._place import put_files, taken
+from turnlog.formats._tally import fields
+from turnlog.formats.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
+from turnlog.formats.a3s.message import NAME
+from turnlog.formats.a3s.reading import id_at, is_session, read
+from turnlog.formats.a3s.writing import write
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+TITLE = "a3s-code: session files of 1.x and 2.x, and the tree of 3.x to 9.0"
+_INNER = ((), ("sessions",), (".a3s", "sessions"))
+
+
+def homes(places: Places) -> list[str]:
+    """Where its examples and its settings put them: a3s itself has no fixed place."""
+    found = [os.path.join(places.home, ".a3s", "sessions")]
+    if places.workspace is not None:
+        found.insert(0, os.path.join(places.workspace, ".a3s", "sessions"))
+    return list(dict.fromkeys(found))
+
+
+def find(path: str) -> Iterator[Source]:
+    """The session in a file; those of a folder, of its tree, and of the `.a3s/sessions` in it."""
+    if os.path.isfile(path):
+        if path.endswith(".json") and is_session(path):
+            yield Source(NAME, path)
+        return
+    for inner in _INNER:
+        folder = os.path.join(path, *inner) if inner else path
+        if os.path.isdir(folder) and not (inner and os.path.islink(folder)):
+            yield from _in_folder(folder)
+
+
+def _in_folder(folder: str) -> Iterator[Source]:
+    tree = os.path.join(folder, TREE, "sessions")
+    newer = set(_names(tree)) if not os.path.islink(os.path.join(folder, TREE)) else set[str]()
+    for name in sorted(newer):
+        yield from _source(os.path.join(tree, name))
+    for name in _names(folder):
+        path = os.path.join(folder, name)
+        for source in _source(path):
+            # What was moved to the tree stays behind as it was.
+            if tree_name(id_at(path) or "") not in newer:
+                yield source
+
+
+def _source(path: str) -> Iterator[Source]:
+    if not os.path.islink(path) and os.path.isfile(path) and is_session(path):
+        yield Source(NAME, path)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except OSError:
+        return []
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """In the folder that a3s is given for its sessions; in its tree, if that is where the session came from."""
+    target = os.path.join(folder, written.files[0].path)
+    if os.path.isfile(target) and id_at(target) not in (None, written.id):
+        raise AlreadyExists(
+            f"{target} is session {id_at(target)!r:.80}: a3s would read {written.id!r:.80} from there, too",
+            hint="choose another folder with -o",
+        )
+    if not fields(written.about).get("tree"):
+        return put_files(written.files, folder, force=force)[0]
+    return _into_tree(written, folder, force=force)
+
+
+def _into_tree(written: Written, folder: str, *, force: bool) -> str:
+    """As a3s saves: what is meant to happen into its log, then the files, then that it happened."""
+    lease, log = os.path.join(folder, LEASE), os.path.join(folder, WAL)
+    if os.path.exists(lease) and not force:
+        raise Unavailable(f"{folder} is leased to {_holder(lease)!r:.80}", hint="stop that a3s first, then use --force")
+    with _locked(os.path.join(folder, LOCK)):
+        problems: list[Problem] = []
+        number = max((entry.sequence for entry in wal_entries(log, problems)), default=0) + 1
+        if problems:
+            raise Corrupt(f"{log} is damaged: {problems[0].what}", hint="start a3s once, so that it mends its log")
+        for path in (os.path.join(folder, file.path) for file in written.files):
+            if os.path.lexists(path) and not force:
+                raise taken(path)
+        digest = digest_of(written.files[0].data)
+        _append(log, wal_line(number, written.id, digest, "intent", time.time_ns() // 1_000_000))
+        path = put_files(written.files, folder, force=force)[0]
+        _append(log, wal_line(number, written.id, digest, "committed", time.time_ns() // 1_000_000))
+        return path
+
+
+def _holder(lease: str) -> str:
+    try:
+        return str(fields(decode(document(lease)[0])).get("holderId"))
+    except ValueError:
+        return "somebody"
+
+
+@contextmanager
+def _locked(path: str) -> Generator[None]:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise Unavailable(f"a3s is saving: {path} is locked", hint="try again") from None
+    finally:
+        os.close(lock)
+
+
+def _append(path: str, line: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, line)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`."""
+    return ["a3s", "code", "resume", id]

@@ -1,0 +1,319 @@
+"""Documents of a3s, flat or in the newer tree, as entries."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any, cast
+
+from turnlog.formats import Header, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._json import decode, document, salvage
+from turnlog.formats._tally import fields
+from turnlog.formats.a3s import shape
+from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, SEALED, TREE, WAL, beside_name, check_wal, id_in, tree_name
+from turnlog.formats.a3s.message import read_message
+from turnlog.formats.a3s.writing import (
+    COST,
+    FILLED,
+    LOOPS,
+    MORE,
+    POLICIES,
+    SNAPSHOT,
+    TOTAL,
+    UPDATED,
+    is_apart,
+    to_usage,
+)
+from turnlog.log.secret import mask
+from turnlog.log.usage import Usage
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = 253_402_300_799
+_GLANCE = 16 << 10
+_SMALL = 4 << 20
+_MOST_PROBLEMS = 200
+_FLAT = re.compile(rb'^\s*\{\s*"id"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"(?:config"|[a-z_]*$)', re.DOTALL)
+_TREE = re.compile(rb'^\s*\{\s*"schema_version"\s*:\s*[0-9]+\s*,\s*"session"\s*:')
+_ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)
+_PLUS = re.compile(rb"[:\[,\s]-?[0-9]+(?:\.[0-9]+)?e\+[0-9]")
+_LOGIN = re.compile(r"://[^/@\s]*@")
+_REQUIRED = (
+    "id", "config", "state", "messages", "context_usage", "total_usage", "tool_names", "thinking_enabled", "created_at",
+    "updated_at",
+)  # fmt: skip
+_KNOWN = (
+    *_REQUIRED, "total_cost", "model_name", "cost_records", "thinking_budget", "llm_config", "tasks", "todos",
+    "parent_id",
+)  # fmt: skip
+
+
+def is_session(path: str) -> bool:
+    """Whether a file looks like a session of a3s: whole or cut off, sealed or not."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_GLANCE)
+            if head.startswith(SEALED) or _FLAT.match(head) or _TREE.match(head):
+                return True
+            if not head.lstrip().startswith(b"{") or b'"config"' not in (data := head + file.read(_SMALL)):
+                return False
+    except OSError:
+        return False
+    try:
+        value = decode(data)
+    except ValueError:
+        return False
+    found = fields(value)
+    found = fields(found.get("session")) or found
+    return isinstance(found.get("config"), dict) and {"id", "messages", "context_usage"} <= set(found)
+
+
+def id_at(path: str) -> str | None:
+    """The id of the session in a file, from its first bytes."""
+    with open(path, "rb") as file:
+        found = _ID.search(file.read(_GLANCE))
+    try:
+        value = decode(found[1]) if found else None
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def read(source: Source) -> Reading:
+    """One session, with the checkpoints of runs that did not end, and what lies beside it in the tree."""
+    return _Reader(source).reading()
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.path = source.path
+        self.problems: list[Problem] = []
+        self.facts: dict[str, Any] = {}
+        folder, self.name = os.path.split(os.path.abspath(source.path))
+        parent, kind = os.path.split(folder)
+        self.root = os.path.dirname(parent) if (os.path.basename(parent), kind) == (TREE, "sessions") else None
+        """The folder of the tree, if it is in one."""
+
+    def tell(self, what: str, where: str = "") -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(Problem(what, where))
+        elif len(self.problems) == _MOST_PROBLEMS:
+            self.problems.append(Problem("and more of the same"))
+
+    def reading(self) -> Reading:
+        data, problems = document(self.path)
+        self.problems += problems
+        origin: dict[str, Any] = {"layout": "tree"} if self.root is not None else {}
+        if data.startswith(SEALED):
+            self.tell("sealed: it is encrypted, and only its key opens it")
+            return self.result(Header(id=self.name_id(), hidden=True, origin=origin or None), iter(()), {})
+        value = self.opened(data)
+        whole = fields(value)
+        if not isinstance(value, dict):
+            self.tell("no session: not an object")
+        session = fields(whole.get("session"))
+        if "schema_version" in whole or "session" in whole:
+            self.keep(SNAPSHOT, {key: item for key, item in whole.items() if key != "session"})
+            if whole.get("schema_version") != 1:
+                self.tell(f"snapshot version {whole.get('schema_version')!r:.40}, read as version 1")
+            if not session:
+                self.tell("a snapshot without its session")
+        else:
+            session = whole
+        if _PLUS.search(data):
+            origin["plus"] = True
+        header = self.header(session, origin)
+        self.check_runs(whole.get("run_records"), header.id)
+        if self.root is not None:
+            check_wal(os.path.join(self.root, WAL), header.id, data, self.problems)
+            self.read_beside(header.id)
+        self.session_facts(session)
+        cost = shape.as_float(session.get("total_cost")) or 0.0
+        model = self.facts.get("model")
+        total = to_usage(session.get("total_usage"), is_apart=is_apart(self.facts))
+        spent = Usage(
+            total.input_tokens, total.cache_read_tokens, total.cache_write_tokens, 0, total.output_tokens, 0,
+            round(cost * 1e6) or None if abs(cost) < 1e12 and cost > 0 else None,
+        )  # fmt: skip
+        totals = {model if isinstance(model, str) else "": spent} if spent != Usage() else {}
+        return self.result(header, self.steps(session, header), totals)
+
+    def result(self, header: Header, steps: Iterator[Step], totals: dict[str, Usage]) -> Reading:
+        return Reading(header=header, steps=steps, problems=self.problems, facts=self.facts, totals=totals)
+
+    def opened(self, data: bytes) -> Any:
+        try:
+            return decode(data)
+        except ValueError:
+            value, problems = salvage(data)
+            self.problems += problems
+            return value
+
+    def name_id(self) -> str:
+        stem = self.name.removesuffix(".json")
+        return (id_in(self.name) if self.root is not None else None) or stem or "unnamed"
+
+    # ── the session as a whole ────────────────────────────────────────────────────────────────────
+
+    def header(self, session: dict[str, Any], origin: dict[str, Any]) -> Header:
+        missing = [name for name in _REQUIRED if name not in session]
+        if missing:
+            self.tell(f"without {', '.join(missing)}, which a3s requires")
+        id, config, parent = session.get("id"), fields(session.get("config")), session.get("parent_id")
+        if not isinstance(id, str):
+            self.tell("without an id: it has the one that its file is called by")
+            id = self.name_id()
+        created, stamp = session.get("created_at"), None
+        if type(created) is int and 0 <= created <= _LATEST:
+            stamp = _EPOCH + timedelta(seconds=created)
+        elif type(created) is int and abs(created) < 1 << 63:
+            origin["created_at"] = created
+        workspace, name = config.get("workspace"), config.get("name")
+        if self.root is not None and tree_name(id) != self.name:
+            self.tell(f"the id is {id!r:.80}, the file is called {self.name!r:.80}")
+        return Header(
+            id=id,
+            # Ids are chosen by people: only with when it began do they tell sessions of two machines apart.
+            identity=f"{id}@{created}",
+            workspace=workspace if isinstance(workspace, str) and workspace else None,
+            title=name if isinstance(name, str) and name else None,
+            created=stamp,
+            spawned=Spawn(parent) if isinstance(parent, str) and parent else None,
+            origin=origin or None,
+        )
+
+    def check_runs(self, records: Any, id: str) -> None:
+        """Tell where a3s would refuse a snapshot for its runs."""
+        seen: set[str] = set()
+        for record in cast("list[Any]", records) if isinstance(records, list) else ():
+            run = fields(fields(record).get("snapshot"))
+            name = f"run {run.get('id')!r:.80}"
+            if str(run.get("id")) in seen:
+                self.tell("twice, which a3s refuses", name)
+            seen.add(str(run.get("id")))
+            if run.get("session_id") != id:
+                self.tell("of another session, which a3s refuses", name)
+            events = fields(record).get("events")
+            listed = cast("list[Any]", events) if isinstance(events, list) else []
+            numbers = [shape.count(fields(event).get("sequence")) for event in listed]
+            if any(later <= earlier for earlier, later in pairwise(numbers)):
+                self.tell("with events out of order, which a3s refuses", name)
+            if shape.count(run.get("event_count")) < max(numbers, default=0):
+                self.tell("with more events than it counts, which a3s refuses", name)
+
+    def keep(self, key: str, value: Any) -> None:
+        """A fact, without what is secret in it."""
+        masked, found = mask(key, value)
+        if found:
+            self.tell(f"secrets were left out: {', '.join(found)[:200]}")
+        self.facts[key] = masked
+
+    def session_facts(self, session: dict[str, Any]) -> None:
+        config = fields(session.get("config"))
+        apart = ("name", "workspace", "system_prompt", *POLICIES)
+        self.keep("config", shape.settled({key: item for key, item in config.items() if key not in apart}))
+        for name in POLICIES:
+            self.keep(name, shape.settled(config.get(name), name))
+        # What is no more has to be said, too: facts that nobody sets stay as they are.
+        prompt, model = config.get("system_prompt"), session.get("model_name")
+        self.facts["system"] = prompt if isinstance(prompt, str) else None
+        self.facts["model"] = model if isinstance(model, str) else None
+        for name in ("state", "tool_names", "thinking_enabled", "thinking_budget", "parent_id"):
+            self.keep(name, session.get(name))
+        tasks = session.get("tasks", session.get("todos"))
+        if isinstance(tasks, list):
+            self.keep("tasks", [shape.task(item) for item in cast("list[Any]", tasks)])
+        if isinstance(session.get("cost_records"), list):
+            self.keep("cost_records", session["cost_records"])
+        self.service(session)
+        for key, name in (
+            (TOTAL, "total_usage"),
+            (FILLED, "context_usage"),
+            (COST, "total_cost"),
+            (UPDATED, "updated_at"),
+        ):
+            if session.get(name) is not None:
+                self.keep(key, session[name])
+        more = {key: item for key, item in session.items() if key not in _KNOWN}
+        if more:
+            self.keep(MORE, more)
+
+    def service(self, session: dict[str, Any]) -> None:
+        service = fields(session.get("llm_config"))
+        if not service:
+            return
+        plain = {key: item for key, item in service.items() if key != "api_key"}
+        address = plain.get("base_url")
+        if isinstance(address, str) and _LOGIN.search(address):
+            plain["base_url"] = _LOGIN.sub("://", address)
+            self.tell("a login in the address of the provider: left out")
+        if service.get("api_key"):
+            self.tell("an API key: left out")
+        self.keep("llm_config", plain)
+        if self.facts["model"] is None and isinstance(plain.get("model"), str):
+            self.facts["model"] = plain["model"]
+
+    # ── the conversation ──────────────────────────────────────────────────────────────────────────
+
+    def steps(self, session: dict[str, Any], header: Header) -> Iterator[Step]:
+        found = session.get("messages")
+        raws = cast("list[Any]", found) if isinstance(found, list) else []
+        for index, raw in enumerate(raws):
+            yield from self.records(raw, header, f"message {index}")
+        for run, more in self.unfinished(header.id, raws):
+            for index, raw in enumerate(more):
+                yield from self.records(raw, header, f"run {run}, message {len(raws) + index}", run)
+            raws = [*raws, *more]
+
+    def records(self, raw: Any, header: Header, where: str, run: str | None = None) -> Iterator[Record]:
+        for message in read_message(raw, header.created, lambda what: self.tell(what, where), run):
+            yield Record(entry=message)
+
+    # ── beside it in the tree ─────────────────────────────────────────────────────────────────────
+
+    def read_beside(self, id: str) -> None:
+        for kind in BESIDE:
+            value = self.beside(beside_name(kind, id))
+            if value is not None:
+                self.keep(f"a3s.{kind}", value)
+
+    def beside(self, name: str) -> Any:
+        path = os.path.join(cast("str", self.root), name)
+        if os.path.islink(path) or not os.path.isfile(path):
+            return None
+        data, problems = document(path)
+        try:
+            value = None if data.startswith(SEALED) else decode(data)
+        except ValueError:
+            value = None
+        if problems or value is None:
+            self.tell("not readable, or sealed: left out", name)
+        return value
+
+    def unfinished(self, id: str, raws: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+        """What runs that did not end had said already, beyond what the session has."""
+        if self.root is None:
+            return
+        folder = os.path.join(self.root, TREE, CHECKPOINTS)
+        loops: dict[str, Any] = {}
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        for name in names:
+            value = fields(self.beside(f"{TREE}/{CHECKPOINTS}/{name}")) if name.endswith(".json") else {}
+            run, found = value.get("run_id"), value.get("messages")
+            if value.get("session_id") != id or not isinstance(run, str):
+                continue
+            said = cast("list[Any]", found) if isinstance(found, list) else []
+            if said == raws[: len(said)]:
+                loops[run] = {**value, "messages": len(said)}
+            elif said[: len(raws)] == raws:
+                self.tell(f"run {run!r:.80} did not end: what it had done is read from its checkpoint", name)
+                loops[run] = {**value, "messages": len(said)}
+                more = said[len(raws) :]
+                raws = said
+                yield run, more
+            else:
+                self.tell(f"the checkpoint of run {run!r:.80} goes another way: kept as it is", name)
+                loops[run] = value
+        self.keep(LOOPS, loops)

@@ -1,0 +1,127 @@
+"""The documents of a3s: which fields they have, in which order, and what stands where one is missing."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from turnlog.formats._rust import F32
+from turnlog.formats._tally import fields
+
+STATES = ("Unknown", "Active", "Paused", "Completed", "Error")
+CONFIG: dict[str, Any] = {
+    "name": "", "workspace": "", "system_prompt": None, "max_context_length": 200_000, "auto_compact": False,
+    "auto_compact_threshold": 0.8, "storage_type": "file", "queue_config": ..., "confirmation_policy": ...,
+    "permission_policy": ..., "parent_id": ..., "security_config": ..., "planning_mode": "Auto", "goal_tracking": False,
+}  # fmt: skip
+"""Every field with what stands for it; `...` for those that are left out."""
+SNAPSHOT: dict[str, Any] = {
+    "schema_version": 1, "session": ..., "artifacts": [], "retained_artifact_uris": [], "trace_events": [],
+    "run_records": [], "verification_reports": [], "subagent_tasks": [],
+}  # fmt: skip
+USAGE = ("prompt_tokens", "completion_tokens", "total_tokens", "cache_read_tokens", "cache_write_tokens")
+_CONTEXT = ("used_tokens", "max_tokens", "percent", "turns")
+_COST = (
+    "model", "provider", "prompt_tokens", "completion_tokens", "total_tokens", "cost_usd", "timestamp", "session_id",
+)  # fmt: skip
+_TASK = ("id", "content", "status", "priority", "tool", "dependencies", "success_criteria")
+_QUEUE = (
+    "controlMaxConcurrency", "queryMaxConcurrency", "executeMaxConcurrency", "generateMaxConcurrency", "laneHandlers",
+    "enableDlq", "dlqMaxSize", "enableMetrics", "enableAlerts", "defaultTimeoutMs", "storagePath", "retryPolicy",
+    "rateLimit", "priorityBoost", "pressureThreshold", "laneTimeouts",
+)  # fmt: skip
+_INSIDE: dict[str, tuple[str, ...]] = {
+    "queue_config": _QUEUE,
+    "retryPolicy": ("strategy", "maxRetries", "initialDelayMs", "fixedDelayMs"),
+    "rateLimit": ("limitType", "maxOperations"),
+    "priorityBoost": ("strategy", "deadlineMs"),
+    "confirmation_policy": ("enabled", "default_timeout_ms", "timeout_action", "yolo_lanes"),
+    "permission_policy": ("deny", "allow", "ask", "default_decision", "enabled"),
+    "security_config": (
+        "enabled", "classification_rules", "redaction_strategy", "network_whitelist", "dangerous_commands", "features",
+    ),
+    "features": ("output_sanitizer", "taint_tracking", "tool_interceptor", "injection_defense"),
+}  # fmt: skip
+_MAPS = ("laneHandlers", "laneTimeouts")
+_SETS = ("yolo_lanes",)
+
+
+def in_order(value: Any, names: tuple[str, ...]) -> Any:
+    """The same object with these fields first, in this order."""
+    if not isinstance(value, dict):
+        return value
+    known = cast("dict[str, Any]", value)
+    return {**{name: known[name] for name in names if name in known}, **known}
+
+
+def filled(value: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """The same object in the order of its shape, with what is missing."""
+    whole = {name: value.get(name, default) for name, default in shape.items()}
+    return {**{name: item for name, item in whole.items() if item is not ...}, **value}
+
+
+def settled(value: Any, name: str = "") -> Any:
+    """Configuration with its objects in the order of a3s, and with its unordered sets and maps in one that stays."""
+    if isinstance(value, dict):
+        known = cast("dict[str, Any]", value)
+        if name in _MAPS:
+            known = {key: known[key] for key in sorted(known)}
+        inner = {key: settled(item, key) for key, item in known.items()}
+        return in_order(inner, _INSIDE[name]) if name in _INSIDE else inner
+    if isinstance(value, list):
+        items = [settled(item) for item in cast("list[Any]", value)]
+        return sorted(items) if name in _SETS and all(isinstance(item, str) for item in items) else items
+    return value
+
+
+def task(value: Any) -> Any:
+    """A task under the names of today."""
+    if not isinstance(value, dict):
+        return value
+    found = dict(cast("dict[str, Any]", value))
+    if "description" in found:
+        found.setdefault("content", found.pop("description"))
+    found.setdefault("priority", "medium")
+    return in_order(found, _TASK)
+
+
+def is_task(value: Any) -> bool:
+    """Whether a3s takes it for a task."""
+    found = fields(value)
+    states = ("pending", "in_progress", "completed", "failed", "skipped", "cancelled")
+    return all(isinstance(found.get(name), str) for name in ("id", "content")) and found.get("status") in states
+
+
+def cost_record(value: Any) -> Any:
+    """A cost record in the order of a3s, with its cost as a float."""
+    if not isinstance(value, dict):
+        return value
+    found = dict(cast("dict[str, Any]", value))
+    found["cost_usd"] = as_float(found.get("cost_usd"))
+    return in_order(found, _COST)
+
+
+def context_usage(value: dict[str, Any]) -> dict[str, Any]:
+    """How full the context is; the share of it has 32 bits."""
+    found = {"used_tokens": 0, "max_tokens": 200_000, "percent": 0.0, "turns": 0, **value}
+    found["percent"] = F32(as_float(found["percent"]) or 0.0)
+    return cast("dict[str, Any]", in_order(found, _CONTEXT))
+
+
+def config(value: dict[str, Any]) -> dict[str, Any]:
+    """A configuration as it is written; the threshold has 32 bits."""
+    found = filled(cast("dict[str, Any]", settled(value)), CONFIG)
+    threshold = as_float(found["auto_compact_threshold"])
+    found["auto_compact_threshold"] = F32(0.8 if threshold is None else threshold)
+    return found
+
+
+def as_float(value: Any) -> float | None:
+    """A number as a float."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1 << 1023:
+        return float(value)
+    return None
+
+
+def count(value: Any) -> int:
+    """A counter, or 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else 0

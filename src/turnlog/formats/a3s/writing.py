@@ -1,0 +1,269 @@
+"""Entries as a document of a3s."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._mend import mended
+from turnlog.formats._rust import pretty
+from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts
+from turnlog.formats.a3s import shape
+from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
+from turnlog.formats.a3s.message import NAME, join, origin_of, own_record, records_of
+from turnlog.log.block import ToolCall
+from turnlog.log.context import split_system, text_of, visible
+from turnlog.log.entry import AnyEntry, Checkpoint, Message, Note
+from turnlog.log.usage import Usage
+
+TOTAL, COST, FILLED = "a3s.total_usage", "a3s.total_cost", "a3s.context_usage"
+UPDATED, MORE, SNAPSHOT, LOOPS = "a3s.updated_at", "a3s.more", "a3s.snapshot", "a3s.loop_checkpoints"
+POLICIES = ("confirmation_policy", "permission_policy")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = timedelta(seconds=1)
+_CARRIED = (
+    "config", "system", "state", "model", "cost_records", "tool_names", "thinking_enabled", "thinking_budget",
+    "llm_config", "tasks", "parent_id", "title", "workspace", "source_title", *POLICIES,
+    *(f"a3s.{name}" for name in BESIDE), TOTAL, COST, FILLED, UPDATED, MORE, SNAPSHOT, LOOPS,
+)  # fmt: skip
+
+
+def to_usage(raw: Any, *, is_apart: bool) -> Usage:
+    """Their counters as ours. With some providers, what a cache answered is counted in the prompt, too."""
+    found = fields(raw)
+    prompt, output, _, cached, written = (shape.count(found.get(name)) for name in shape.USAGE)
+    return Usage(prompt if is_apart else max(0, prompt - cached - written), cached, written, 0, output)
+
+
+def is_apart(facts: dict[str, Any]) -> bool:
+    """Whether the provider counts what a cache answered apart from the prompt."""
+    provider, model = fields(facts.get("llm_config")).get("provider"), facts.get("model")
+    return provider == "anthropic" or (isinstance(model, str) and model.startswith("claude"))
+
+
+def write(transcript: Transcript) -> Written:
+    """The session as one document, in the layout that it came in; flat, where it came from elsewhere."""
+    return _Writer(transcript).written()
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.facts = transcript.facts
+        self.is_own = transcript.agent == NAME
+        self.origin = fields(transcript.origin) if self.is_own else {}
+        self.tally = Tally(transcript.context.get_blob)
+        self.is_kin = self.is_own or UPDATED in self.facts
+        """A fork made here has the facts of the session it was forked from."""
+        self.id = self.tally.text(transcript.source_id) if self.is_own else new_id(transcript.id)
+        self.fresh: list[Message] = []
+        """What was said since it was read."""
+        self.said: list[dict[str, Any]] = []
+        self.unsaved = 0
+        """So many of them at the end are only in a checkpoint of their run."""
+        self.system = self.facts.get("system")
+        self.is_apart = is_apart(self.facts)
+
+    def written(self) -> Written:
+        self.say()
+        session = self.session()
+        plus = bool(self.origin.get("plus"))
+        snapshot = self.facts.get(SNAPSHOT) if self.is_own else None
+        document: Any = session
+        if isinstance(snapshot, dict):
+            document = shape.filled({**cast("dict[str, Any]", snapshot), "session": session}, shape.SNAPSHOT)
+        is_tree = self.origin.get("layout") == "tree"
+        path = f"{TREE}/sessions/{tree_name(self.id)}" if is_tree else flat_name(self.id)
+        files = [Output(path, pretty(document, plus=plus))]
+        if is_tree:
+            files += self.beside(plus)
+        self.count_losses()
+        return Written(id=self.id, files=files, lost=self.tally.losses(), about={"id": self.id, "tree": is_tree})
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+    def say(self) -> None:
+        by_seq: dict[int, AnyEntry] = {entry.seq: entry for entry in self.transcript.path}
+        replaced, kept = visible(reversed(self.transcript.path), by_seq.get)
+        messages = mended(replaced + kept, lambda message: origin_of(message) is not None, self.tally)
+        self.seen = {message.seq for message in replaced + kept}
+        leading, rest = split_system(messages)
+        if leading and not any(origin_of(message) is not None for message in leading):
+            texts = [self.system, *(text_of(message.blocks) for message in leading)]
+            self.system = "\n\n".join(str(text) for text in texts if text)
+            messages = rest
+        loops = fields(self.facts.get(LOOPS))
+        last: Message | None = None
+        for message in messages:
+            origin = origin_of(message)
+            if origin is None:
+                self.fresh.append(message)
+                self.said += records_of(message, self.tally)
+                self.unsaved, last = 0, None
+                continue
+            record = own_record(message, self.tally)
+            joins = origin.get("joins")
+            before, last = last, message
+            if isinstance(joins, list) and before is not None and before.role == "tool":
+                join(self.said[-1], record, cast("list[Any]", joins))
+                continue
+            self.said.append(record)
+            self.unsaved = self.unsaved + 1 if origin.get("run") in loops and self.is_own else 0
+
+    # ── the document ──────────────────────────────────────────────────────────────────────────────
+
+    def session(self) -> dict[str, Any]:
+        facts, transcript = self.facts, self.transcript
+        state, names = facts.get("state"), facts.get("tool_names")
+        thinking, budget = facts.get("thinking_enabled"), facts.get("thinking_budget")
+        tasks, parent = facts.get("tasks"), facts.get("parent_id")
+        model, service = facts.get("model"), facts.get("llm_config")
+        times = [at for entry in transcript.path if origin_of(entry) is None and (at := entry.clock or entry.at)]
+        created = self.origin.get("created_at", (transcript.created - _EPOCH) // _SECOND)
+        updated = facts.get(UPDATED) if self.is_kin else created
+        known = [item for item in cast("list[Any]", tasks if isinstance(tasks, list) else []) if self.takes(item)]
+        record: dict[str, Any] = {
+            "id": self.id,
+            "config": self.config(),
+            "state": state if state in shape.STATES else "Active",
+            "messages": self.said[: len(self.said) - self.unsaved],
+            "context_usage": self.context_usage(),
+            "total_usage": self.total_usage(),
+            "total_cost": self.total_cost(),
+            "model_name": model if isinstance(model, str) else ...,
+            "cost_records": self.cost_records(),
+            "tool_names": names if isinstance(names, list) else self.tools(),
+            "thinking_enabled": thinking if isinstance(thinking, bool) else False,
+            "thinking_budget": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
+            "created_at": created,
+            "updated_at": max([shape.count(updated), *((at - _EPOCH) // _SECOND for at in times)]),
+            "llm_config": shape.in_order(service, ("provider", "model", "base_url")) if fields(service) else ...,
+            "tasks": [shape.task(item) for item in known],
+            "parent_id": parent if isinstance(parent, str) else ...,
+        }
+        more = fields(facts.get(MORE)) if self.is_kin else {}
+        return {**{name: value for name, value in record.items() if value is not ...}, **more}
+
+    def takes(self, task: Any) -> bool:
+        if self.is_kin or shape.is_task(task):
+            return True
+        self.tally.add("task")
+        return False
+
+    def config(self) -> dict[str, Any]:
+        own = fields(self.facts.get("config")) if self.is_kin else {}
+        policies = {name: self.facts[name] for name in POLICIES if fields(self.facts.get(name)) and self.is_kin}
+        return shape.config(
+            {
+                **own,
+                **policies,
+                "name": self.tally.text(self.transcript.title or ""),
+                "workspace": self.tally.text(self.transcript.workspace or ""),
+                "system_prompt": self.tally.text(self.system) if isinstance(self.system, str) else None,
+            }
+        )
+
+    def tools(self) -> list[str]:
+        declared = self.facts.get("tools")
+        names = [fields(tool).get("name") for tool in cast("list[Any]", declared if isinstance(declared, list) else [])]
+        calls = [b.name for message in self.fresh for b in message.blocks if isinstance(b, ToolCall) and b.by is None]
+        return [self.tally.text(name) for name in dict.fromkeys([*names, *calls]) if isinstance(name, str)]
+
+    # ── counters: as they were read, and what was spent since ─────────────────────────────────────
+
+    def since(self) -> Usage:
+        report = self.transcript.usage
+        now = report.own + report.inherited
+        before = to_usage(self.facts.get(TOTAL), is_apart=self.is_apart) if self.is_kin else Usage()
+        booked = round((shape.as_float(self.facts.get(COST)) or 0.0) * 1e6) if self.is_kin else 0
+        names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens")
+        more = {name: max(0, getattr(now, name) - getattr(before, name)) for name in names}
+        return Usage(**more, cost_micros=max(0, (now.cost_micros or 0) - booked))
+
+    def prompt(self, usage: Usage) -> int:
+        return usage.input_tokens if self.is_apart else usage.all_input_tokens
+
+    def total_usage(self) -> dict[str, Any]:
+        raw = fields(self.facts.get(TOTAL)) if self.is_kin else {}
+        more = self.since()
+        written = more.cache_write_tokens + more.cache_write_1h_tokens
+        adding = {
+            "prompt_tokens": self.prompt(more), "completion_tokens": more.output_tokens,
+            "total_tokens": self.prompt(more) + more.output_tokens,
+        }  # fmt: skip
+        total: dict[str, Any] = {name: shape.count(raw.get(name)) + count for name, count in adding.items()}
+        for name, count in (("cache_read_tokens", more.cache_read_tokens), ("cache_write_tokens", written)):
+            before = raw.get(name)
+            total[name] = shape.count(before) + count if count or before is not None else None
+        return {**total, **{name: value for name, value in raw.items() if name not in total}}
+
+    def total_cost(self) -> float:
+        before = (shape.as_float(self.facts.get(COST)) or 0.0) if self.is_kin else 0.0
+        more = self.since().cost_micros or 0
+        return before + more / 1e6 if more else before
+
+    def cost_records(self) -> list[Any]:
+        found = self.facts.get("cost_records") if self.is_kin else None
+        records = [shape.cost_record(item) for item in cast("list[Any]", found if isinstance(found, list) else [])]
+        for message in self.fresh:
+            usage, at = message.usage, message.clock or message.at or self.transcript.updated
+            if usage is None:
+                continue
+            prompt, cost = self.prompt(usage), usage.cost_micros
+            stamp = at.astimezone(UTC).isoformat(timespec="milliseconds" if at.microsecond else "seconds")
+            records.append(
+                {
+                    "model": self.tally.text(message.model or ""), "provider": "", "prompt_tokens": prompt,
+                    "completion_tokens": usage.output_tokens, "total_tokens": prompt + usage.output_tokens,
+                    "cost_usd": None if cost is None else cost / 1e6, "timestamp": stamp.replace("+00:00", "Z"),
+                    "session_id": self.id,
+                }
+            )  # fmt: skip
+        return records
+
+    def context_usage(self) -> dict[str, Any]:
+        raw: dict[str, Any] = dict(fields(self.facts.get(FILLED))) if self.is_kin else {"turns": 0}
+        if self.fresh or not self.is_kin:
+            raw["turns"] = len(self.said)
+            spent = [message.usage for message in self.fresh if message.usage is not None]
+            most = shape.count(raw.get("max_tokens")) or 200_000
+            if spent:
+                raw["used_tokens"] = spent[-1].all_input_tokens + spent[-1].output_tokens
+                raw["percent"] = raw["used_tokens"] / most
+        return shape.context_usage(raw)
+
+    # ── what lies beside it in the tree ───────────────────────────────────────────────────────────
+
+    def beside(self, plus: bool) -> list[Output]:
+        files: list[Output] = []
+        for run, value in fields(self.facts.get(LOOPS)).items():
+            # A run that went on elsewhere is over here, too.
+            if self.fresh or not isinstance(value, dict):
+                continue
+            loop = dict(cast("dict[str, Any]", value))
+            if isinstance(loop.get("messages"), int):
+                loop["messages"] = self.said[: loop["messages"]]
+            files.append(Output(f"{TREE}/{CHECKPOINTS}/{tree_name(run)}", pretty(loop, plus=plus)))
+        for kind in BESIDE:
+            if f"a3s.{kind}" in self.facts:
+                data = pretty(self.facts[f"a3s.{kind}"], plus=plus)
+                files.append(Output(beside_name(kind, self.id), data))
+        return files
+
+    def count_losses(self) -> None:
+        transcript, tally = self.transcript, self.tally
+        nodes = {entry.seq for entry in transcript.path}
+        for entry in transcript.entries():
+            if isinstance(entry, Note) and not is_import_note(entry):
+                tally.add("note")
+            elif isinstance(entry, Checkpoint):
+                tally.add("checkpoint of files")
+            elif isinstance(entry, Message) and entry.seq not in nodes:
+                tally.add("message on another branch")
+            elif isinstance(entry, Message) and entry.seq not in self.seen and entry.blocks:
+                tally.add("message before the last compaction", "its summary")
+        tally.add("time of a message", "the session's own times", len(self.fresh))
+        tally.add("fork", "", int(transcript.start.fork is not None))
+        known = _CARRIED if self.is_kin else [name for name in _CARRIED if name not in ("config", *POLICIES)]
+        tally.add("fact", "", lost_facts(transcript, (*known, "tools")))

@@ -1,0 +1,90 @@
+"""Claude Code: one JSON line per record under `~/.claude/projects/<folder>/<session>.jsonl`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source
+from turnlog.formats._json import decode, lines
+from turnlog.formats._records import fields
+from turnlog.formats.claude_code.heading import CHAIN
+from turnlog.formats.claude_code.reading import read
+from turnlog.formats.claude_code.writing import place, write
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+TITLE = "Claude Code 1.0 to 2.1, with subagents"
+_NAME = "claude-code"
+_HEAD = 40
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    base = places.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(places.home, ".claude")
+    return [os.path.join(base, "projects")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        yield from _in_file(path, is_named=True)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            if name.endswith(".jsonl"):
+                yield from _in_file(os.path.join(folder, name), is_named=False)
+
+
+def _in_file(path: str, *, is_named: bool) -> Iterator[Source]:
+    if not path.endswith(".jsonl") or not _is_ours(path):
+        return
+    yield Source(_NAME, path)
+    if not os.path.basename(path).startswith("agent-"):
+        yield from (Source(_NAME, path, key) for key in _subagents_inside(path))
+
+
+def _is_ours(path: str) -> bool:
+    """Whether one of the first records is of the chain, as only this program writes it."""
+    try:
+        for number, line in enumerate(lines(path, limit=64 << 20)):
+            if number >= _HEAD:
+                break
+            try:
+                record = fields(decode(line.data))
+            except ValueError:
+                continue
+            if record.get("type") in CHAIN and isinstance(record.get("sessionId"), str) and "uuid" in record:
+                message = fields(record.get("message"))
+                is_other = "parts" in message or "systemPayload" in record  # qwen-code's
+                return not is_other and ("parentUuid" in record or "role" in message)
+    except OSError:
+        return False
+    return False
+
+
+def _subagents_inside(path: str) -> list[str]:
+    """Early versions kept a subagent's records in the file of its parent: the first record of each."""
+    found: list[str] = []
+    for line in lines(path):
+        if b'"isSidechain":true' not in line.data:
+            continue
+        try:
+            record = fields(decode(line.data))
+        except ValueError:
+            continue
+        if (
+            record.get("isSidechain") is True
+            and not record.get("parentUuid")
+            and record.get("type") in ("user", "assistant")
+        ):
+            uuid = record.get("uuid")
+            if isinstance(uuid, str):
+                found.append(uuid)
+    return found
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`. It looks for the id among the sessions of the folder it is started in."""
+    return ["claude", "--resume", id]

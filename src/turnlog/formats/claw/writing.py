@@ -1,0 +1,319 @@
+"""Entries as claw's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._json import decode
+from turnlog.formats._mend import mended
+from turnlog.formats._rust import claw, compact, fnv1a64
+from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts, original, plain_text, stand_in
+from turnlog.formats.claw.naming import file_name
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.context import text_of, visible
+from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Message, Note, Uncompact
+from turnlog.log.usage import Usage
+
+NAME = "claw"
+UPDATED = "claw.updated_at_ms"
+AS_TEXT = "="
+"""In what a block's origin says: an early version called the field of a thought `text`."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST = (1 << 32) - 1
+
+
+def to_ms(at: datetime) -> int:
+    """A time as claw counts it."""
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def origin_of(entry: AnyEntry) -> dict[str, Any] | None:
+    """What claw's own record had besides, for an entry that was one."""
+    found = fields(entry.origin)
+    return found if found.get("agent") == NAME else None
+
+
+def input_of(text: str) -> Any:
+    """A tool's input, which claw keeps as text: as JSON where it is an object or a list, and as it is otherwise."""
+    try:
+        value = decode(text.encode())
+    except ValueError:
+        return text
+    return cast("Any", value) if isinstance(value, (dict, list)) else text
+
+
+def input_text(value: Any) -> str:
+    """A tool's input as claw keeps it."""
+    return value if isinstance(value, str) else compact(value).decode()
+
+
+# ── one message ───────────────────────────────────────────────────────────────────────────────────
+
+
+def block_record(block: AnyBlock, tally: Tally, names: dict[str, str]) -> dict[str, Any]:
+    """One block; what claw has no word for becomes text."""
+    tally.look(block)
+    if isinstance(block, Text):
+        return {"type": "text", "text": tally.text(block.text)}
+    if isinstance(block, Thinking):
+        signature = fields(block.data).get("signature")
+        record: dict[str, Any] = {"type": "thinking", "thinking": tally.text(block.text)}
+        if isinstance(signature, str):
+            record["signature"] = signature
+        elif block.data is not None:
+            tally.add("sealed reasoning", "its readable part")
+        return record
+    if isinstance(block, ToolCall) and block.by is None:
+        text = tally.text(input_text(block.input))
+        return {"type": "tool_use", "id": tally.text(block.id), "name": tally.text(block.name), "input": text}
+    if isinstance(block, ToolResult):
+        if not isinstance(block.content, str) and any(not isinstance(item, Text) for item in block.content):
+            tally.add("media in a tool result", "a word for it")
+        return {
+            "type": "tool_result",
+            "tool_use_id": tally.text(block.call),
+            "tool_name": tally.text(block.name or names.get(block.call, "tool")),
+            "output": tally.text(plain_text(block.content)),
+            "is_error": block.is_error,
+        }
+    if isinstance(block, ToolCall):
+        tally.add("provider's tool call", "a text that says so")
+    else:
+        tally.add(block.kind if isinstance(block, UnknownBlock) else block.__struct_config__.tag, "a text that says so")  # pyright: ignore[reportArgumentType]
+    return {"type": "text", "text": tally.text(stand_in(block))}
+
+
+def usage_record(usage: Usage, tally: Tally) -> dict[str, int]:
+    """The four counters claw has."""
+    counts = {
+        "cache_creation_input_tokens": usage.cache_write_tokens + usage.cache_write_1h_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    tally.add("tokens beyond 32 bits", str(_MOST), sum(count > _MOST for count in counts.values()))
+    return {name: min(count, _MOST) for name, count in counts.items()}
+
+
+def own_record(message: Message, tally: Tally) -> dict[str, Any]:
+    """A message that was claw's, as it was."""
+    origin = origin_of(message) or {}
+    extras = fields(origin.get("blocks"))
+    blocks: list[Any] = []
+    for index, block in enumerate(message.blocks):
+        if isinstance(block, UnknownBlock):
+            blocks.append(_whole(original(NAME, block), tally))
+            continue
+        record = block_record(block, tally, {})
+        extra = dict(fields(extras.get(str(index))))
+        if extra.pop(AS_TEXT, None) and "thinking" in record:
+            record["text"] = record.pop("thinking")
+        if isinstance(block, ToolCall) and input_of(str(extra.get("input"))) != block.input:
+            extra.pop("input", None)
+        blocks.append({**record, **_whole(extra, tally)})
+    record: dict[str, Any] = {"blocks": blocks, "role": origin.get("role") or message.role}
+    if message.usage is not None:
+        record["usage"] = usage_record(message.usage, tally)
+    record.update(_whole(fields(origin.get("message")), tally))
+    return {"type": "message", "message": record, **_whole(fields(origin.get("record")), tally)}
+
+
+def records_of(message: Message, tally: Tally, names: dict[str, str]) -> Iterable[dict[str, Any]]:
+    """A message that is not claw's: each tool result in a message of its own."""
+    rest = [block for block in message.blocks if message.role != "tool" or not isinstance(block, ToolResult)]
+    for block in message.blocks:
+        if isinstance(block, ToolResult) and message.role == "tool":
+            yield {"type": "message", "message": {"role": "tool", "blocks": [block_record(block, tally, names)]}}
+    if rest:
+        role = "user" if message.role == "tool" else message.role
+        blocks = [
+            {"type": "text", "text": tally.text(stand_in(block))}
+            if isinstance(block, ToolResult)
+            else block_record(block, tally, names)
+            for block in rest
+        ]
+        record: dict[str, Any] = {"role": role, "blocks": blocks}
+        if message.usage is not None:
+            record["usage"] = usage_record(message.usage, tally)
+        yield {"type": "message", "message": record}
+
+
+def _whole(value: Any, tally: Tally) -> Any:
+    """The same with integers only: claw has no other numbers."""
+    if isinstance(value, dict):
+        return {key: _whole(item, tally) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_whole(item, tally) for item in cast("list[Any]", value)]
+    if isinstance(value, float) or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63):
+        tally.add("number that is no 64-bit integer", "its digits as text")
+        return compact(value).decode()
+    return value
+
+
+# ── the session ───────────────────────────────────────────────────────────────────────────────────
+
+
+def write(transcript: Transcript) -> Written:
+    """The session as a snapshot of claw's: what the model sees, after the record of the last compaction."""
+    return _Writer(transcript).written()
+
+
+def _is_prompt(note: Note) -> bool:
+    return (origin_of(note) or {}).get("type") == "prompt_history"
+
+
+def _told(compaction: Compaction) -> dict[str, Any]:
+    """What claw's own record of a compaction says."""
+    return fields(compaction.meta) if origin_of(compaction) is not None else {}
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.is_own = transcript.agent == NAME
+        self.origin = fields(transcript.origin) if self.is_own else {}
+        self.tally = Tally(transcript.context.get_blob)
+        self.by_seq = {entry.seq: entry for entry in transcript.path}
+
+    def written(self) -> Written:
+        meta = self.meta()
+        compaction = self.compaction()
+        lines: list[tuple[int, dict[str, Any]]] = []
+        first, marks = self.marks()
+        for message, found in self.messages():
+            lines += [(message.seq, record) for record in found]
+        # Both are in the order of the log; what a compaction put in has no place there, and comes first.
+        body = [record for _, record in sorted(lines + marks, key=lambda pair: pair[0])]
+        self.count_losses()
+        records = [meta, *([compaction] if compaction else []), *first, *body]
+        data = b"".join(claw(record) + b"\n" for record in records)
+        id = str(meta["session_id"])
+        name = str(self.origin.get("file") or file_name(id))
+        root = meta.get("workspace_root")
+        about = {"partition": root if root and not self.origin.get("flat") else None}
+        return Written(id=id, files=[Output(name, data)], lost=self.tally.losses(), about=about)
+
+    def meta(self) -> dict[str, Any]:
+        transcript, facts = self.transcript, self.transcript.facts
+        created = to_ms(transcript.created)
+        if self.is_own:
+            id = str(self.origin.get("id") or transcript.source_id)
+            created = self.origin.get("created_at_ms", created)
+            updated = facts.get(UPDATED)
+            times = [to_ms(at) for e in transcript.path if origin_of(e) is None and (at := e.clock or e.at)]
+            updated = max([updated if isinstance(updated, int) else created, *times])
+        else:
+            # The number after the time only has to be another for two sessions of one millisecond.
+            id = f"session-{created}-{fnv1a64(transcript.id.encode('utf-8', 'surrogatepass')) % 10**9}"
+            updated = max(created, to_ms(transcript.updated))
+        record: dict[str, Any] = {
+            **_whole(fields(self.origin.get("meta")), self.tally),
+            "type": "session_meta", "version": self.origin.get("version", 1), "session_id": id,
+            "created_at_ms": created, "updated_at_ms": updated,
+        }  # fmt: skip
+        model = facts.get("model")
+        if isinstance(model, str) and model:
+            record["model"] = self.tally.text(model)
+        if transcript.workspace and (self.origin.get("root") or not self.is_own):
+            record["workspace_root"] = self.tally.text(transcript.workspace)
+        fork = self.fork()
+        return {**record, "fork": fork} if fork else record
+
+    def fork(self) -> dict[str, Any] | None:
+        if self.is_own:
+            return self.origin.get("fork")
+        fork = self.transcript.start.fork
+        if fork is None:
+            return None
+        name = (fork.name or "").strip()
+        parent = fork.session.removeprefix(f"{NAME}-")
+        return {
+            "parent_session_id": self.tally.text(parent),
+            **({"branch_name": self.tally.text(name)} if name else {}),
+        }
+
+    def compaction(self) -> dict[str, Any] | None:
+        """The record of the newest compaction that still applies; claw keeps no other."""
+        cancelled = {entry.compaction for entry in self.transcript.path if isinstance(entry, Uncompact)}
+        found = [e for e in self.transcript.path if isinstance(e, Compaction) and e.seq not in cancelled]
+        if not found:
+            return None
+        last = found[-1]
+        count = 0
+        for entry in found:
+            count = int(_told(entry).get("count", count + 1))
+        origin, told = origin_of(last) or {}, _told(last)
+        summary = told.get("summary")
+        if not isinstance(summary, str):
+            summary = "\n\n".join(text_of(item.blocks) for item in last.replacement if isinstance(item, Message))
+        record: dict[str, Any] = {
+            **_whole(fields(origin.get("record")), self.tally),
+            "type": "compaction", "count": min(count, _MOST), "summary": self.tally.text(summary),
+            "removed_message_count": told.get("removed", self.removed(last)),
+        }  # fmt: skip
+        return record
+
+    def removed(self, compaction: Compaction) -> int:
+        before = [entry for entry in self.transcript.path if entry.seq < compaction.seq]
+        seen, kept = visible(reversed(before), self.by_seq.get)
+        return len(seen) + sum(message.seq < (compaction.keep or compaction.seq) for message in kept)
+
+    def messages(self) -> Iterable[tuple[Message, list[dict[str, Any]]]]:
+        replaced, kept = visible(reversed(self.transcript.path), self.by_seq.get)
+        whole = mended(replaced + kept, lambda message: origin_of(message) is not None, self.tally)
+        names = {b.id: b.name for message in whole for b in message.blocks if isinstance(b, ToolCall)}
+        self.seen = {message.seq for message in replaced + kept}
+        seq = 0
+        for message in whole:
+            # A result that we had to add stands where its call is.
+            seq = max(seq, message.seq)
+            place = msgspec.structs.replace(message, seq=seq)
+            if origin_of(message) is not None:
+                yield place, [own_record(message, self.tally)]
+            elif message.blocks:
+                self.tally.add("time of a message", "the session's own times")
+                self.tally.add("model of a message", "the session's", int(message.model is not None))
+                yield place, list(records_of(message, self.tally, names))
+
+    def marks(self) -> tuple[list[dict[str, Any]], list[tuple[int, dict[str, Any]]]]:
+        """What else claw wrote: prompts that were typed, and records of kinds we do not know."""
+        first: list[dict[str, Any]] = []
+        rest: list[tuple[int, dict[str, Any]]] = []
+        for entry in self.transcript.entries():
+            origin = origin_of(entry)
+            if isinstance(entry, Note) and _is_prompt(entry):
+                origin = origin or {}
+                at = entry.clock or entry.at
+                record: dict[str, Any] = {
+                    "type": "prompt_history", "text": self.tally.text(entry.text),
+                    "timestamp_ms": to_ms(at) if at is not None else 0,
+                    **_whole(fields(origin.get("record")), self.tally),
+                }  # fmt: skip
+                if origin.get("first"):
+                    first.append(record)
+                else:
+                    rest.append((entry.seq, record))
+            elif isinstance(entry, Custom) and origin is not None and entry.seq in self.by_seq:
+                rest.append((entry.seq, _whole(entry.data, self.tally)))
+        return first, rest
+
+    def count_losses(self) -> None:
+        transcript, tally = self.transcript, self.tally
+        for entry in transcript.entries():
+            if isinstance(entry, Note) and not _is_prompt(entry) and not is_import_note(entry):
+                tally.add("note")
+            elif isinstance(entry, Checkpoint):
+                tally.add("checkpoint of files")
+            elif isinstance(entry, Message) and entry.seq not in self.by_seq:
+                tally.add("message on another branch")
+            elif isinstance(entry, Message) and entry.seq not in self.seen and entry.blocks:
+                tally.add("message before the last compaction", "its summary")
+        tally.add("title", "", int(bool(transcript.title) and not self.is_own))
+        tally.add("system prompt", "claw makes its own", int(bool(transcript.facts.get("system"))))
+        carried = ("model", "workspace", "title", "system", "source_title", UPDATED)
+        tally.add("fact", "", lost_facts(transcript, carried))

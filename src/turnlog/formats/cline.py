@@ -1,0 +1,371 @@
+"""Cline: `~/.cline/data/sessions/<session>/`, and the tasks of its extension for VS Code before. Only read.
+
+Both write their files anew whenever something changes, and give messages other ids when a session is resumed. So what
+a message says is what tells it from others.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from turnlog.formats import Forked, Header, Places, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._json import decode, document, salvage
+from turnlog.formats._key import Keys
+from turnlog.formats._records import count, fields, items, json_text, moment, tell, text
+from turnlog.formats._tally import unknown
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Message, Note
+from turnlog.log.usage import Usage
+
+TITLE = "Cline: sessions of its SDK, tasks of its extension"
+_NAME = "cline"
+_MESSAGES = ".messages.json"
+_HISTORY = "api_conversation_history.json"
+_EXTENSION = "saoudrizwan.claude-dev"
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    base = places.environ.get("CLINE_DATA_DIR") or os.path.join(places.home, ".cline", "data")
+    found = [os.path.join(base, "sessions")]
+    for folder in (".config", "Library/Application Support", "AppData/Roaming", ".vscode-server/data"):
+        inner = ["User"] if "vscode-server" in folder else ["Code", "User"]
+        found.append(os.path.join(places.home, folder, *inner, "globalStorage", _EXTENSION, "tasks"))
+    return found
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        if _is_ours(path):
+            yield Source(_NAME, path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        own = os.path.basename(os.path.abspath(folder)) + _MESSAGES
+        for name in sorted(files, key=lambda name: (name != own, name)):
+            if _is_ours(os.path.join(folder, name)):
+                yield Source(_NAME, os.path.join(folder, name))
+
+
+def _is_ours(path: str) -> bool:
+    name = os.path.basename(path)
+    if name != _HISTORY and not name.endswith(_MESSAGES):
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return False
+    if name == _HISTORY:
+        return head.lstrip()[:1] == b"[" and b'"role"' in head
+    return head.lstrip()[:1] == b"{" and b'"messages"' in head and (b'"role"' in head or b'"sessionId"' in head)
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    problems: list[Problem] = []
+    value = _load(source.path, problems, must=True)
+    task = _Task(source, value, problems) if os.path.basename(source.path) == _HISTORY else None
+    session = _Session(source, fields(value), problems) if task is None else None
+    header = task.header if task is not None else cast("_Session", session).header
+    reading = Reading(header=header, steps=iter(()), problems=problems)
+    if task is not None:
+        reading.steps = task.steps(reading)
+    elif session is not None:
+        reading.steps = session.steps(reading)
+    return reading
+
+
+def _load(path: str, problems: list[Problem], *, must: bool = False) -> Any:
+    try:
+        data, told = document(path)
+    except OSError:
+        if must:
+            raise
+        return None
+    value, more = salvage(data)
+    where = "" if must else os.path.basename(path)
+    for problem in [*told, *more]:
+        tell(problems, replace(problem, where=where))
+    return value
+
+
+# ── sessions of the SDK ───────────────────────────────────────────────────────────────────────────
+
+
+class _Session:
+    """A manifest, the messages, and the state that a compaction left, if there was one."""
+
+    def __init__(self, source: Source, value: dict[str, Any], problems: list[Problem]) -> None:
+        folder = os.path.dirname(os.path.abspath(source.path))
+        stem = os.path.basename(source.path).removesuffix(_MESSAGES)
+        self._value = value
+        self._problems = problems
+        self._compacted = fields(_load(os.path.join(folder, f"{stem}.compaction.json"), problems))
+        manifest = fields(_load(os.path.join(folder, f"{stem}.json"), problems))
+        about = fields(manifest.get("metadata"))
+        session = os.path.basename(folder)
+        is_sub = stem != session and os.path.isfile(os.path.join(folder, session + _MESSAGES))
+        id = text(manifest.get("session_id")) or text(value.get("sessionId")) or stem
+        fork = text(fields(about.get("fork")).get("forkedFromSessionId"))
+        older = os.path.join(os.path.dirname(folder), fork or "", f"{fork}{_MESSAGES}")
+        listed = items(value.get("messages"))
+        self.model = text(manifest.get("model"))
+        self.provider = text(manifest.get("provider"))
+        self.header = Header(
+            id=f"{session}.{stem}" if is_sub else id,
+            workspace=text(manifest.get("workspace_root")) or text(manifest.get("cwd")),
+            title=text(about.get("title")),
+            created=moment(manifest.get("started_at")) or moment(listed[0].get("ts") if listed else None),
+            hidden=is_sub,
+            fork=Forked(fork, source=Source(_NAME, older) if os.path.isfile(older) else None) if fork else None,
+            spawned=Spawn(session, role=text(value.get("agent"))) if is_sub else None,
+            origin={"source": manifest["source"]} if text(manifest.get("source")) else None,
+        )
+
+    def steps(self, reading: Reading) -> Iterator[Step]:
+        """All of it."""
+        facts = {"system": text(self._value.get("system_prompt")), "model": self.model, "provider": self.provider}
+        reading.facts.update({key: value for key, value in facts.items() if value is not None})
+        listed = items(self._value.get("messages"))
+        end = self._boundary(listed)
+        keys = Keys()
+        for number, raw in enumerate(listed, 1):
+            for entry in _entries(raw, self._problems):
+                yield Record(entry=entry, key=keys.of(entry))
+            if number == end:
+                yield self._compaction()
+
+    def _boundary(self, listed: list[dict[str, Any]]) -> int:
+        """Behind how many messages the compaction stands; -1 where there is none that still applies."""
+        state = self._compacted
+        number, last = state.get("source_message_count"), text(state.get("source_last_message_key"))
+        if not state or not items(state.get("messages")):
+            return -1
+        if type(number) is not int or not 0 < number <= len(listed):
+            told = "a compaction of messages that are not there any more: it does not apply"
+            tell(self._problems, Problem(told, where="compaction"))
+            return -1
+        id = text(listed[number - 1].get("id"))
+        if "source_prefix_hash" not in state and last is not None and last.startswith("id:") and last != f"id:{id}":
+            told = "a compaction up to a message that is another one now: it does not apply"
+            tell(self._problems, Problem(told, where="compaction"))
+            return -1
+        return number
+
+    def _compaction(self) -> Record:
+        state = items(self._compacted.get("messages"))
+        made = [entry for raw in state for entry in _entries(raw, []) if isinstance(entry, Message)]
+        about = next(
+            (fields(raw.get("metadata")) for raw in state if fields(raw.get("metadata")).get("kind")), fields(None)
+        )
+        before = about.get("tokensBefore")
+        entry = Compaction(
+            replacement=[replace(message, at=None, usage=None) for message in made],
+            trigger="manual" if about.get("reason") == "manual_compaction" else None,
+            tokens_before=before if type(before) is int else None,
+            at=moment(self._compacted.get("updated_at")),
+        )
+        what = sha256(msgspec.json.encode(state, order="deterministic")).hexdigest()[:24]
+        return Record(entry=entry, key=f"compaction {what}")
+
+
+# ── tasks of the extension ────────────────────────────────────────────────────────────────────────
+
+
+class _Task:
+    """What went to the model, what the window showed of it, and a line in the list of tasks."""
+
+    def __init__(self, source: Source, value: Any, problems: list[Problem]) -> None:
+        folder = os.path.dirname(os.path.abspath(source.path))
+        id = os.path.basename(folder)
+        self._listed = items(value)
+        self._problems = problems
+        self._shown = items(_load(os.path.join(folder, "ui_messages.json"), problems))
+        self._used = items(fields(_load(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
+        state = os.path.join(os.path.dirname(os.path.dirname(folder)), "state", "taskHistory.json")
+        known = items(_load(state, []))
+        self._known = next((item for item in known if str(item.get("id")) == id), fields(None))
+        first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
+        title = text(self._known.get("task")) or first
+        started = self._shown[0].get("ts") if self._shown else int(id) if id.isdigit() and len(id) < 16 else None
+        self.header = Header(
+            id=id,
+            workspace=text(self._known.get("cwdOnTaskInitialization")),
+            title=title.strip().splitlines()[0][:200] if title and title.strip() else None,
+            created=moment(started),
+        )
+
+    def steps(self, reading: Reading) -> Iterator[Step]:
+        """All of it."""
+        for item in self._shown:
+            spent = _request(item)
+            if spent != Usage():
+                model = self._model_at(moment(item.get("ts")))
+                reading.totals[model] = reading.totals.get(model, Usage()) + spent
+        if self._used and text(self._used[-1].get("model_id")):
+            reading.facts["model"] = self._used[-1]["model_id"]
+        times = {item["conversationHistoryIndex"]: moment(item.get("ts")) for item in self._shown if _is_placed(item)}
+        keys, at, sent = Keys(), self.header.created, list[tuple[str, list[Message]]]()
+        for number, raw in enumerate(self._listed):
+            # The index is that of the last message when the window showed something.
+            found = moment(raw.get("ts")) or times.get(number)
+            at = found if found is not None and (at is None or found > at) else at
+            made = _entries(raw, self._problems, at)
+            named = [(keys.of(entry), entry) for entry in made]
+            yield from (Record(entry=entry, key=key) for key, entry in named)
+            sent.append((named[0][0], [entry for entry in made if isinstance(entry, Message)]))
+        yield from self._truncated(sent, at)
+
+    def _truncated(self, sent: list[tuple[str, list[Message]]], at: datetime | None) -> Iterator[Step]:
+        """A stretch that no longer goes to the model: what stands before it does, and what follows."""
+        found = self._known.get("conversationHistoryDeletedRange")
+        bounds = [bound for bound in cast("list[Any]", found) if type(bound) is int] if isinstance(found, list) else []
+        start, end = bounds if len(bounds) == 2 else (0, -1)
+        if not 0 <= start <= end < len(sent):
+            return
+        before = [replace(message, at=None, usage=None) for _, made in sent[:start] for message in made]
+        keep = sent[end + 1][0] if end + 1 < len(sent) else ""
+        entry = Compaction(replacement=list(before), at=at)
+        names = {"keep": keep} if keep else {}
+        # What it stands behind is part of its name, so that it stands behind what comes later, too.
+        yield Record(entry=entry, key=f"range {start} {end} {sent[-1][0]}", names=names)
+
+    def _model_at(self, at: datetime | None) -> str:
+        model = ""
+        for item in self._used:
+            since = moment(item.get("ts"))
+            if model and at is not None and since is not None and since > at:
+                break
+            model = text(item.get("model_id")) or model
+        return model
+
+
+def _is_placed(item: dict[str, Any]) -> bool:
+    return type(item.get("conversationHistoryIndex")) is int
+
+
+def _request(item: dict[str, Any]) -> Usage:
+    """What the window showed of the cost of a request. It is put in when the answer is there."""
+    if item.get("say") not in ("api_req_started", "deleted_api_reqs"):
+        return Usage()
+    try:
+        about = fields(decode(str(item.get("text") or "{}").encode("utf-8", "replace")))
+    except ValueError:
+        return Usage()
+    return Usage(
+        input_tokens=count(about.get("tokensIn")),
+        cache_read_tokens=count(about.get("cacheReads")),
+        cache_write_tokens=count(about.get("cacheWrites")),
+        output_tokens=count(about.get("tokensOut")),
+        cost_micros=_micros(about.get("cost")),
+    )
+
+
+def _micros(cost: Any) -> int | None:
+    return round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _entries(raw: dict[str, Any], problems: list[Problem], at: datetime | None = None) -> list[Message | Note]:
+    """What tools answered comes apart from what was said."""
+    role, content = raw.get("role"), raw.get("content")
+    at = moment(raw.get("ts")) or at
+    if role not in ("user", "assistant"):
+        tell(problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note"))
+        return [Note(text="a message of an unknown role", data=raw, at=at)]
+    parts = cast("list[Any]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    results: list[AnyBlock] = [_result(fields(part)) for part in parts if fields(part).get("type") == "tool_result"]
+    said = [part for part in parts if fields(part).get("type") != "tool_result"]
+    made: list[Message | Note] = []
+    if results:
+        made.append(Message(role="tool", blocks=results, at=at))
+    if role == "assistant" and said:
+        made.append(_answer(raw, said, at))
+    elif said or not results:
+        shown = fields(raw.get("metadata")).get("displayRole")
+        display = False if shown == "system" else None
+        made.append(Message(role=role, blocks=[_block(part) for part in said], at=at, display=display))
+    return made
+
+
+def _answer(raw: dict[str, Any], parts: list[Any], at: datetime | None) -> Message:
+    blocks = [_block(part) for part in parts]
+    has_calls = any(isinstance(block, ToolCall) for block in blocks)
+    about = fields(raw.get("modelInfo"))
+    return Message(
+        role="assistant", blocks=blocks, at=at, usage=_usage(raw), stop="tool_use" if has_calls else "end",
+        model=text(about.get("id")) or text(about.get("modelId")),
+    )  # fmt: skip
+
+
+def _usage(raw: dict[str, Any]) -> Usage | None:
+    """Cline counts what a cache answered or took as input."""
+    about = fields(raw.get("metrics"))
+    cached, written = count(about.get("cacheReadTokens")), count(about.get("cacheWriteTokens"))
+    found = Usage(
+        input_tokens=max(0, count(about.get("inputTokens")) - cached - written),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=count(about.get("outputTokens")),
+        cost_micros=_micros(about.get("cost")),
+    )
+    return found if found != Usage() else None
+
+
+def _block(raw: Any) -> AnyBlock:
+    part = fields(raw)
+    kind = part.get("type")
+    if kind == "text" and isinstance(part.get("text"), str):
+        return Text(text=part["text"])
+    if kind == "tool_use" and isinstance(part.get("id"), str) and isinstance(part.get("name"), str):
+        return ToolCall(id=part["id"], name=part["name"], input=part.get("input"))
+    if kind == "thinking" and isinstance(part.get("thinking"), str):
+        signature = text(part.get("signature"))
+        data = {"signature": signature} if signature else None
+        return Thinking(text=part["thinking"], provider="anthropic" if data else None, data=data)
+    if kind == "redacted_thinking" and text(part.get("data")) is not None:
+        return Thinking(provider="anthropic", data={"redacted": part["data"]})
+    if kind == "file" and isinstance(part.get("content"), str):
+        data = part["content"].encode("utf-8", "replace")
+        return File(media_type="text/plain", name=text(part.get("path")), data=data)
+    if kind == "image":
+        source = fields(part.get("source")) or part
+        media = text(source.get("media_type")) or text(source.get("mediaType")) or text(source.get("mimeType"))
+        try:
+            return Image(media_type=media, data=b64decode(source["data"], validate=True))
+        except (KeyError, TypeError, binascii.Error, ValueError):
+            return Image(media_type=media, url=source["url"]) if text(source.get("url")) else unknown(_NAME, raw)
+    return unknown(_NAME, raw)
+
+
+def _result(part: dict[str, Any]) -> ToolResult:
+    """Tools of the SDK answer with objects of their own, which the model sees as JSON."""
+    content = part.get("content")
+    told: str | list[AnyBlock] = ""
+    if isinstance(content, str):
+        told = content
+    elif isinstance(content, list):
+        listed = cast("list[Any]", content)
+        is_blocks = all(fields(inner).get("type") in ("text", "image") for inner in listed)
+        told = [_block(inner) for inner in listed] if is_blocks else json_text(listed)
+    elif content is not None:
+        told = json_text(content)
+    return ToolResult(
+        call=str(part.get("tool_use_id") or ""),
+        name=text(part.get("name")),
+        content=told,
+        is_error=part.get("is_error") is True,
+    )

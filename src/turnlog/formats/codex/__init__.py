@@ -1,0 +1,40 @@
+"""Codex: a rollout per thread under `~/.codex/sessions/YYYY/MM/DD/`, one JSON line per record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source
+from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
+from turnlog.formats.codex.reading import read
+from turnlog.formats.codex.writing import place, write
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+TITLE = "Codex, from the bare files of 2025 to today's, compressed and archived ones too"
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    base = places.environ.get("CODEX_HOME") or os.path.join(places.home, ".codex")
+    return [os.path.join(base, "sessions"), os.path.join(base, "archived_sessions")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        if is_rollout(os.path.basename(path)) and first_meta(path) is not None:
+            yield Source(NAME, path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            place = os.path.join(folder, name)
+            if is_rollout(name) and first_meta(place) is not None:
+                yield Source(NAME, place)
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`."""
+    return ["codex", "resume", id]

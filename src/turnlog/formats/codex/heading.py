@@ -1,0 +1,121 @@
+"""What the first record of a rollout says of the session, and where its neighbours lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from turnlog.formats import Forked, Header, Source, Spawn
+from turnlog.formats._json import decode, lines
+from turnlog.formats._records import fields, moment, text
+
+NAME = "codex"
+_HEAD = 20
+_NEAR = 5000
+"""So many files are looked at, at most, to find the one a fork comes from."""
+
+
+def first_meta(path: str) -> dict[str, Any] | None:
+    """The first `session_meta`, which alone counts, or the header of 2025; None for a file of another kind."""
+    try:
+        for number, line in enumerate(lines(path, limit=64 << 20)):
+            if number >= _HEAD:
+                break
+            try:
+                record = fields(decode(line.data))
+            except ValueError:
+                continue
+            payload = record.get("payload")
+            if record.get("type") == "session_meta" and isinstance(payload, dict):
+                return {"timestamp": record.get("timestamp"), **fields(payload)}
+            if record.keys() >= {"id", "timestamp", "instructions"} and "type" not in record:
+                return record
+            if record.get("type") in ("response_item", "event_msg", "turn_context") and isinstance(payload, dict):
+                return {"timestamp": record.get("timestamp")}  # its beginning is missing
+    except (OSError, EOFError):
+        return None
+    return None
+
+
+def heading(source: Source) -> Header:
+    """See `turnlog.formats.Header`."""
+    meta = first_meta(source.path) or {}
+    stem = os.path.basename(source.path).removesuffix(".zst").removesuffix(".jsonl")
+    base = fields(meta.get("history_base"))
+    parent = text(base.get("thread_id")) or text(meta.get("forked_from_id"))
+    return Header(
+        id=text(meta.get("id")) or stem,
+        workspace=text(meta.get("cwd")),
+        created=moment(meta.get("timestamp")),
+        title=_named(source.path, str(meta.get("id"))),
+        fork=Forked(parent, source=_beside(source.path, parent)) if parent else None,
+        spawned=_spawned(meta),
+        hidden=_spawned(meta) is not None,
+        origin={key: meta[key] for key in _KEPT if meta.get(key) is not None} or None,
+    )
+
+
+_KEPT = ("originator", "cli_version", "source", "model_provider", "git", "history_mode", "memory_mode", "instructions")
+
+
+def _spawned(meta: dict[str, Any]) -> Spawn | None:
+    about = fields(meta.get("source")).get("subagent")
+    spawn = fields(fields(about).get("thread_spawn"))
+    parent = text(meta.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
+    if parent is None:
+        return None
+    return Spawn(parent, role=text(meta.get("agent_role")) or text(spawn.get("agent_role")))
+
+
+def _home(path: str) -> str:
+    """The folder of Codex that a rollout lies in; "" if it lies elsewhere."""
+    parts = os.path.abspath(path).split(os.sep)
+    for name in ("sessions", "archived_sessions"):
+        if name in parts:
+            return os.sep.join(parts[: len(parts) - 1 - parts[::-1].index(name)])
+    return ""
+
+
+def _named(path: str, id: str) -> str | None:
+    """The name that people gave it; of several the last."""
+    index = os.path.join(_home(path), "session_index.jsonl")
+    found = None
+    if _home(path) and os.path.isfile(index):
+        for line in lines(index):
+            if id.encode() in line.data:
+                try:
+                    record = fields(decode(line.data))
+                except ValueError:
+                    continue
+                if record.get("id") == id:
+                    found = text(record.get("thread_name"))
+    return found
+
+
+def _beside(path: str, id: str) -> Source | None:
+    """The file of another session: by its name, or among the neighbours by what is in it."""
+    for place in _neighbours(path):
+        if id in os.path.basename(place):
+            return Source(NAME, place)
+    folder = os.path.dirname(os.path.abspath(path))
+    for number, name in enumerate(sorted(os.listdir(folder))):
+        if number > _NEAR:
+            break
+        place = os.path.join(folder, name)
+        if is_rollout(name) and place != os.path.abspath(path) and (first_meta(place) or {}).get("id") == id:
+            return Source(NAME, place)
+    return None
+
+
+def _neighbours(path: str) -> Iterator[str]:
+    home = _home(path)
+    for name in ("sessions", "archived_sessions") if home else ():
+        for folder, folders, files in os.walk(os.path.join(home, name)):
+            folders.sort()
+            yield from (os.path.join(folder, file) for file in sorted(files) if is_rollout(file))
+
+
+def is_rollout(name: str) -> bool:
+    """Whether a file may be one, by its name."""
+    return name.endswith((".jsonl", ".jsonl.zst"))

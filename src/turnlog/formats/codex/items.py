@@ -1,0 +1,149 @@
+"""Response items as messages and results. What a model answered, `turnlog.wire` knows."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Any
+
+from turnlog.formats._json import decode
+from turnlog.formats._records import count, fields, items, json_text
+from turnlog.formats._tally import unknown
+from turnlog.formats.codex.heading import NAME
+from turnlog.log.block import AnyBlock, Image, Text, ToolResult
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+from turnlog.wire import openai
+
+ANSWERS = frozenset((
+    "reasoning", "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call",
+    "image_generation_call", "compaction", "context_compaction",
+))  # fmt: skip
+OUTPUTS = frozenset(
+    ("function_call_output", "custom_tool_call_output", "tool_search_output", "local_shell_call_output")
+)
+_ASIDE = ("<environment_context>", "<user_instructions>", "<permissions instructions>", "# AGENTS.md instructions")
+"""How messages begin that the program puts in for the model, and people do not see."""
+
+
+def answered(output: list[dict[str, Any]]) -> Message:
+    """What one response said, as one message."""
+    ours = [_shell(item) if item.get("type") == "local_shell_call" else item for item in output]
+    made = openai.draft({"output": ours})
+    return made
+
+
+def _shell(item: dict[str, Any]) -> dict[str, Any]:
+    """A shell call of the provider's own kind, which Codex runs: a call like any other."""
+    return {
+        "type": "function_call", "call_id": item.get("call_id") or item.get("id"), "name": "local_shell",
+        "arguments": json_text(item.get("action")),
+    }  # fmt: skip
+
+
+def said(item: dict[str, Any]) -> Message:
+    """A message that did not come from the model."""
+    role = "user" if item.get("role") == "user" else "system"
+    content = item.get("content")
+    parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else items(content)
+    blocks = [_block(part) for part in parts]
+    first = blocks[0].text if blocks and isinstance(blocks[0], Text) else ""
+    return Message(role=role, blocks=blocks, display=False if role == "user" and is_aside(first) else None)
+
+
+def is_aside(text: str) -> bool:
+    """Whether a message in the user's place came from the program, and people do not see it."""
+    return text.lstrip().startswith(_ASIDE)
+
+
+def _block(part: dict[str, Any]) -> AnyBlock:
+    kind = part.get("type")
+    if kind in ("input_text", "output_text", "text") and isinstance(part.get("text"), str):
+        return Text(text=part["text"])
+    url = part.get("image_url")
+    if kind == "input_image" and isinstance(url, str):
+        head, comma, data = url.partition(",")
+        if head.startswith("data:") and comma:
+            try:
+                return Image(media_type=head[5:].partition(";")[0] or None, data=b64decode(data, validate=True))
+            except (binascii.Error, ValueError):
+                return unknown(NAME, part)
+        return Image(url=url)
+    return unknown(NAME, part)
+
+
+def result(item: dict[str, Any]) -> Message:
+    """What a tool answered."""
+    output: Any = item.get("output") if "output" in item else item.get("tools")
+    is_error = False
+    content: str | list[AnyBlock]
+    if isinstance(output, str):
+        content = output
+        is_error = failed(output)
+    elif isinstance(output, dict):  # {"content": …, "success": …}
+        about = fields(output)
+        inner = about.get("content")
+        content = inner if isinstance(inner, str) else json_text(inner)
+        is_error = about.get("success") is False
+    elif item.get("type") in ("function_call_output", "custom_tool_call_output"):
+        content = [_block(part) for part in items(output)]
+    else:
+        content = json_text(output)
+    call = str(item.get("call_id") or item.get("id") or "")
+    return Message(role="tool", blocks=[ToolResult(call=call, content=content, is_error=is_error)])
+
+
+def failed(output: str) -> bool:
+    """The shell's results are JSON with an exit code, or begin with a line that tells it."""
+    if output.startswith('{"output":') or output.startswith('{"metadata":'):
+        try:
+            about = fields(fields(decode(output.encode("utf-8", "replace"))).get("metadata"))
+        except ValueError:
+            return False
+        return bool(count(about.get("exit_code")))
+    if output.startswith("Exit code: "):
+        return not output.startswith("Exit code: 0")
+    return False
+
+
+_TOTALS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+
+
+class Meter:
+    """The running totals of a session as the spending of each response."""
+
+    def __init__(self) -> None:
+        self._before = dict.fromkeys(_TOTALS, 0)
+
+    def spent(self, info: dict[str, Any]) -> Usage | None:
+        """What was spent since the last count; None if that is nothing new."""
+        total, last = fields(info.get("total_token_usage")), fields(info.get("last_token_usage"))
+        if not total:
+            raw = last or {"input_tokens": info.get("prompt"), "output_tokens": info.get("completion")}
+            return usage_of(raw)
+        now = {name: count(total.get(name)) for name in _TOTALS}
+        more = {name: now[name] - self._before[name] for name in _TOTALS}
+        if any(value < 0 for value in more.values()):
+            more = {name: count(last.get(name)) for name in _TOTALS}  # it began to count anew
+        self._before = now
+        return usage_of(more)
+
+
+def usage_of(raw: dict[str, Any]) -> Usage | None:
+    """Codex counts cached input as input, and reasoning as output."""
+    given, cached, written, out, thought = (count(raw.get(name)) for name in _TOTALS)
+    if not given and not out:
+        return None
+    return Usage(
+        input_tokens=max(0, given - cached - written),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=out,
+        reasoning_tokens=thought,
+    )

@@ -1,0 +1,315 @@
+"""A session as Codex would have recorded it: response items for the model, events for the screen."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._json import fields
+from turnlog.formats._place import put_files
+from turnlog.formats._records import json_text
+from turnlog.formats._rest import tell_rest
+from turnlog.formats._tally import Tally, stand_in
+from turnlog.formats._view import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
+from turnlog.formats.codex.items import failed, is_aside
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.context import INTERRUPTED, split_system
+from turnlog.log.entry import Compaction, Message, Spent
+from turnlog.log.usage import Usage
+
+_VERSION = "0.166.0"
+
+
+def write(transcript: Transcript) -> Written:
+    """See `turnlog.formats`."""
+    is_own = transcript.agent == "codex"
+    session = as_uuid(transcript.source_id) if is_own else as_uuid("session", transcript.id)
+    writer = _Writer(transcript, session)
+    writer.run()
+    data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
+    stamp = transcript.created.astimezone()
+    name = f"{stamp:%Y/%m/%d}/rollout-{stamp:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
+    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses(), about=transcript.title)
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """See `turnlog.formats`. The folder is `~/.codex/sessions` or stands for it."""
+    path = put_files(written.files, folder, force=force, folder_mode=0o700)[0]
+    if written.about and os.path.basename(os.path.abspath(folder)) == "sessions":
+        _name(os.path.join(os.path.dirname(os.path.abspath(folder)), "session_index.jsonl"), written)
+    return path
+
+
+def _name(index: str, written: Written) -> None:
+    """Its title, in the list of names that Codex only ever appends to."""
+    row = {"id": written.id, "thread_name": written.about, "updated_at": _at(written)}
+    fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, msgspec.json.encode(row) + b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _at(written: Written) -> str:
+    last = written.files[0].data.rstrip(b"\n").rpartition(b"\n")[2]
+    return str(fields(msgspec.json.decode(last)).get("timestamp"))
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript, session: str) -> None:
+        self._transcript = transcript
+        self._session = session
+        self._is_own = transcript.agent == "codex"
+        self._at = iso(None, transcript.created)
+        self._turn = 0
+        self._is_open = False
+        self._total = Usage()
+        self._model: str | None = None
+        self._custom: set[str] = set()
+        self.records: list[dict[str, Any]] = []
+        self.tally = Tally()
+
+    def run(self) -> None:
+        transcript, view = self._transcript, view_of(self._transcript)
+        self._meta()
+        for message in [*self._leading(), *view.hidden, *view.kept]:
+            self._message(message)
+        if view.compaction is not None:
+            self._end_turn()
+            told = [Message(role="user", blocks=[Text(text=view.summary)])] if view.summary else []
+            stays = [*told, *view.rest, *view.kept]
+            history = [item for message in stays for item in self._items(message)]
+            self._add("compacted", {"message": self.tally.text(view.summary), "replacement_history": history})
+            self._add("event_msg", {"type": "context_compacted"})
+        for message in view.messages:
+            self._message(message)
+        self._end_turn()
+        self._spent_apart()
+        carried = _CARRIED | ({"system prompt"} if self._is_own else set())
+        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+
+    def _facts(self) -> list[str]:
+        """Which settings, as the program itself once said them, it understands today."""
+        facts = self._transcript.facts if self._is_own else {}
+        fine = {
+            "effort": isinstance(facts.get("effort"), str),
+            "approval_policy": facts.get("approval_policy") in _APPROVALS,
+            "sandbox_policy": fields(facts.get("sandbox_policy")).get("type") in _SANDBOXES,
+        }
+        return [name for name, is_fine in fine.items() if is_fine and self._model is not None]
+
+    def _leading(self) -> list[Message]:
+        """What the program itself put before the conversation goes back to it."""
+        return split_system(spoken_on(self._transcript.path))[0] if self._is_own else []
+
+    def _spent_apart(self) -> None:
+        """Spending that no answer names still counts."""
+        for entry in self._transcript.entries():
+            if isinstance(entry, (Spent, Compaction)) and entry.usage is not None:
+                self._count(entry.usage)
+
+    def _count(self, usage: Usage) -> None:
+        self._total = self._total + usage
+        info = {
+            "total_token_usage": _tokens(self._total),
+            "last_token_usage": _tokens(usage),
+            "model_context_window": None,
+        }
+        self._add("event_msg", {"type": "token_count", "info": info, "rate_limits": None})
+
+    def _add(self, kind: str, payload: dict[str, Any]) -> None:
+        self.records.append({"timestamp": self._at, "type": kind, "payload": payload})
+
+    def _meta(self) -> None:
+        transcript = self._transcript
+        known = fields(transcript.origin) if self._is_own else {}
+        system = transcript.facts.get("system") if self._is_own else None
+        self._add(
+            "session_meta",
+            {
+                "id": self._session,
+                "timestamp": self._at,
+                "cwd": transcript.workspace or "/",
+                "originator": known.get("originator") or "codex_cli_rs",
+                "cli_version": known.get("cli_version") or _VERSION,
+                "source": known.get("source") if isinstance(known.get("source"), str) else "cli",
+                "model_provider": known.get("model_provider") or "openai",
+                "base_instructions": {"text": system} if isinstance(system, str) and system else None,
+                "history_mode": "legacy",
+                **({"git": known["git"]} if isinstance(known.get("git"), dict) else {}),
+            },
+        )
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin_turn(self) -> None:
+        self._end_turn()
+        self._turn += 1
+        self._is_open = True
+        self._add("event_msg", {"type": "task_started", "turn_id": self._turn_id(), "model_context_window": None})
+
+    def _turn_id(self) -> str:
+        return as_uuid(self._session, "turn", str(self._turn))
+
+    def _end_turn(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            last = next((r["payload"]["message"] for r in reversed(self.records) if _is_answer(r)), None)
+            self._add("event_msg", {"type": "task_complete", "turn_id": self._turn_id(), "last_agent_message": last})
+
+    def _message(self, message: Message) -> None:
+        if when(message) is not None:
+            self._at = iso(when(message), self._transcript.created)
+        if message.role == "assistant":
+            self._assistant(message)
+        elif message.role == "tool":
+            for item in self._items(message):
+                self._add("response_item", item)
+        else:
+            is_shown = message.role == "user" and message.display is not False
+            if message.role == "user" and message.display is not None and (is_shown or not is_aside(text_of(message))):
+                self.tally.add("how a message is shown", "as it was sent")
+            if is_shown:
+                self._begin_turn()
+                said = self.tally.text(text_of(message))
+                self._add(
+                    "event_msg", {"type": "user_message", "message": said, "local_images": [], "text_elements": []}
+                )
+            for item in self._items(message):
+                self._add("response_item", item)
+
+    def _assistant(self, message: Message) -> None:
+        if message.model and message.model != self._model:
+            self._model = message.model
+            self._context(message.model)
+        items = self._items(message)
+        self.tally.add("message without content", "what it cost", int(not items))
+        for item in items:
+            if item["type"] == "message":
+                said = "".join(part["text"] for part in item["content"])
+                self._add("event_msg", {"type": "agent_message", "message": said})
+            self._add("response_item", item)
+        # The count of tokens is what tells one answer from the next.
+        self._count(message.usage or Usage())
+
+    def _context(self, model: str) -> None:
+        known = {name: self._transcript.facts[name] for name in self._facts()}
+        self._add(
+            "turn_context",
+            {
+                "cwd": self._transcript.workspace or "/",
+                "approval_policy": known.get("approval_policy") or "on-request",
+                "sandbox_policy": known.get("sandbox_policy") or {"type": "read-only"},
+                "model": model,
+                **({"effort": known["effort"]} if known.get("effort") is not None else {}),
+                "summary": "auto",
+            },
+        )
+
+    # ── items ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _items(self, message: Message) -> list[dict[str, Any]]:
+        if message.role == "tool":
+            return [self._output(block) for block in message.blocks if isinstance(block, ToolResult)]
+        if message.role != "assistant":
+            role = "user" if message.role == "user" else "developer"
+            parts = [self._said(block) for block in message.blocks] or [{"type": "input_text", "text": "(no content)"}]
+            return [{"type": "message", "role": role, "content": parts}]
+        items: list[dict[str, Any]] = []
+        for block in message.blocks:
+            if isinstance(block, Text):
+                if block.text:
+                    items.append(_spoken(self.tally.text(block.text)))
+            elif isinstance(block, ToolCall) and block.by is None:
+                items.append(self._call(block))
+            elif isinstance(block, Thinking):
+                item = self._reasoning(block)
+                items += [item] if item is not None else []
+            else:
+                self._odd(block)
+                items.append(_spoken(stand_in(block) or "[?]"))
+        return items
+
+    def _reasoning(self, block: Thinking) -> dict[str, Any] | None:
+        """Reasoning that Codex itself recorded goes back to it; no other means anything to it."""
+        item = fields(fields(block.data).get("item"))
+        if self._transcript.agent == "codex" and block.provider == "openai" and item:
+            return {"type": "reasoning", **item}
+        self.tally.add("reasoning")
+        return None
+
+    def _odd(self, block: AnyBlock, where: str = "") -> None:
+        if isinstance(block, (Image, File)):
+            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
+        else:
+            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
+            self.tally.add(what, "a text that says so")
+
+    def _call(self, block: ToolCall) -> dict[str, Any]:
+        name = block.name or "unknown"
+        is_custom = fields(fields(block.meta).get("openai")).get("type") == "custom"
+        if is_custom and isinstance(block.input, str):
+            self._custom.add(block.id)
+            return {"type": "custom_tool_call", "name": name, "input": block.input, "call_id": self._id(block.id)}
+        self._custom.discard(block.id)
+        given = json_text(block.input if block.input is not None else {})
+        return {"type": "function_call", "name": name, "arguments": given, "call_id": self._id(block.id)}
+
+    def _id(self, id: str) -> str:
+        return id if 0 < len(id) <= 64 else f"call_{short_id(id, length=24)}"
+
+    def _output(self, block: ToolResult) -> dict[str, Any]:
+        content = block.content
+        output: Any
+        if isinstance(content, str):
+            output = self.tally.text(content)
+        elif all(isinstance(part, Text) for part in content):
+            output = "\n".join(part.text for part in content if isinstance(part, Text))
+        else:
+            output = [self._said(part, " in a tool result") for part in content]
+        if block.is_error and output != INTERRUPTED and not (isinstance(output, str) and failed(output)):
+            self.tally.add("error flag of a tool result", "the words of its result")
+        kind = "custom_tool_call_output" if block.call in self._custom else "function_call_output"
+        return {"type": kind, "call_id": self._id(block.call), "output": output}
+
+    def _said(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
+        if isinstance(block, Text):
+            return {"type": "input_text", "text": self.tally.text(block.text)}
+        if isinstance(block, Image) and (block.data is not None or (block.url or "").startswith(("https://", "data:"))):
+            kind = block.media_type or "image/png"
+            url = block.url if block.data is None else f"data:{kind};base64,{b64encode(block.data).decode()}"
+            return {"type": "input_image", "image_url": url}
+        self._odd(block, where)
+        return {"type": "input_text", "text": stand_in(block) or "[?]"}
+
+
+_CARRIED = frozenset((
+    "cache write count", "reasoning count", "spending apart from answers", "how a message is shown",
+))  # fmt: skip
+"""What is told where it is met, or is no loss."""
+_APPROVALS = ("untrusted", "on-failure", "on-request", "never")
+_SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
+
+
+def _spoken(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def _is_answer(record: dict[str, Any]) -> bool:
+    return record["type"] == "event_msg" and record["payload"].get("type") == "agent_message"
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.all_input_tokens,
+        "cached_input_tokens": usage.cache_read_tokens,
+        "cache_write_input_tokens": usage.cache_write_tokens + usage.cache_write_1h_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_output_tokens": usage.reasoning_tokens,
+        "total_tokens": usage.all_input_tokens + usage.output_tokens,
+    }

@@ -1,0 +1,316 @@
+"""GitHub Copilot CLI: events, one JSON line each, under `~/.copilot/session-state/<session>/events.jsonl`. Only read.
+
+The events of subagents lie among those of the session, and name the call that started them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from turnlog.formats import Header, Move, Places, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._json import decode, lines
+from turnlog.formats._records import Row, count, fields, items, json_text, moment, record_at, rows, tell, text
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Message, Note, Spent
+from turnlog.log.usage import Usage
+
+TITLE = "GitHub Copilot CLI"
+_NAME = "copilot-cli"
+_QUIET = (
+    "assistant.turn_start", "assistant.turn_end", "assistant.intent", "assistant.streaming_delta", "assistant.message_",
+    "assistant.reasoning", "tool.execution_start", "tool.execution_progress", "tool.execution_partial", "tool.user_",
+    "hook.", "permission.", "external_tool.", "command.", "commands.", "elicitation.", "user_input.", "sampling.",
+    "mcp.", "pending_messages.", "capabilities.", "exit_plan_mode.", "subagent.", "skill.", "abort",
+    "session.mode_changed", "session.compaction_start", "session.usage_", "session.task_complete", "session.resume",
+    "session.auto_mode_resolved", "session.idle", "session.context_changed", "session.tools_updated",
+    "session.background_tasks_changed", "session.skills_loaded", "session.custom_agents_updated",
+    "session.mcp_server", "session.plan_changed", "session.workspace_file_changed", "session.handoff",
+)  # fmt: skip
+"""How the types begin of what says nothing that other events do not say."""
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    base = places.environ.get("COPILOT_HOME") or os.path.join(places.home, ".copilot")
+    return [os.path.join(base, "session-state"), os.path.join(base, "history-session-state")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        yield from _in_file(path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            yield from _in_file(os.path.join(folder, name))
+
+
+def _in_file(path: str) -> Iterator[Source]:
+    if not _is_ours(path):
+        return
+    yield Source(_NAME, path)
+    calls: dict[str, None] = {}
+    for line in lines(path):
+        if b'"parentToolCallId"' in line.data:
+            try:
+                call = text(fields(fields(decode(line.data)).get("data")).get("parentToolCallId"))
+            except ValueError:
+                continue
+            if call is not None:
+                calls[call] = None
+    yield from (Source(_NAME, path, call) for call in calls)
+
+
+def _is_ours(path: str) -> bool:
+    if not path.endswith(".jsonl"):
+        return False
+    try:
+        for number, line in enumerate(lines(path, limit=64 << 20)):
+            if number > 10:
+                break
+            try:
+                record = fields(decode(line.data))
+            except ValueError:
+                continue
+            if isinstance(record.get("data"), dict) and "." in str(record.get("type")) and "parentId" in record:
+                return True
+    except OSError:
+        return False
+    return False
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    start: dict[str, Any] = {}
+    at: Any = None
+    for number, row in enumerate(rows(source.path, [])):
+        at = at or row.data.get("timestamp")
+        if row.data.get("type") == "session.start":
+            start = fields(row.data.get("data"))
+        if start or number > 20:
+            break
+    about = fields(start.get("context"))
+    folder = os.path.dirname(os.path.abspath(source.path))
+    is_folder = os.path.basename(source.path) == "events.jsonl"
+    name = os.path.basename(folder) if is_folder else os.path.basename(source.path).removesuffix(".jsonl")
+    notes = _beside(folder) if is_folder else {}
+    id = text(start.get("sessionId")) or name
+    header = Header(
+        id=f"{id}.{source.key}" if source.key else id,
+        workspace=text(about.get("cwd")) or notes.get("cwd"),
+        created=moment(start.get("startTime") or at),
+        hidden=bool(source.key),
+        spawned=Spawn(id, source.key) if source.key else None,
+        origin={"version": start["copilotVersion"]} if text(start.get("copilotVersion")) else None,
+    )
+    reading = Reading(header=header, steps=iter(()))
+    reading.steps = _Reader(source, reading, None if source.key else notes.get("name") or notes.get("summary")).steps()
+    return reading
+
+
+def _beside(folder: str) -> dict[str, str]:
+    """What `workspace.yaml` says in single lines."""
+    try:
+        with open(os.path.join(folder, "workspace.yaml"), encoding="utf-8", errors="replace") as file:
+            said = [line.partition(": ") for line in file.read(1 << 16).splitlines()]
+    except OSError:
+        return {}
+    found = {key: value.strip().strip("'\"") for key, _, value in said}
+    return {key: value for key, value in found.items() if value and value not in ("|-", "|", ">-", ">", "null")}
+
+
+class _Reader:
+    def __init__(self, source: Source, reading: Reading, title: str | None) -> None:
+        self._source = source
+        self._title = title
+        self._reading = reading
+        self._model: str | None = None
+        self._nodes: list[str] = []
+        """The key of every node of the conversation, in order."""
+        self._places: dict[str, int] = {}
+        """How many nodes there were before each event."""
+        self._counted: dict[str, Usage] = {}
+        self._offsets: dict[str, int] = {}
+        self._names: dict[str, str] = {}
+        self._unknown: dict[str, int] = {}
+
+    def steps(self) -> Iterator[Step]:
+        """All of it."""
+        for row in rows(self._source.path, self._reading.problems):
+            record = row.data
+            id = text(record.get("id")) or f"at {row.offset}"
+            if id in self._places:
+                if record_at(self._source.path, self._offsets[id]) == record:
+                    continue
+                id = f"{id} at {row.offset}"
+            self._offsets[id] = row.offset
+            self._places[id] = len(self._nodes)
+            data, at = fields(record.get("data")), moment(record.get("timestamp"))
+            self._learn(data)
+            if (text(data.get("parentToolCallId")) or "") == self._source.key:
+                yield from self._event(id, record, data, at, row)
+            elif record.get("type") == "assistant.usage":
+                self._count(text(data.get("model")) or self._model, _usage(data))
+            elif self._source.key and record.get("type") == "assistant.message":
+                yield from self._asked(data, at)
+        self._reading.header = replace(self._reading.header, title=self._title)
+        for kind, times in self._unknown.items():
+            told = f"{times} event{'s' * (times != 1)} of the unknown type {kind!r:.60}: kept as notes"
+            tell(self._reading.problems, Problem(told))
+
+    def _learn(self, data: dict[str, Any]) -> None:
+        """The names of tools, which results do not say."""
+        for item in [data, *items(data.get("toolRequests"))]:
+            call, name = text(item.get("toolCallId")), text(item.get("toolName")) or text(item.get("name"))
+            if call is not None and name is not None:
+                self._names[call] = name
+
+    def _asked(self, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        """What the call that started this subagent told it."""
+        for item in items(data.get("toolRequests")):
+            prompt = text(fields(item.get("arguments")).get("prompt"))
+            if item.get("toolCallId") == self._source.key and prompt is not None and not self._nodes:
+                yield self._node("prompt", Message(role="user", blocks=[Text(text=prompt)], at=at))
+
+    def _node(self, key: str, entry: Any) -> Record:
+        self._nodes.append(key)
+        return Record(entry=entry, key=key)
+
+    def _count(self, model: str | None, spent: Usage) -> None:
+        self._counted[model or ""] = self._counted.get(model or "", Usage()) + spent
+
+    def _event(
+        self, id: str, record: dict[str, Any], data: dict[str, Any], at: datetime | None, row: Row
+    ) -> Iterator[Step]:
+        kind = str(record.get("type"))
+        if kind == "user.message":
+            shown, sent = text(data.get("content")) or "", text(data.get("transformedContent"))
+            blocks: list[AnyBlock] = [Text(text=sent or shown)]
+            display = shown if sent is not None and sent != shown else None
+            attached = items(data.get("attachments"))
+            meta = {"attachments": attached} if attached else None
+            yield self._node(id, Message(role="user", blocks=blocks, display=display, at=at, meta=meta))
+        elif kind == "system.message":
+            yield self._node(id, Message(role="system", blocks=[Text(text=str(data.get("content") or ""))], at=at))
+        elif kind == "assistant.message":
+            yield self._node(id, replace(self._answer(data), at=at))
+        elif kind == "tool.execution_complete":
+            yield self._node(id, Message(role="tool", blocks=[_result(data, self._names)], at=at))
+        elif kind in ("session.model_change", "session.start"):
+            self._model = text(data.get("newModel")) or text(data.get("selectedModel")) or self._model
+            if self._model:
+                self._reading.facts["model"] = self._model
+        elif kind == "assistant.usage":
+            spent = _usage(data)
+            model = text(data.get("model")) or self._model
+            self._count(model, spent)
+            yield Record(entry=Spent(usage=spent, model=model, at=at), key=id)
+        elif kind == "session.shutdown" and not self._source.key:
+            yield from self._shutdown(id, data, at)
+        elif kind == "session.compaction_complete":
+            yield from self._compacted(id, data, at)
+        elif kind == "session.snapshot_rewind":
+            yield from self._rewound(id, data, at, row)
+        elif kind in ("session.title_changed", "session.renamed"):
+            self._title = text(data.get("title")) or text(data.get("name")) or self._title
+        elif kind in ("session.info", "session.warning", "session.error", "session.truncation"):
+            yield Record(entry=Note(text=text(data.get("message")) or kind, data=data, at=at), key=id)
+        elif not kind.startswith(_QUIET):
+            self._unknown[kind] = self._unknown.get(kind, 0) + 1
+            yield Record(entry=Note(text=f"an event of the type {kind}", data=record, at=at), key=id)
+
+    def _compacted(self, id: str, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        summary, before = text(data.get("summaryContent")), data.get("preCompactionTokens")
+        if summary is None or data.get("success") is False:
+            return
+        used = fields(data.get("compactionTokensUsed"))
+        names = {"input": "inputTokens", "output": "outputTokens", "cachedInput": "cacheReadTokens"}
+        spent = _usage({**{names.get(key, key): value for key, value in used.items()}})
+        model = text(used.get("model")) or self._model
+        self._count(model, spent)
+        made = Compaction(
+            replacement=[Message(role="user", blocks=[Text(text=summary)])],
+            tokens_before=before if type(before) is int else None,
+            usage=spent if spent != Usage() else None,
+            model=model if spent != Usage() else None,
+            at=at,
+        )
+        yield self._node(id, made)
+
+    def _answer(self, data: dict[str, Any]) -> Message:
+        blocks: list[AnyBlock] = []
+        thought, opaque = text(data.get("reasoningText")), data.get("reasoningOpaque") or data.get("encryptedContent")
+        if thought or opaque:
+            blocks.append(Thinking(text=thought or "", provider="copilot", data={"opaque": opaque} if opaque else None))
+        if text(data.get("content")):
+            blocks.append(Text(text=data["content"]))
+        calls = [
+            ToolCall(
+                id=str(item.get("toolCallId") or ""), name=str(item.get("name") or ""), input=item.get("arguments")
+            )
+            for item in items(data.get("toolRequests"))
+        ]
+        return Message(
+            role="assistant", blocks=[*blocks, *calls], model=text(data.get("model")) or self._model,
+            stop="tool_use" if calls else "end",
+        )  # fmt: skip
+
+    def _shutdown(self, id: str, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        """At its end a session tells what each model spent in all: what no event told before is booked here."""
+        for model, metrics in sorted(fields(data.get("modelMetrics")).items()):
+            total = _usage(fields(fields(metrics).get("usage")))
+            known = self._counted.get(model, Usage())
+            more = Usage(
+                input_tokens=max(0, total.input_tokens - known.input_tokens),
+                cache_read_tokens=max(0, total.cache_read_tokens - known.cache_read_tokens),
+                cache_write_tokens=max(0, total.cache_write_tokens - known.cache_write_tokens),
+                output_tokens=max(0, total.output_tokens - known.output_tokens),
+                reasoning_tokens=max(0, total.reasoning_tokens - known.reasoning_tokens),
+            )
+            self._counted[model] = known + more
+            if more != Usage():
+                yield Record(entry=Spent(usage=more, model=model, why="session", at=at), key=f"{id} {model}")
+
+    def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+        """That event and all after it are dropped."""
+        target = text(data.get("upToEventId")) or ""
+        if target not in self._places:
+            tell(
+                self._reading.problems,
+                Problem(f"a rewind to event {target!r:.40}, which is not there", offset=row.offset),
+            )
+            return
+        del self._nodes[self._places[target] :]
+        yield Move(to=self._nodes[-1] if self._nodes else "", key=id, why="rewind", at=at)
+
+
+def _result(data: dict[str, Any], names: dict[str, str]) -> ToolResult:
+    found, error = fields(data.get("result")), data.get("error")
+    is_error = data.get("success") is False
+    told = found.get("content") if found else fields(error).get("message") or error
+    detail = found.get("detailedContent")
+    return ToolResult(
+        call=str(data.get("toolCallId") or ""),
+        name=names.get(str(data.get("toolCallId"))),
+        content=told if isinstance(told, str) else "" if told is None else json_text(told),
+        is_error=is_error,
+        details={"detailed": detail} if text(detail) and detail != told else None,
+    )
+
+
+def _usage(raw: dict[str, Any]) -> Usage:
+    """Copilot counts cached input as input."""
+    cached, written = count(raw.get("cacheReadTokens")), count(raw.get("cacheWriteTokens"))
+    return Usage(
+        input_tokens=max(0, count(raw.get("inputTokens")) - cached - written),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=count(raw.get("outputTokens")),
+        reasoning_tokens=count(raw.get("reasoningTokens")),
+    )

@@ -1,0 +1,38 @@
+"""Gemini CLI: a chat per file under `~/.gemini/tmp/<project>/chats/`, a log of patches or a document."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source
+from turnlog.formats.gemini_cli.reading import is_ours, read
+from turnlog.formats.gemini_cli.writing import place, write
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+TITLE = "Gemini CLI, chats as JSON and as JSON lines"
+_NAME = "gemini-cli"
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    return [os.path.join(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini", "tmp")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        if is_ours(path):
+            yield Source(_NAME, path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            if name.endswith((".json", ".jsonl")) and is_ours(os.path.join(folder, name)):
+                yield Source(_NAME, os.path.join(folder, name))
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`."""
+    return ["gemini", "--resume", id]

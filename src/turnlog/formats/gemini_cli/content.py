@@ -1,0 +1,108 @@
+"""What Gemini CLI stores of a message, as blocks. What the model answered in parts, `turnlog.wire` knows."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from turnlog.formats._parts import block, parts_of, response
+from turnlog.formats._records import count, fields, items, moment, text
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+from turnlog.wire import gemini
+
+PROVIDER = "gemini"
+_FAILED = ("error", "cancelled")
+_ASIDE = ("<session_context>", "<hook_context>")
+"""How a text in the user's place begins that the program puts there itself."""
+
+
+def is_aside(message: Message) -> bool:
+    """Whether a message came from the program, and people do not see it."""
+    first = message.blocks[0] if message.blocks else None
+    return isinstance(first, Text) and first.text.lstrip().startswith(_ASIDE)
+
+
+def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
+    """What the model said, and what the tools that it called answered."""
+    parts = [part for part in parts_of(record.get("content")) if "functionResponse" not in part]
+    calls = items(record.get("toolCalls"))
+    is_whole = any("functionCall" in part or part.get("thought") for part in parts)
+    raw = {
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
+        "responseId": record.get("id"),
+    }
+    made = gemini.draft(raw)
+    blocks = list(made.blocks)
+    if not is_whole:
+        blocks = [*_thoughts(record), *blocks, *(_call(call, index, record) for index, call in enumerate(calls))]
+    results = [_result(call, index, record) for index, call in enumerate(calls) if _is_answered(call)]
+    message = Message(
+        role="assistant",
+        blocks=blocks,
+        model=None if record.get("model") == "unknown" else text(record.get("model")),
+        usage=usage_of(fields(record.get("tokens"))),
+        stop="tool_use" if any(isinstance(block, ToolCall) for block in blocks) else "end",
+    )
+    if not results:
+        return message, None
+    ends = [found for call in calls if (found := moment(call.get("timestamp"))) is not None]
+    return message, Message(role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
+
+
+def _thoughts(record: dict[str, Any]) -> list[AnyBlock]:
+    found: list[AnyBlock] = []
+    for thought in items(record.get("thoughts")):
+        told = [str(thought[key]) for key in ("subject", "description") if thought.get(key)]
+        found.append(Thinking(text="\n".join(told), provider=PROVIDER))
+    return found
+
+
+def _id(call: dict[str, Any], index: int, record: dict[str, Any]) -> str:
+    return text(call.get("id")) or f"{record.get('id')}-{index}"
+
+
+def _call(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolCall:
+    return ToolCall(id=_id(call, index, record), name=str(call.get("name") or ""), input=call.get("args"))
+
+
+def _is_answered(call: dict[str, Any]) -> bool:
+    return bool(call.get("result")) or call.get("status") in ("success", *_FAILED)
+
+
+def _result(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolResult:
+    texts: list[AnyBlock] = []
+    is_error = call.get("status") in _FAILED
+    told = parts_of(call.get("result"))
+    mine = [part for part in told if fields(part.get("functionResponse")).get("id") in (None, call.get("id"))]
+    for part in mine or told:  # each of several at once may hold what all of them answered
+        if "functionResponse" in part:
+            found = response(fields(part["functionResponse"]))
+            is_error = is_error or found.is_error
+            texts.append(Text(text=found.content if isinstance(found.content, str) else ""))
+        else:
+            texts.append(block(part))
+    only = texts[0] if len(texts) == 1 else None
+    shown: Any = call.get("resultDisplay")
+    if isinstance(shown, str) and texts and isinstance(texts[0], Text) and texts[0].text.startswith(shown):
+        shown = None  # it only says the same again
+    return ToolResult(
+        call=_id(call, index, record),
+        name=text(call.get("name")),
+        content=only.text if isinstance(only, Text) else texts,
+        is_error=is_error,
+        details=shown,
+    )
+
+
+def usage_of(tokens: dict[str, Any]) -> Usage | None:
+    """Gemini's input includes what was cached; thoughts and what tools put in are told apart."""
+    if not tokens:
+        return None
+    cached, thoughts = count(tokens.get("cached")), count(tokens.get("thoughts"))
+    return Usage(
+        input_tokens=max(0, count(tokens.get("input")) - cached) + count(tokens.get("tool")),
+        cache_read_tokens=cached,
+        output_tokens=count(tokens.get("output")) + thoughts,
+        reasoning_tokens=thoughts,
+    )

@@ -1,0 +1,254 @@
+"""A session as Gemini CLI would have recorded it: one line per message, with calls and results inside the model's."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._place import put_file, put_files
+from turnlog.formats._rest import tell_rest
+from turnlog.formats._tally import Tally, fields, stand_in
+from turnlog.formats._view import as_uuid, iso, short_id, view_of, when
+from turnlog.formats.gemini_cli.content import is_aside
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+
+
+def write(transcript: Transcript) -> Written:
+    """See `turnlog.formats`."""
+    is_own = transcript.agent == "gemini-cli"
+    session = as_uuid(transcript.source_id) if is_own else as_uuid("session", transcript.id)
+    writer = _Writer(transcript, session)
+    writer.run()
+    data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
+    start = iso(None, transcript.created)[:16].replace(":", "-")
+    root = transcript.workspace or "/"
+    name = f"{slug(root)}/chats/session-{start}-{session[:8]}.jsonl"
+    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses(), about=root)
+
+
+def slug(root: str) -> str:
+    """A name for a project, of the kind that the program gives."""
+    word = re.sub(r"[^a-z0-9]+", "-", os.path.basename(root.rstrip("/")).lower()).strip("-") or "project"
+    return f"{word[:60]}-{short_id(root)}"
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """See `turnlog.formats`. The folder is `~/.gemini/tmp` or stands for it.
+
+    The program knows a project's folder by name from `projects.json` beside it, and by a note inside it.
+    """
+    root = str(written.about)
+    registry = os.path.join(os.path.dirname(os.path.abspath(folder)), "projects.json")
+    is_home = os.path.basename(os.path.abspath(folder)) == "tmp"
+    known = _registered(registry) if is_home else {}
+    files = written.files
+    name = known.get(root)
+    if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]+", name):
+        files = [Output(f"{name}/{output.path.partition('/')[2]}", output.data, output.mode) for output in files]
+    path = put_files(files, folder, force=force, folder_mode=0o700)[0]
+    project = os.path.dirname(os.path.dirname(path))
+    note = os.path.join(project, ".project_root")
+    if not os.path.exists(note):
+        put_file(note, root.encode("utf-8", "surrogateescape"), mode=0o600)
+    if is_home and root not in known:
+        known[root] = os.path.basename(project)
+        put_file(registry, msgspec.json.encode({"projects": known}), mode=0o600, force=True)
+    return path
+
+
+def _registered(registry: str) -> dict[str, Any]:
+    try:
+        with open(registry, "rb") as file:
+            found = msgspec.json.decode(file.read(16 << 20), type=dict[str, Any]).get("projects")
+    except (OSError, msgspec.MsgspecError):
+        return {}
+    return dict(found) if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript, session: str) -> None:
+        self._transcript = transcript
+        self._session = session
+        self._is_own = transcript.agent == "gemini-cli"
+        self._taken: set[str] = set()
+        self._at = transcript.created
+        self.records: list[dict[str, Any]] = []
+        self.tally = Tally()
+
+    def run(self) -> None:
+        transcript, view = self._transcript, view_of(self._transcript)
+        root = transcript.workspace or "/"
+        self.records.append({
+            "sessionId": self._session,
+            "projectHash": sha256(root.encode("utf-8", "surrogateescape")).hexdigest(),
+            "startTime": iso(None, transcript.created),
+            "lastUpdated": iso(transcript.updated, transcript.created),
+            "kind": "main",
+        })  # fmt: skip
+        if view.compaction is not None:
+            self.records += self._messages([*view.hidden, *view.kept])
+            self._taken.clear()
+            before = [Message(id="summary", role="user", blocks=[Text(text=view.summary)])] if view.summary else []
+            self.records.append({"$set": {"messages": self._messages([*before, *view.rest, *view.kept])}})
+        self.records += self._messages(view.messages)
+        change: dict[str, Any] = {"lastUpdated": iso(transcript.updated, transcript.created)}
+        if transcript.title:
+            change["summary"] = transcript.title
+        self.records.append({"$set": change})
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set())
+        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+
+    def _facts(self) -> list[str]:
+        listed = self._transcript.facts.get("directories") if self._is_own else None
+        if not isinstance(listed, list):
+            return []
+        self.records[0]["directories"] = listed
+        return ["directories"]
+
+    def _messages(self, messages: list[Message]) -> list[dict[str, Any]]:
+        """Results stand right behind their calls, so that an id may come again later."""
+        made: list[dict[str, Any]] = []
+        for index, message in enumerate(messages):
+            results: dict[str, tuple[ToolResult, str]] = {}
+            for follows in messages[index + 1 :]:
+                if follows.role != "tool":
+                    break
+                at = iso(when(follows) or when(message), self._transcript.created)
+                results |= {block.call: (block, at) for block in follows.blocks if isinstance(block, ToolResult)}
+            if message.role != "tool":
+                made.append(self._message(message, results))
+                times = [at for _, at in results.values()]
+                self.tally.add("time of a tool result", "the last of them", len(set(times)) - bool(times))
+        return made
+
+    def _id(self, message: Message) -> str:
+        wanted = as_uuid(message.id) if len(message.id) == 36 else as_uuid(self._session, message.id)
+        while wanted in self._taken:
+            wanted = as_uuid(wanted, "again")
+        self._taken.add(wanted)
+        return wanted
+
+    def _message(self, message: Message, results: dict[str, tuple[ToolResult, str]]) -> dict[str, Any]:
+        self._at = when(message) or self._at
+        about: dict[str, Any] = {"id": self._id(message), "timestamp": iso(self._at, self._at)}
+        if message.role != "assistant":
+            if message.role == "system":
+                self.tally.add("role of a system message", "a message of the user's")
+            elif message.display is False and is_aside(message):
+                pass  # the program knows it by its beginning
+            elif message.display is not None and not (isinstance(message.display, str) and message.display):
+                self.tally.add("how a message is shown", "as it was sent")
+            elif message.display is not None:
+                about["displayContent"] = [{"text": self.tally.text(message.display)}]
+            parts = [self._part(block) for block in message.blocks] or [{"text": "(no content)"}]
+            return {**about, "type": "user", "content": parts}
+        calls = [block for block in message.blocks if isinstance(block, ToolCall) and block.by is None]
+        thoughts: list[dict[str, Any]] = []
+        for block in message.blocks:
+            if isinstance(block, Thinking) and block.provider == "gemini" and block.text:
+                subject, _, rest = self.tally.text(block.text).partition("\n")
+                thoughts.append({"subject": subject, "description": rest, "timestamp": about["timestamp"]})
+                self.tally.add("sealed reasoning", "its readable part", int(bool(block.data)))
+            elif isinstance(block, Thinking):
+                self.tally.add("reasoning")
+        return {
+            **about,
+            "type": "gemini",
+            "content": self._content(message.blocks),
+            "thoughts": thoughts,
+            "tokens": _tokens(message.usage or Usage()),
+            "model": message.model or "unknown",
+            "toolCalls": [self._call(call, *results.get(call.id, (None, about["timestamp"]))) for call in calls],
+        }
+
+    def _content(self, blocks: list[AnyBlock]) -> Any:
+        """A text; parts where there are several; with the calls among them where a text follows one."""
+        parts: list[dict[str, Any]] = []
+        is_mixed = False
+        for block in blocks:
+            if isinstance(block, ToolCall) and block.by is None:
+                about = {"id": block.id, "name": block.name or "unknown", "args": _given(block)}
+                parts.append({"functionCall": about})
+            elif not isinstance(block, Thinking) and (said := self._text(block)):
+                is_mixed = is_mixed or any("functionCall" in part for part in parts)
+                parts.append({"text": said})
+        if not is_mixed:
+            parts = [part for part in parts if "text" in part]
+        if len(parts) == 1 and "text" in parts[0]:
+            return parts[0]["text"]
+        return parts or ""
+
+    def _text(self, block: AnyBlock) -> str:
+        if isinstance(block, Text):
+            return self.tally.text(block.text)
+        self._odd(block)
+        return stand_in(block) or "[?]"
+
+    def _odd(self, block: AnyBlock, where: str = "") -> None:
+        if isinstance(block, (Image, File)):
+            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
+        else:
+            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
+            self.tally.add(what, "a text that says so")
+
+    def _part(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
+        if isinstance(block, Text):
+            return {"text": self.tally.text(block.text)}
+        if isinstance(block, (Image, File)) and block.data is not None and block.media_type:
+            return {"inlineData": {"mimeType": block.media_type, "data": b64encode(block.data).decode()}}
+        self._odd(block, where)
+        return {"text": stand_in(block) or "[?]"}
+
+    def _call(self, call: ToolCall, result: ToolResult | None, at: str) -> dict[str, Any]:
+        name, given = call.name or "unknown", _given(call)
+        if not isinstance(call.input, dict):
+            self.tally.add("tool input that is no object", 'an object with the key "input"')
+        content = result.content if result is not None else "[no result]"
+        told = content if isinstance(content, str) else "\n".join(b.text for b in content if isinstance(b, Text))
+        rest = [] if isinstance(content, str) else [b for b in content if not isinstance(b, Text)]
+        shown = result.details if self._is_own and result is not None else None
+        failed = result is None or result.is_error
+        answer = {"error": self.tally.text(told)} if failed else {"output": self.tally.text(told)}
+        return {
+            "id": call.id,
+            "name": name,
+            "args": given,
+            "result": [
+                {"functionResponse": {"id": call.id, "name": name, "response": answer}},
+                *(self._part(block, " in a tool result") for block in rest),
+            ],
+            "status": "error" if failed else "success",
+            "timestamp": at,
+            "displayName": name,
+            "description": "",
+            "resultDisplay": shown or self.tally.text(told[:2000]),
+            "renderOutputAsMarkdown": False,
+        }
+
+
+_CARRIED = frozenset(("reasoning count", "how a message is shown"))
+"""What is told where it is met, or is no loss."""
+
+
+def _given(call: ToolCall) -> dict[str, Any]:
+    return fields(call.input) if isinstance(call.input, dict) else {"input": call.input}
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    spoken = max(0, usage.output_tokens - usage.reasoning_tokens)
+    return {
+        "input": usage.all_input_tokens,
+        "output": spoken,
+        "cached": usage.cache_read_tokens,
+        "thoughts": usage.reasoning_tokens,
+        "tool": 0,
+        "total": usage.all_input_tokens + usage.output_tokens,
+    }

@@ -1,0 +1,370 @@
+"""goose: a database under `~/.local/share/goose/sessions`, JSON lines of earlier versions, and exports. Only read.
+
+Nothing is taken out of a conversation when it is compacted: what came before is kept from the model, and a summary that
+only the model sees follows.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.formats import Header, Places, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._json import decode, document, lines, salvage
+from turnlog.formats._key import Keys
+from turnlog.formats._records import count, fields, items, json_text, moment, rows, tell, text
+from turnlog.formats._sqlite import ERRORS, columns, connect
+from turnlog.formats._tally import unknown
+from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
+from turnlog.log.usage import Usage
+
+TITLE = "goose: its database, JSON lines of earlier versions, exports"
+_NAME = "goose"
+_ASIDE = ("systemNotification", "toolConfirmationRequest", "actionRequired", "conversationCompacted")
+"""What is between the program and the person, and never goes to the model."""
+_HIDDEN = ("sub_agent", "hidden")
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    root = places.environ.get("GOOSE_PATH_ROOT")
+    if root:
+        return [os.path.join(root, "data", "sessions")]
+    base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
+    return [os.path.join(base, "goose", "sessions")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        yield from _in_file(path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            yield from _in_file(os.path.join(folder, name))
+
+
+def _in_file(path: str) -> Iterator[Source]:
+    if path.endswith(".db"):
+        if _is_database(path):
+            try:
+                with closing(connect(path)) as base:
+                    found = base.execute("select id from sessions order by created_at, id").fetchall()
+            except ERRORS:
+                return
+            yield from (Source(_NAME, path, str(row[0])) for row in found)
+    elif (path.endswith(".jsonl") and _is_legacy(path)) or (path.endswith(".json") and _is_export(path)):
+        yield Source(_NAME, path)
+
+
+def _is_database(path: str) -> bool:
+    found = columns(path)
+    return "content_json" in found.get("messages", ()) and "working_dir" in found.get("sessions", ())
+
+
+def _is_legacy(path: str) -> bool:
+    """The first line tells of the session, and the others are messages."""
+    try:
+        for number, line in enumerate(lines(path, limit=64 << 20)):
+            record = fields(decode(line.data))
+            if number == 0:
+                known = "working_dir" in record and ("description" in record or "message_count" in record)
+                if not known or "role" in record or "type" in record:
+                    return False
+            elif line.data.strip():
+                return "role" in record and "content" in record
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _is_export(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return False
+    return b'"working_dir"' in head and b'"extension_data"' in head and head.lstrip()[:1] == b"{"
+
+
+# ── where it lies ─────────────────────────────────────────────────────────────────────────────────
+
+
+class _Row(Struct):
+    """One message as it is stored, and who sees it."""
+
+    id: str | None
+    role: Any
+    content: Any
+    created: Any
+    about: dict[str, Any]
+
+    @property
+    def is_sent(self) -> bool:
+        return self.about.get("agentVisible") is not False
+
+    @property
+    def is_shown(self) -> bool:
+        return self.about.get("userVisible") is not False
+
+
+class _Shelf(Struct):
+    """One session: what is known of it, who sees each of its messages, the messages, and each request it paid for."""
+
+    info: dict[str, Any]
+    seen: list[tuple[bool, bool]]
+    rows: Iterator[_Row]
+    ledger: list[dict[str, Any]]
+
+
+def _open(source: Source, problems: list[Problem]) -> _Shelf:
+    if source.path.endswith(".db"):
+        return _from_database(source, problems)
+    if source.path.endswith(".jsonl"):
+        listed = [row.data for row in rows(source.path, problems, marks=("role", "working_dir"))]
+        head = [record for record in listed if "role" not in record][:1]
+        info, listed = (head[0] if head else {}), [record for record in listed if "role" in record]
+    else:
+        data, told = document(source.path)
+        value, more = salvage(data)
+        problems += [*told, *more]
+        info, listed = fields(value), items(fields(value).get("conversation") or fields(value).get("messages"))
+    made = [_row(raw) for raw in listed]
+    return _Shelf(info, [(row.is_sent, row.is_shown) for row in made], iter(made), [])
+
+
+def _row(raw: dict[str, Any]) -> _Row:
+    return _Row(
+        text(raw.get("id")), raw.get("role"), raw.get("content"), raw.get("created"), fields(raw.get("metadata"))
+    )
+
+
+def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
+    tables = columns(source.path)
+    try:
+        with closing(connect(source.path)) as base:
+            found = base.execute("select * from sessions where id = ?", (source.key,)).fetchone()
+            info = dict(found) if found is not None else {"id": source.key}
+            metadata = "metadata_json" if "metadata_json" in tables.get("messages", ()) else "null"
+            seen = [
+                (about.get("agentVisible") is not False, about.get("userVisible") is not False)
+                for about in (
+                    fields(_json(row[0]))
+                    for row in base.execute(
+                        f"select {metadata} from messages where session_id = ? order by id",
+                        (source.key,),
+                    )
+                )
+            ]
+            ledger: list[dict[str, Any]] = []
+            if "usage_ledger" in tables:
+                listed = base.execute("select * from usage_ledger where session_id = ? order by id", (source.key,))
+                ledger = [dict(row) for row in listed]
+    except ERRORS as error:
+        raise OSError(f"{source.path}: {error}") from None
+    for key in ("model_config_json", "recipe_json"):
+        info[key.removesuffix("_json")] = _json(info.get(key))
+    return _Shelf(info, seen, _rows_of(source, problems), ledger)
+
+
+def _rows_of(source: Source, problems: list[Problem]) -> Iterator[_Row]:
+    try:
+        with closing(connect(source.path)) as base:
+            for row in base.execute("select * from messages where session_id = ? order by id", (source.key,)):
+                raw: dict[str, Any] = dict(row)
+                content = _json(raw.get("content_json"))
+                if content is None:
+                    tell(problems, Problem("a message that is not JSON", where=f"message {raw.get('id')}"))
+                about = fields(_json(raw.get("metadata_json")))
+                yield _Row(text(raw.get("message_id")), raw.get("role"), content, raw.get("created_timestamp"), about)
+    except ERRORS as error:
+        tell(problems, Problem(f"the database cannot be read any further: {error}"))
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, (str, bytes)):
+        return None
+    try:
+        return decode(value.encode() if isinstance(value, str) else value)
+    except (ValueError, UnicodeEncodeError):
+        return None
+
+
+# ── what it says ──────────────────────────────────────────────────────────────────────────────────
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    problems: list[Problem] = []
+    shelf = _open(source, problems)
+    info = shelf.info
+    parent, kind = text(info.get("parent_session_id")), info.get("session_type")
+    id = text(info.get("id")) or source.key or os.path.splitext(os.path.basename(source.path))[0]
+    created = moment(info.get("created_at"))
+    header = Header(
+        id=id,
+        # Ids count the sessions of a day, on every machine from one.
+        identity=f"{id} {created:%Y-%m-%d %H:%M:%S}" if created else "",
+        workspace=text(info.get("working_dir")),
+        title=text(info.get("name")) or text(info.get("description")),
+        created=created,
+        hidden=kind in _HIDDEN,
+        spawned=Spawn(parent) if parent and kind == "sub_agent" else None,
+    )
+    reading = Reading(header=header, steps=iter(()), problems=problems)
+    model = text(fields(info.get("model_config")).get("model_name"))
+    for key, value in (
+        ("model", model), ("provider", text(info.get("provider_name"))), ("goose.recipe", info.get("recipe")),
+        ("permission_mode", text(info.get("goose_mode"))), ("archived", True if info.get("archived_at") else None),
+    ):  # fmt: skip
+        if value is not None:
+            reading.facts[key] = value
+    booked = sum((_usage(row, "", "cost") for row in shelf.ledger), Usage())
+    rest = _minus(_usage(info, "accumulated_", "accumulated_cost"), booked)
+    if rest != Usage():
+        reading.totals[model or ""] = rest
+    reading.steps = _steps(shelf, reading)
+    return reading
+
+
+def _usage(raw: dict[str, Any], prefix: str, cost_name: str) -> Usage:
+    """goose counts what a cache answered or took as input."""
+    cached, written = count(raw.get(f"{prefix}cache_read_tokens")), count(raw.get(f"{prefix}cache_write_tokens"))
+    cost = raw.get(cost_name)
+    return Usage(
+        input_tokens=max(0, count(raw.get(f"{prefix}input_tokens")) - cached - written),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=count(raw.get(f"{prefix}output_tokens")),
+        cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
+    )
+
+
+def _minus(total: Usage, part: Usage) -> Usage:
+    """What the totals of a session say beyond its requests: those from before requests were noted one by one."""
+    cost = (total.cost_micros or 0) - (part.cost_micros or 0)
+    return Usage(
+        input_tokens=max(0, total.input_tokens - part.input_tokens),
+        cache_read_tokens=max(0, total.cache_read_tokens - part.cache_read_tokens),
+        cache_write_tokens=max(0, total.cache_write_tokens - part.cache_write_tokens),
+        output_tokens=max(0, total.output_tokens - part.output_tokens),
+        cost_micros=cost if cost > 1 else None,  # less is what rounding left
+    )
+
+
+def _steps(shelf: _Shelf, reading: Reading) -> Iterator[Step]:
+    keys, used = Keys(), set[str]()
+    last = max((index for index, (_, is_shown) in enumerate(shelf.seen) if not is_shown), default=-1)
+    was_hidden, summary = False, list[tuple[str, Message]]()
+    for index, row in enumerate(shelf.rows):
+        made = _entries(row, reading.problems)
+        if summary and row.is_shown:
+            yield _compaction(summary)
+            summary = []
+        for number, entry in enumerate(made):
+            key = f"{row.id}#{number}" if number else row.id
+            if key is None or key in used:
+                key = keys.of(entry)
+            used.add(key)
+            if not row.is_shown and was_hidden and isinstance(entry, Message):
+                summary.append((key, entry))
+                continue
+            yield Record(entry=entry, key=key)
+            if not row.is_sent and index > last and entry.is_node:
+                # Kept from the model, and not because a summary stands for it.
+                yield Record(entry=Edit(entry=0, at=entry.at), key=f"hidden {key}", names={"entry": key})
+        was_hidden = was_hidden or not row.is_sent
+    if summary:
+        yield _compaction(summary)
+    for row in shelf.ledger:
+        why = "compaction" if row.get("is_compaction") else None
+        entry = Spent(
+            usage=_usage(row, "", "cost"),
+            model=text(row.get("model")),
+            why=why,
+            at=moment(row.get("created_timestamp")),
+        )
+        yield Record(entry=entry, key=f"request {row.get('id')}")
+
+
+def _compaction(summary: list[tuple[str, Message]]) -> Record:
+    first = summary[0][1]
+    said = [replace(message, at=None, display=None) for _, message in summary]
+    return Record(entry=Compaction(replacement=list(said), at=first.at), key=f"compaction {summary[0][0]}")
+
+
+def _entries(row: _Row, problems: list[Problem]) -> list[Message | Note]:
+    """A message of goose: what tools answered, what was said, or what only people see."""
+    at = moment(row.created)
+    parts = cast("list[Any]", row.content) if isinstance(row.content, list) else []
+    aside = [fields(part) for part in parts if fields(part).get("type") in _ASIDE]
+    rest = [part for part in parts if fields(part).get("type") not in _ASIDE]
+    if row.role not in ("user", "assistant"):
+        tell(problems, Problem(f"a message of the unknown role {row.role!r:.40}: kept as a note"))
+        return [Note(text="a message of an unknown role", data=parts, at=at)]
+    if aside and not rest:
+        told = next((text(part.get("msg")) for part in aside if part.get("msg")), None)
+        return [Note(text=told or str(aside[0]["type"]), data=aside, at=at)]
+    results: list[AnyBlock] = [_result(fields(part)) for part in rest if fields(part).get("type") == "toolResponse"]
+    blocks = [_block(part) for part in rest if fields(part).get("type") != "toolResponse"]
+    display = None if row.is_shown else False
+    made: list[Message | Note] = []
+    if results:
+        made.append(Message(role="tool", blocks=results, at=at, display=display))
+    if blocks or not results:
+        model = text(fields(row.about.get("inference")).get("model"))
+        meta = {"aside": aside} if aside else None
+        calls = any(isinstance(block, ToolCall) for block in blocks)
+        stop = ("tool_use" if calls else "end") if row.role == "assistant" else None
+        made.append(Message(role=row.role, blocks=blocks, at=at, display=display, stop=stop, meta=meta, model=model))
+    return made
+
+
+def _block(raw: Any) -> AnyBlock:
+    part = fields(raw)
+    kind = part.get("type")
+    if kind == "text" and isinstance(part.get("text"), str):
+        return Text(text=part["text"])
+    if kind in ("toolRequest", "frontendToolRequest"):
+        call = fields(part.get("toolCall"))
+        value = fields(call.get("value"))
+        if text(value.get("name")) is not None and isinstance(part.get("id"), str):
+            return ToolCall(id=part["id"], name=value["name"], input=value.get("arguments"))
+    elif kind == "image":
+        try:
+            data = b64decode(part["data"], validate=True)
+        except (KeyError, TypeError, binascii.Error, ValueError):
+            return unknown(_NAME, raw)
+        return Image(media_type=text(part.get("mimeType")), data=data)
+    elif kind == "thinking" and isinstance(part.get("thinking"), str):
+        signature = text(part.get("signature"))
+        # Only Anthropic signs what goose keeps as thinking.
+        data = {"signature": signature} if signature else None
+        return Thinking(text=part["thinking"], provider="anthropic" if data else None, data=data)
+    elif kind == "redactedThinking" and text(part.get("data")) is not None:
+        return Thinking(provider="anthropic", data={"redacted": part["data"]})
+    return unknown(_NAME, raw)
+
+
+def _result(part: dict[str, Any]) -> ToolResult:
+    answer = fields(part.get("toolResult"))
+    value, error = answer.get("value"), answer.get("error")
+    content: Any = cast("Any", value) if isinstance(value, list) else fields(value).get("content")
+    is_error = answer.get("status") == "error" or fields(value).get("isError") is True
+    told: str | list[AnyBlock] = error if isinstance(error, str) else ""
+    if isinstance(content, list):
+        told = [_block(inner) for inner in cast("list[Any]", content)]
+        if len(told) == 1 and isinstance(told[0], Text):
+            told = told[0].text
+    elif value is not None and not told:
+        told = json_text(value)
+    return ToolResult(call=str(part.get("id") or ""), content=told, is_error=is_error)

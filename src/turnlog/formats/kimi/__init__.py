@@ -1,0 +1,89 @@
+"""Kimi: the sessions of kimi-cli under `~/.kimi` and of kimi-code under `~/.kimi-code`. Only read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from turnlog.formats import Places, Reading, Source
+from turnlog.formats._json import decode, lines
+from turnlog.formats._records import fields
+from turnlog.formats.kimi import cli, code
+from turnlog.formats.kimi.parts import NAME
+
+__all__ = ["TITLE", "find", "homes", "read"]
+
+TITLE = "kimi-cli and kimi-code, with subagents"
+_ROTATED = re.compile(r"context(_\d+\.jsonl|\.\d+\.jsonl|\.jsonl\.\d+)")
+_MARKS = ("_system_prompt", "_checkpoint", "_usage")
+_FAMILIES = ("context.", "turn.", "config.", "tools.", "permission.", "usage.", "llm.", "profile.")
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    older = places.environ.get("KIMI_SHARE_DIR") or os.path.join(places.home, ".kimi")
+    newer = places.environ.get("KIMI_CODE_HOME") or os.path.join(places.home, ".kimi-code")
+    return [os.path.join(older, "sessions"), os.path.join(newer, "sessions")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        yield from _in_file(path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort(key=lambda name: (name != "main", name))
+        known = set(files)
+        for name in sorted(files):
+            if name == "wire.jsonl" and "context.jsonl" in known:
+                continue
+            yield from _in_file(os.path.join(folder, name))
+
+
+def _in_file(path: str) -> Iterator[Source]:
+    name = os.path.basename(path)
+    if not name.endswith(".jsonl") or _ROTATED.fullmatch(name):
+        return
+    beside = os.path.join(os.path.dirname(path), "context.jsonl")
+    kind = _kind(path)
+    if kind == "wire" and name == "wire.jsonl" and _kind(beside) == "context":
+        yield Source(NAME, beside)
+    elif kind:
+        yield Source(NAME, path)
+
+
+def _kind(path: str) -> str:
+    """`context` and `wire` are of kimi-cli, `code` of kimi-code; "" is neither."""
+    is_wire = False
+    try:
+        for number, line in enumerate(lines(path, limit=64 << 20)):
+            if number > 20:
+                break
+            try:
+                record = fields(decode(line.data))
+            except ValueError:
+                continue
+            if record.get("role") in _MARKS and "type" not in record:
+                return "context"
+            if record.get("type") == "metadata" and "protocol_version" in record:
+                is_wire = True
+            elif is_wire and "type" in fields(record.get("message")) and "timestamp" in record:
+                return "wire"
+            elif is_wire and str(record.get("type")).startswith(_FAMILIES):
+                return "code"
+            elif os.path.basename(path) == "context.jsonl" and _is_message(record):
+                return "context"
+    except OSError:
+        return ""
+    return ""
+
+
+def _is_message(record: dict[str, Any]) -> bool:
+    return record.get("role") in ("user", "assistant", "tool") and "content" in record and "type" not in record
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    return code.read(source) if _kind(source.path) == "code" else cli.read(source)

@@ -1,0 +1,349 @@
+"""A session of kimi-cli: `context.jsonl` is what the model sees, `wire.jsonl` what happened and what it cost.
+
+A revert or a compaction puts the context aside as `context_1.jsonl` and begins a new one. All of them are read in
+turn: what a new one has in common with the one before stays, and the rest is a branch, or what a summary stands for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import md5
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._key import overlap
+from turnlog.formats._records import Row, fields, items, moment, rows, tell, text
+from turnlog.formats.kimi.parts import (
+    Names,
+    arguments,
+    blocks_of,
+    calls_of,
+    digest,
+    load,
+    output,
+    parent_of,
+    usage_of,
+)  # fmt: skip
+from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Message, Note, Spent
+
+_ROTATED = re.compile(r"context(?:_(\d+)\.jsonl|\.(\d+)\.jsonl|\.jsonl\.(\d+))")
+_SUB = re.compile(r"context_sub_\d+\.jsonl")
+_SUMMARY = "Previous context has been compacted"
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    folder, name = parent_of(source.path), os.path.basename(source.path)
+    problems: list[Problem] = []
+    is_wire = name == "wire.jsonl"
+    path = os.path.join(folder, "wire.jsonl")
+    is_session = is_wire or name == "context.jsonl"
+    wire = _Wire(path, [] if is_wire else problems) if is_session else _Wire("", [])
+    reading = Reading(header=_header(folder, name, wire), steps=iter(()), problems=problems)
+    if is_session:
+        _set_facts(reading.facts, load(os.path.join(folder, "state.json")))
+    reading.steps = _from_wire(source, reading, wire) if is_wire else _Reader(source, reading, wire).steps()
+    return reading
+
+
+def _header(folder: str, name: str, wire: _Wire) -> Header:
+    outer = os.path.dirname(folder)
+    id, spawned, state = os.path.basename(folder), None, load(os.path.join(folder, "state.json"))
+    workspace, title = _workspace(outer), text(state.get("custom_title"))
+    if os.path.basename(outer) == "subagents":
+        meta = load(os.path.join(folder, "meta.json"))
+        session = os.path.dirname(outer)
+        spawned = Spawn(os.path.basename(session), role=text(meta.get("subagent_type")))
+        id, title = f"{spawned.session}.{id}", text(meta.get("description"))
+        launched = text(fields(meta.get("launch_spec")).get("work_dir"))
+        workspace = launched or _workspace(os.path.dirname(session))
+    elif _SUB.fullmatch(name):
+        spawned = Spawn(id)
+        id = f"{id}.{name.removesuffix('.jsonl').removeprefix('context_')}"
+    elif name not in ("context.jsonl", "wire.jsonl"):
+        id, title, workspace = name.removesuffix(".jsonl"), None, _workspace(folder)
+    return Header(
+        id=id, workspace=workspace, title=title, created=wire.started, spawned=spawned, hidden=spawned is not None,
+        origin={"protocol": wire.protocol} if wire.protocol else None,
+    )  # fmt: skip
+
+
+def _workspace(folder: str) -> str | None:
+    """The folder of the sessions is called after a digest of the workspace; the program keeps a list of those."""
+    wanted = os.path.basename(folder)
+    for item in items(load(os.path.join(parent_of(folder, 2), "kimi.json")).get("work_dirs")):
+        path = text(item.get("path"))
+        if path is not None and wanted.endswith(md5(path.encode("utf-8", "surrogatepass")).hexdigest()):
+            return path
+    return None
+
+
+def _set_facts(facts: dict[str, Any], state: dict[str, Any]) -> None:
+    if fields(state.get("approval")).get("yolo") is True:
+        facts["permission_mode"] = "yolo"
+    if state.get("archived") is True:
+        facts["archived"] = True
+    for key, fact in (("todos", "tasks"), ("additional_dirs", "directories")):
+        if isinstance(state.get(key), list) and state[key]:
+            facts[fact] = state[key]
+
+
+# ── what happened ─────────────────────────────────────────────────────────────────────────────────
+
+
+class _Wire:
+    """What `wire.jsonl` knows and the context does not: when, at what cost, and with what success."""
+
+    def __init__(self, path: str, problems: list[Problem]) -> None:
+        self.started: datetime | None = None
+        self.protocol: str | None = None
+        self.spent: deque[Record] = deque()
+        self.results: dict[str, tuple[datetime | None, bool]] = {}
+        self.calls: dict[str, datetime | None] = {}
+        self.said: dict[str, deque[datetime | None]] = {}
+        self._names = Names()
+        self._seen: set[str] = set()
+        if not os.path.isfile(path):
+            return
+        self._agents = os.path.join(os.path.dirname(path), "subagents")
+        told: list[Problem] = []
+        for row in rows(path, told, marks=("message", "type")):
+            at = moment(row.data.get("timestamp"))
+            self.started = self.started or at
+            self.protocol = self.protocol or text(row.data.get("protocol_version"))
+            self._take(fields(row.data.get("message")), at, "")
+        for problem in told:
+            tell(problems, replace(problem, where=f"wire.jsonl {problem.where}".strip()))
+
+    def _take(self, event: dict[str, Any], at: datetime | None, agent: str) -> None:
+        kind, about = event.get("type"), fields(event.get("payload"))
+        if kind == "StatusUpdate":
+            self._take_usage(about, at, agent)
+        elif kind == "SubagentEvent" and not agent:
+            name = text(about.get("agent_id")) or "subagent"
+            if not os.path.isdir(os.path.join(self._agents, os.path.basename(name))):
+                self._take(fields(about.get("event")), at, name)
+        elif agent:
+            return
+        elif kind == "ToolResult":
+            is_error = fields(about.get("return_value")).get("is_error") is True
+            self.results[str(about.get("tool_call_id"))] = at, is_error
+        elif kind == "ToolCall":
+            self.calls[str(about.get("id"))] = at
+        elif kind in ("TurnBegin", "SteerInput"):
+            self.said.setdefault(_words(about.get("user_input")), deque()).append(at)
+
+    def _take_usage(self, about: dict[str, Any], at: datetime | None, agent: str) -> None:
+        usage = usage_of(about.get("token_usage"))
+        if usage is None:
+            return
+        request = text(about.get("message_id"))
+        what = f"usage {request} {digest(about.get('token_usage'))}"
+        if request is not None and what in self._seen:
+            return  # told again
+        self._seen.add(what)
+        entry = Spent(usage=usage, why="subagent" if agent else None, request=request, at=at)
+        self.spent.append(Record(entry=entry, key=self._names.of(what)))
+
+
+def _words(content: Any) -> str:
+    return "\n".join(block.text for block in blocks_of(content) if isinstance(block, Text))[:2000]
+
+
+# ── what the model sees ───────────────────────────────────────────────────────────────────────────
+
+
+class _Reader:
+    def __init__(self, source: Source, reading: Reading, wire: _Wire) -> None:
+        self._source = source
+        self._reading = reading
+        self._wire = wire
+        self._names = Names()
+        self._before: list[tuple[str, str]] = []
+        """The context as it was: what each message says, and its key."""
+        self._calls: dict[str, str] = {}
+        self._at = wire.started
+
+    def steps(self) -> Iterator[Step]:
+        """All of it."""
+        number = 0
+        for number, path in self._rotated():
+            yield from self._state(path, number, [])
+        yield from self._state(self._source.path, number + 1, self._reading.problems)
+        yield from self._wire.spent
+
+    def _rotated(self) -> list[tuple[int, str]]:
+        folder = parent_of(self._source.path)
+        if os.path.basename(self._source.path) != "context.jsonl":
+            return []
+        found: list[tuple[int, str]] = []
+        for name in os.listdir(folder):
+            match = _ROTATED.fullmatch(name)
+            if match is not None:
+                found.append((int(next(filter(None, match.groups()))[:9]), os.path.join(folder, name)))
+        return sorted(found)
+
+    def _state(self, path: str, number: int, problems: list[Problem]) -> Iterator[Step]:
+        start = 0
+        if self._before:
+            fresh = [digest(row.data) for row in rows(path, [], marks=("role",)) if _is_message(row.data)]
+            same = 0
+            while same < min(len(fresh), len(self._before)) and fresh[same] == self._before[same][0]:
+                same += 1
+            start = same
+            if same < len(self._before):
+                start, step = self._turned(path, fresh, same, number)
+                yield step
+        index = 0
+        for row in rows(path, problems, marks=("role",)):
+            if _is_message(row.data):
+                index += 1
+                if index > start:
+                    yield from self._message(row, problems)
+            elif row.data.get("role") == "_system_prompt" and text(row.data.get("content")):
+                self._reading.facts["system"] = row.data["content"]
+
+    def _turned(self, path: str, fresh: list[str], same: int, number: int) -> tuple[int, Step]:
+        """The new context is not the old one and more: a revert, a compaction, or a beginning."""
+        if same:
+            self._before = self._before[:same]
+            return same, Move(to=self._before[-1][1], key=f"revert {number}", why="rewind")
+        at, length = overlap([what for what, _ in self._before], fresh)
+        if not length:
+            first = next((row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)), None)
+            if _SUMMARY not in _words(fields(first).get("content")):
+                self._before = []
+                return 0, Move(to="", key=f"clear {number}", why="rewind")
+            at = 1
+        kept = self._before[len(self._before) - length :]
+        keep = kept[0][1] if kept else ""
+        said = [row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)][:at]
+        key = f"compaction {number} {keep}".strip()
+        made = [self._entry(raw) for raw in said]
+        entry = Compaction(replacement=[replace(m, at=None) for m in made if m is not None], at=self._at)
+        self._before = [*((what, key) for what in fresh[:at]), *kept]
+        return at + length, Record(entry=entry, key=key, names={"keep": keep} if keep else {})
+
+    def _message(self, row: Row, problems: list[Problem]) -> Iterator[Step]:
+        raw = row.data
+        what = digest(raw)
+        key = self._names.of(what)
+        self._when(raw)
+        made = self._entry(raw)
+        if made is None:
+            told = f"a message of the unknown role {raw.get('role')!r:.40}: kept as a note"
+            tell(problems, Problem(told, offset=row.offset))
+            yield Record(entry=Note(text="a message of an unknown role", data=raw, at=self._at), key=key)
+            return
+        spent = self._wire.spent
+        while spent and self._at is not None and (spent[0].entry.at or self._at) < self._at:
+            yield spent.popleft()
+        yield Record(entry=made, key=key)
+        self._before.append((what, key))
+
+    def _when(self, raw: dict[str, Any]) -> None:
+        """The context has no times: those of what happened, and in between that of what came before."""
+        found: datetime | None = None
+        if raw.get("role") == "tool":
+            found = self._wire.results.get(str(raw.get("tool_call_id")), (None, False))[0]
+        elif raw.get("role") == "user":
+            times = self._wire.said.get(_words(raw.get("content")))
+            found = times.popleft() if times else None
+        else:
+            calls = items(raw.get("tool_calls"))
+            found = self._wire.calls.get(str(calls[0].get("id"))) if calls else None
+        if found is not None and (self._at is None or found > self._at):
+            self._at = found
+
+    def _entry(self, raw: dict[str, Any]) -> Message | None:
+        role = raw.get("role")
+        if role in ("user", "system"):
+            return Message(role=str(role), blocks=blocks_of(raw.get("content")), at=self._at)
+        if role == "assistant":
+            calls = calls_of(raw.get("tool_calls"))
+            self._calls.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
+            stop = "tool_use" if calls else "end"
+            blocks: list[AnyBlock] = [*blocks_of(raw.get("content")), *calls]
+            return Message(role="assistant", blocks=blocks, stop=stop, at=self._at)
+        if role == "tool":
+            call = str(raw.get("tool_call_id") or "")
+            is_error = self._wire.results.get(call, (None, False))[1]
+            result = ToolResult(
+                call=call, name=self._calls.get(call), content=output(raw.get("content")), is_error=is_error
+            )
+            return Message(role="tool", blocks=[result], at=self._at)
+        return None
+
+
+def _is_message(raw: dict[str, Any]) -> bool:
+    return not str(raw.get("role")).startswith("_")
+
+
+# ── a session of which only the wire is left ──────────────────────────────────────────────────────
+
+
+class _Open(Struct):
+    """An answer that is still arriving. The arguments of a call may come in pieces."""
+
+    at: datetime | None
+    blocks: list[AnyBlock]
+    calls: list[tuple[str, str, list[str]]]
+    results: list[Message]
+
+
+def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
+    names, step, number = Names(), None, 0
+    for row in rows(source.path, reading.problems, marks=("message", "type")):
+        event, at = fields(row.data.get("message")), moment(row.data.get("timestamp"))
+        kind, about = event.get("type"), fields(event.get("payload"))
+        if kind in ("TurnBegin", "SteerInput", "StepBegin", "TurnEnd"):
+            yield from _closed(step, f"step {number}")
+            step = None
+        if kind in ("TurnBegin", "SteerInput"):
+            said = about.get("user_input")
+            entry = Message(role="user", blocks=blocks_of(said), at=at)
+            yield Record(entry=entry, key=names.of(digest(said)))
+        elif kind in ("StepBegin", "ContentPart", "ToolCall") and step is None:
+            number += 1
+            step = _Open(at, [], [], [])
+        if step is None:
+            continue
+        if kind == "ContentPart":
+            step.blocks += blocks_of([about])
+        elif kind == "ToolCall":
+            inner = fields(about.get("function"))
+            name, given = str(inner.get("name") or ""), inner.get("arguments")
+            step.calls.append((str(about.get("id") or ""), name, [given] if isinstance(given, str) else []))
+        elif kind == "ToolCallPart" and step.calls:
+            step.calls[-1][2].append(text(about.get("arguments_part")) or "")
+        elif kind == "ToolResult":
+            value = fields(about.get("return_value"))
+            call = str(about.get("tool_call_id") or "")
+            name = next((name for id, name, _ in step.calls if id == call), None)
+            block = ToolResult(
+                call=call, name=name, content=output(value.get("output")), is_error=value.get("is_error") is True
+            )
+            step.results.append(Message(role="tool", blocks=[block], at=at))
+    yield from _closed(step, f"step {number}", is_tail=True)
+    yield from wire.spent
+
+
+def _closed(step: _Open | None, key: str, *, is_tail: bool = False) -> Iterator[Step]:
+    if step is None or not (step.blocks or step.calls):
+        return
+    calls = [ToolCall(id=id, name=name, input=arguments("".join(said))) for id, name, said in step.calls]
+    blocks: list[AnyBlock] = [*step.blocks, *calls]
+    if is_tail:
+        key = f"{key}~{len(blocks) + len(step.results)}"
+    entry = Message(role="assistant", blocks=blocks, at=step.at, stop="tool_use" if calls else "end")
+    yield Record(entry=entry, key=key)
+    for index, result in enumerate(step.results):
+        yield Record(entry=result, key=f"{key}#{index}")

@@ -1,0 +1,400 @@
+"""A session of kimi-code: operations on a conversation, one JSON line each, in `agents/<agent>/wire.jsonl`.
+
+An answer arrives in pieces between `step.begin` and `step.end`, with the results of its calls among them. An undo takes
+back so many prompts, a clear everything; both leave a branch here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._records import Row, fields, items, moment, record_at, rows, tell, text
+from turnlog.formats.kimi.parts import (
+    NAME,
+    Names,
+    blocks_of,
+    calls_of,
+    digest,
+    load,
+    output,
+    parent_of,
+    usage_of,
+)  # fmt: skip
+from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
+from turnlog.log.usage import Usage
+
+_STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length", "error": "error"}
+_QUIET = (
+    "metadata", "forked", "turn.", "config.", "tools.", "permission.", "llm.", "profile.", "plan_mode.", "swarm_mode.",
+    "goal.", "mcp.", "plugin.", "runtime.", "token_counting.", "full_compaction.", "task.", "background.", "todo.",
+    "skill.", "reminder.", "interaction.", "cron.", "context_size.", "usage.",
+)  # fmt: skip
+_HEAD = 60
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    about = _head(source.path)
+    folder = parent_of(source.path)
+    is_placed = os.path.basename(source.path) == "wire.jsonl" and os.path.basename(os.path.dirname(folder)) == "agents"
+    header = _placed(source, folder, about) if is_placed else _alone(source, about)
+    reading = Reading(header=header, steps=iter(()))
+    reading.steps = _Reader(source, reading).steps()
+    return reading
+
+
+def _head(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for number, row in enumerate(rows(path, [])):
+        if number >= _HEAD:
+            break
+        cwd = text(row.data.get("cwd")) or text(fields(row.data.get("environmentDisclosure")).get("cwd"))
+        for key, value in (
+            ("created", row.data.get("created_at")), ("version", text(row.data.get("protocol_version"))),
+            ("cwd", cwd), ("role", text(row.data.get("profileName"))),
+        ):  # fmt: skip
+            if value is not None:
+                found.setdefault(key, value)
+    return found
+
+
+def _alone(source: Source, about: dict[str, Any]) -> Header:
+    id = os.path.basename(source.path).removesuffix(".jsonl")
+    return Header(
+        id=id,
+        identity=f"{id} {about.get('created')}",
+        workspace=about.get("cwd"),
+        created=moment(about.get("created")),
+        origin={"protocol": about["version"]} if "version" in about else None,
+    )
+
+
+def _placed(source: Source, folder: str, about: dict[str, Any]) -> Header:
+    agent, session = os.path.basename(folder), parent_of(source.path, 3)
+    id = os.path.basename(session)
+    state = load(os.path.join(session, "state.json")) or load(os.path.join(session, "session-meta", "state.json"))
+    known = fields(fields(state.get("agents")).get(agent))
+    is_main = agent == "main" or known.get("type") == "main"
+    fork = text(state.get("forkedFrom")) if is_main else None
+    older = os.path.join(os.path.dirname(session), fork or "", "agents", agent, "wire.jsonl")
+    parent = text(known.get("parentAgentId")) or "main"
+    workspace = text(state.get("cwd")) or text(state.get("workDir")) or text(fields(state.get("custom")).get("cwd"))
+    return Header(
+        id=id if is_main else f"{id}.{agent}",
+        workspace=workspace or about.get("cwd"),
+        title=text(state.get("title")) if is_main else None,
+        created=moment(about.get("created")) or moment(state.get("createdAt")),
+        hidden=not is_main,
+        fork=Forked(fork, source=Source(NAME, older) if os.path.isfile(older) else None) if fork else None,
+        spawned=None if is_main else Spawn(id if parent == "main" else f"{id}.{parent}", role=about.get("role")),
+        origin={"protocol": about["version"]} if "version" in about else None,
+    )
+
+
+class _Step(Struct):
+    """An answer that is still arriving, and the results that came in between."""
+
+    uuid: str
+    at: datetime | None
+    blocks: list[AnyBlock]
+    waiting: set[str]
+    results: list[tuple[str, Message]]
+    end: dict[str, Any] | None = None
+
+
+class _Item(Struct):
+    """One message of the conversation as it stands. `said` is where the record is of what a person typed."""
+
+    key: str
+    said: int | None = None
+    is_summary: bool = False
+
+
+class _Reader:
+    def __init__(self, source: Source, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        self._names = Names()
+        self._step: _Step | None = None
+        self._later: list[tuple[Row, dict[str, Any], datetime | None]] = []
+        """Messages that came while a call had no result yet: they stand behind it."""
+        self._history: list[_Item] = []
+        self._calls: dict[str, str] = {}
+        self._model: str | None = None
+        self._booked: list[Usage] = []
+        """What answers carry and no record of usage told again yet."""
+        self._compacting = False
+        self._unknown: dict[str, int] = {}
+
+    def steps(self) -> Iterator[Step]:
+        """All of it."""
+        for row in rows(self._source.path, self._reading.problems):
+            yield from self._record(row, str(row.data.get("type")), moment(row.data.get("time")))
+        yield from self._close(is_tail=True)
+        for kind, times in self._unknown.items():
+            told = f"{times} record{'s' * (times != 1)} of the unknown type {kind!r:.60}: kept as notes"
+            tell(self._reading.problems, Problem(told))
+
+    def _record(self, row: Row, kind: str, at: datetime | None) -> Iterator[Step]:
+        record = row.data
+        if kind == "context.append_message":
+            message = fields(record.get("message"))
+            if self._step is not None and self._step.waiting:
+                self._later.append((row, message, at))
+            else:
+                yield from self._close()
+                yield from self._message(row, message, at)
+        elif kind == "context.append_loop_event":
+            yield from self._event(fields(record.get("event")), at)
+        elif kind == "usage.record":
+            yield from self._spent(record, at)
+        elif kind == "context.apply_compaction":
+            yield from self._close()
+            yield from self._compacted(record, at)
+        elif kind == "context.undo":
+            yield from self._close()
+            yield from self._undone(record, at, row)
+        elif kind == "context.clear":
+            yield from self._close()
+            self._history = []
+            yield Move(to="", key=self._names.of("clear"), why="rewind", at=at)
+        elif kind == "context.splice":
+            yield from self._close()
+            yield from self._spliced(record, at, row)
+        elif kind.startswith(_QUIET):
+            self._note_facts(kind, record)
+        else:
+            self._unknown[kind] = self._unknown.get(kind, 0) + 1
+            entry = Note(text=f"a record of the type {kind}", data=record, at=at)
+            yield Record(entry=entry, key=self._names.of(f"note {digest(record)}"))
+
+    def _note_facts(self, kind: str, record: dict[str, Any]) -> None:
+        facts = self._reading.facts
+        if kind in ("config.update", "profile.bind"):
+            self._model = text(record.get("modelAlias")) or self._model
+            for name, key in (
+                ("systemPrompt", "system"),
+                ("modelAlias", "model"),
+                ("thinkingEffort", "thinking_level"),
+            ):
+                if text(record.get(name)):
+                    facts[key] = record[name]
+        elif kind == "permission.set_mode" and text(record.get("mode")):
+            facts["permission_mode"] = record["mode"]
+        elif kind == "llm.tools_snapshot" and isinstance(record.get("tools"), list):
+            facts["tools"] = record["tools"]
+        elif kind == "llm.request":
+            self._model = text(record.get("modelAlias")) or text(record.get("model")) or self._model
+        elif kind.startswith("full_compaction."):
+            self._compacting = kind == "full_compaction.begin"
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+    def _message(self, row: Row, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
+        role, origin = raw.get("role"), fields(raw.get("origin"))
+        key = before + self._names.of(text(raw.get("id")) or digest(raw))
+        made = _made(raw, at, self._calls)
+        if made is None:
+            tell(self._reading.problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note"))
+            yield Record(entry=Note(text="a message of an unknown role", data=raw, at=at), key=key)
+            return
+        if role == "assistant":
+            made = replace(made, model=self._model)
+        yield Record(entry=made, key=key)
+        is_said = role == "user" and _is_typed(origin)
+        self._history.append(_Item(key, row.offset if is_said else None, origin.get("kind") == "compaction_summary"))
+
+    def _event(self, event: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        kind = event.get("type")
+        if kind == "step.begin":
+            yield from self._close()
+            self._step = _Step(text(event.get("uuid")) or digest(event), at, [], set(), [])
+        elif kind in ("content.part", "tool.call"):
+            step = self._step
+            if step is None:
+                step = self._step = _Step(text(event.get("stepUuid")) or digest(event), at, [], set(), [])
+            if kind == "content.part":
+                step.blocks += blocks_of([event.get("part")])
+            else:
+                id, name = str(event.get("toolCallId") or event.get("uuid") or ""), str(event.get("name") or "")
+                self._calls[id] = name
+                step.blocks.append(ToolCall(id=id, name=name, input=event.get("args")))
+                step.waiting.add(id)
+        elif kind == "tool.result":
+            yield from self._result(event, at)
+        elif kind == "step.end":
+            if self._step is not None:
+                self._step.end = event
+            yield from self._close()
+        elif not str(kind).startswith(("llm.", "step.", "tool.")):
+            self._unknown[str(kind)] = self._unknown.get(str(kind), 0) + 1
+            entry = Note(text=f"an event of the type {kind}", data=event, at=at)
+            yield Record(entry=entry, key=self._names.of(f"note {digest(event)}"))
+
+    def _result(self, event: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        call, about = str(event.get("toolCallId") or event.get("parentUuid") or ""), fields(event.get("result"))
+        block = ToolResult(
+            call=call,
+            name=self._calls.get(call),
+            content=output(about.get("output", event.get("output")), text(about.get("note"))),
+            is_error=(about.get("isError") or event.get("isError")) is True,
+        )
+        made, step = Message(role="tool", blocks=[block], at=at), self._step
+        if step is not None and call in step.waiting:
+            step.waiting.discard(call)
+            step.results.append((call, made))
+        else:
+            yield from self._close()
+            yield self._node(self._names.of(f"result {call} {digest(event)}"), made)
+
+    def _node(self, key: str, entry: Message) -> Record:
+        self._history.append(_Item(key))
+        return Record(entry=entry, key=key)
+
+    def _close(self, *, is_tail: bool = False) -> Iterator[Step]:
+        """The answer is complete: it, the results that belong to it, and what waited for them."""
+        step, self._step = self._step, None
+        later, self._later, before = self._later, [], ""
+        if step is not None and step.blocks:
+            end = step.end or {}
+            usage = usage_of(end.get("usage"))
+            if usage is not None:
+                self._booked.append(usage)
+            is_open = is_tail and step.end is None
+            key = f"{step.uuid}~{len(step.blocks) + len(step.results)}" if is_open else step.uuid
+            key = self._names.of(key)
+            entry = Message(
+                role="assistant", blocks=step.blocks, model=self._model, usage=usage, at=step.at,
+                request=text(end.get("messageId")), stop=_STOPS.get(str(end.get("finishReason"))),
+                first_token_ms=_whole(end.get("llmFirstTokenLatencyMs")),
+            )  # fmt: skip
+            yield self._node(key, entry)
+            for call, result in step.results:
+                yield self._node(self._names.of(f"{key}#{call}"), result)
+            if is_open:
+                before = f"{key}>"  # what waits behind it will stand behind another
+        for row, message, at in later:
+            yield from self._message(row, message, at, before)
+
+    def _spent(self, record: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        """Every request is told once more by itself; what no answer carries is spent all the same."""
+        usage = usage_of(record.get("usage"))
+        if usage is None:
+            return
+        if usage in self._booked:
+            self._booked.remove(usage)
+            return
+        why = "compaction" if self._compacting else text(record.get("usageScope"))
+        entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
+        yield Record(entry=entry, key=self._names.of(f"usage {digest(record)}"))
+
+    # ── what changes the conversation ─────────────────────────────────────────────────────────────
+
+    def _undone(self, record: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+        wanted, index = record.get("count"), len(self._history)
+        left = wanted if type(wanted) is int else 0
+        while left > 0 and index > 0 and not self._history[index - 1].is_summary:
+            index -= 1
+            left -= self._history[index].said is not None
+        if left or not wanted:
+            if left:
+                tell(self._reading.problems, Problem("an undo of more than was said: left out", offset=row.offset))
+            return
+        last = self._history[-1].key
+        del self._history[index:]
+        to = self._history[-1].key if self._history else ""
+        yield Move(to=to, key=self._names.of(f"undo {last}"), why="rewind", at=at)
+
+    def _compacted(self, record: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+        summary = text(record.get("contextSummary")) or text(record.get("summary")) or ""
+        said_so = blocks_of(fields(record.get("summary")).get("content")) or [Text(text=summary)]
+        kept, count = record.get("keptUserMessageCount"), record.get("compactedCount", record.get("count"))
+        head = record.get("keptHeadUserMessageCount")
+        replacement: list[Any] = [Message(role="user", blocks=said_so)]
+        tail: list[_Item] = []
+        if type(kept) is int:
+            said = [item.said for item in self._history if item.said is not None]
+            first = said[: head if type(head) is int else 0]
+            rest = said[len(first) :]
+            number = max(0, kept - len(first))
+            last = rest[len(rest) - number :] if number < len(rest) else rest
+            found = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
+            replacement = [Message(role="user", blocks=blocks_of(raw.get("content"))) for raw in found] + replacement
+        elif type(count) is int and 0 <= count < len(self._history):
+            tail = self._history[count:]
+        before, after = record.get("tokensBefore"), record.get("tokensAfter")
+        entry = Compaction(
+            replacement=replacement,
+            tokens_before=before if type(before) is int else None,
+            tokens_after=after if type(after) is int else None,
+            at=at,
+        )
+        key = self._names.of(f"compaction {digest(record)}")
+        yield Record(entry=entry, key=key, names={"keep": tail[0].key} if tail else {})
+        self._history = [_Item(key, is_summary=True), *tail]
+
+    def _spliced(self, record: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+        """What an earlier protocol did with everything: cut out a stretch, and put others in its place."""
+        start, gone = record.get("start"), record.get("deleteCount")
+        size = len(self._history)
+        start = min(start, size) if type(start) is int and start >= 0 else size
+        gone = min(gone, size - start) if type(gone) is int and gone > 0 else 0
+        fresh = items(record.get("messages"))
+        if start + gone < size and fresh:
+            tell(
+                self._reading.problems, Problem("messages put in the middle: they stand at the end", offset=row.offset)
+            )
+        if gone and start + gone == size:
+            last = self._history[-1].key
+            del self._history[start:]
+            to = self._history[-1].key if self._history else ""
+            yield Move(to=to, key=self._names.of(f"splice {last}"), why="rewind", at=at)
+        elif gone:
+            for item in self._history[start : start + gone]:
+                yield Record(
+                    entry=Edit(entry=0, at=at), key=self._names.of(f"cut {item.key}"), names={"entry": item.key}
+                )
+            del self._history[start : start + gone]
+        for raw in fresh:
+            yield from self._message(row, raw, at)
+
+
+def _made(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:
+    role, blocks = raw.get("role"), blocks_of(raw.get("content"))
+    if role in ("user", "system"):
+        is_aside = fields(raw.get("origin")).get("kind") in ("injection", "hook_result")
+        return Message(role=str(role), blocks=blocks, at=at, display=False if is_aside else None)
+    if role == "assistant":
+        calls = calls_of(raw.get("toolCalls"))
+        for call in calls:
+            if isinstance(call, ToolCall):
+                names[call.id] = call.name
+        return Message(role="assistant", blocks=[*blocks, *calls], at=at)
+    if role == "tool":
+        call = str(raw.get("toolCallId") or "")
+        content = output(raw.get("content"))
+        if isinstance(content, list) and len(content) == 1 and isinstance(content[0], Text):
+            content = content[0].text
+        result = ToolResult(call=call, name=names.get(call), content=content, is_error=raw.get("isError") is True)
+        return Message(role="tool", blocks=[result], at=at)
+    return None
+
+
+def _is_typed(origin: dict[str, Any]) -> bool:
+    """Whether a person wrote it: an undo counts these, and a compaction keeps them."""
+    kind = origin.get("kind")
+    if kind in ("skill_activation", "plugin_command"):
+        return origin.get("trigger") == "user-slash"
+    return kind is None or kind == "user"
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None

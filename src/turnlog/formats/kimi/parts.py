@@ -1,0 +1,145 @@
+"""What both programs called Kimi write alike: parts of a message, calls, usage, and keys for records without any."""
+
+from __future__ import annotations
+
+import binascii
+import os
+from base64 import b64decode
+from collections import Counter
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+
+from turnlog.formats._json import decode, salvage
+from turnlog.formats._records import count, fields, json_text, text
+from turnlog.formats._tally import unknown
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
+from turnlog.log.usage import Usage
+
+NAME = "kimi"
+_MEDIA = {"image_url": "imageUrl", "audio_url": "audioUrl", "video_url": "videoUrl"}
+
+
+def blocks_of(content: Any) -> list[AnyBlock]:
+    """Content is text, or a list of parts."""
+    if isinstance(content, str):
+        return [Text(text=content)] if content else []
+    if not isinstance(content, list):
+        return []
+    return [_block(part) for part in cast("list[Any]", content)]
+
+
+def _block(raw: Any) -> AnyBlock:
+    part = fields(raw)
+    kind = part.get("type")
+    if kind == "text" and isinstance(part.get("text"), str):
+        return Text(text=part["text"])
+    if kind == "think":
+        opaque = part.get("encrypted")
+        said = text(part.get("think")) or text(part.get("text")) or ""
+        return Thinking(text=said, provider=NAME, data={"encrypted": opaque} if opaque else None)
+    if isinstance(kind, str) and kind in _MEDIA:
+        return _media(kind, part)
+    return unknown(NAME, raw)
+
+
+def _media(kind: str, part: dict[str, Any]) -> AnyBlock:
+    url = text(fields(part.get(kind) or part.get(_MEDIA[kind])).get("url"))
+    if url is None:
+        return unknown(NAME, part)
+    make = Image if kind == "image_url" else File
+    head, comma, data = url.partition(",")
+    if not head.startswith("data:") or not comma:
+        return make(url=url)  # also what lies in the program's own store of blobs
+    try:
+        media = head.removeprefix("data:").partition(";")[0]
+        return make(media_type=media or None, data=b64decode(data, validate=True))
+    except (binascii.Error, ValueError):
+        return unknown(NAME, part)
+
+
+def calls_of(value: Any) -> list[AnyBlock]:
+    """The calls of an answer, whose arguments are JSON text."""
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    found: list[AnyBlock] = []
+    for raw in listed:
+        call = fields(raw)
+        inner = fields(call.get("function")) or call
+        id, name = call.get("id"), inner.get("name")
+        if isinstance(id, str) and isinstance(name, str):
+            found.append(ToolCall(id=id, name=name, input=arguments(inner.get("arguments"))))
+        else:
+            found.append(unknown(NAME, raw))
+    return found
+
+
+def arguments(value: Any) -> Any:
+    """What a call was given: an object where its text is one, else the text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode(value.encode())
+    except (ValueError, UnicodeEncodeError):
+        return value
+
+
+def output(value: Any, note: str | None = None) -> str | list[AnyBlock]:
+    """What a tool answered, with what the program added to it for the model."""
+    if isinstance(value, str):
+        return value if note is None else [Text(text=value), Text(text=note)]
+    if isinstance(value, list):
+        return [*blocks_of(cast("list[Any]", value)), *([Text(text=note)] if note else [])]
+    return note or ("" if value is None else json_text(value))
+
+
+def usage_of(raw: Any) -> Usage | None:
+    """Input is counted apart from what a cache answered or took."""
+    about = fields(raw)
+    if not about:
+        return None
+
+    def number(snake: str, camel: str) -> int:
+        return count(about.get(snake, about.get(camel)))
+
+    return Usage(
+        input_tokens=number("input_other", "inputOther"),
+        cache_read_tokens=number("input_cache_read", "inputCacheRead"),
+        cache_write_tokens=number("input_cache_creation", "inputCacheCreation"),
+        output_tokens=count(about.get("output")),
+    )
+
+
+def digest(raw: Any) -> str:
+    """What a record says, as its file says it."""
+    return sha256(msgspec.json.encode(raw)).hexdigest()[:24]
+
+
+class Names:
+    """A name for every record: its own id if no other has it, or what it says and which of its kind it is."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def of(self, name: str) -> str:
+        """That name, with a number from the second time on."""
+        self._counts[name] += 1
+        times = self._counts[name]
+        return name if times == 1 else f"{name} {times}"
+
+
+def load(path: str) -> dict[str, Any]:
+    """A small document beside a session; empty if there is none."""
+    try:
+        with open(path, "rb") as file:
+            return fields(salvage(file.read(4 << 20))[0])
+    except OSError:
+        return {}
+
+
+def parent_of(path: str, levels: int = 1) -> str:
+    """The folder so many levels above a file."""
+    found = os.path.abspath(path)
+    for _ in range(levels):
+        found = os.path.dirname(found)
+    return found

@@ -1,0 +1,68 @@
+"""opencode: a database under `~/.local/share/opencode`, folders of JSON in early versions, exports, captured events."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source
+from turnlog.formats.opencode.reading import read
+from turnlog.formats.opencode.shelf import (
+    NAME,
+    in_database,
+    in_export,
+    in_storage,
+    is_database,
+    is_export,
+    storage_of,
+)  # fmt: skip
+from turnlog.formats.opencode.writing import place, write
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+TITLE = "opencode: its database, storage folders, exports and captured events"
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
+    return [os.path.join(base, "opencode")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        yield from _in_file(path)
+        return
+    if _is_storage(path):
+        yield from in_storage(path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in [name for name in folders if _is_storage(os.path.join(folder, name))]:
+            folders.remove(name)
+            yield from in_storage(os.path.join(folder, name))
+        for name in sorted(files):
+            yield from _in_file(os.path.join(folder, name))
+
+
+def _in_file(path: str) -> Iterator[Source]:
+    if path.endswith(".db"):
+        if is_database(path):
+            yield from in_database(path)
+    elif path.endswith(".json") and storage_of(path):
+        yield Source(NAME, path)
+    elif path.endswith((".json", ".jsonl")) and is_export(path):
+        yield from in_export(path)
+
+
+def _is_storage(folder: str) -> bool:
+    return all(os.path.isdir(os.path.join(folder, name)) for name in ("session", "message", "part"))
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`. What is not in its database has to be taken in first."""
+    if path.endswith(".db") or storage_of(path):
+        return ["opencode", "-s", id]
+    return ["sh", "-c", f"opencode import {shlex.quote(path)} && opencode -s {shlex.quote(id)}"]

@@ -1,0 +1,263 @@
+"""A session of opencode: its messages in order, each with its parts."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from msgspec.structs import replace
+
+from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._records import count, fields, items, json_text, moment, tell, text
+from turnlog.formats._tally import unknown
+from turnlog.formats.opencode.shelf import (
+    NAME,
+    Shelf,
+    Told,
+    is_database,
+    open_database,
+    open_export,
+    open_storage,
+    storage_of,
+)
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Edit, Message, Note
+from turnlog.log.usage import Usage
+
+_CLEARED = "[Old tool result content cleared]"
+_STOPS = {"stop": "end", "tool-calls": "tool_use", "length": "length", "error": "error", "other": "end"}
+_PROVIDERS = {"google": "gemini"}
+_SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction")
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    problems: list[Problem] = []
+    shelf = _open(source, problems)
+    info = shelf.info
+    parent = text(info.get("parentID"))
+    header = Header(
+        id=text(info.get("id")) or source.key or "unknown",
+        workspace=text(info.get("directory")),
+        title=text(info.get("title")),
+        created=moment(fields(info.get("time")).get("created")),
+        spawned=Spawn(parent) if parent else None,
+        hidden=parent is not None,
+        origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
+    )
+    reading = Reading(header=header, steps=iter(()), problems=problems)
+    reading.steps = _Reader(shelf, reading).steps()
+    return reading
+
+
+def _open(source: Source, problems: list[Problem]) -> Shelf:
+    if is_database(source.path):
+        return open_database(source, problems)
+    root = storage_of(source.path)
+    return open_storage(source, root, problems) if root else open_export(source, problems)
+
+
+class _Reader:
+    def __init__(self, shelf: Shelf, reading: Reading) -> None:
+        self._shelf = shelf
+        self._reading = reading
+        self._last = ""
+        self._behind: dict[str, str] = {}
+        """Behind which node each message stands."""
+        self._keys: dict[str, str] = {}
+        self._asked: dict[str, dict[str, Any]] = {}
+        """Compactions that were asked for, by the message that did."""
+
+    def steps(self) -> Iterator[Step]:
+        """All of it."""
+        for told in self._shelf.messages:
+            id = str(told.info.get("id"))
+            self._behind[id] = self._last
+            for record in self._message(id, told):
+                yield record
+                if record.entry.is_node:
+                    self._last = record.key or ""
+                    self._keys.setdefault(id, self._last)
+        revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
+        if revert in self._behind and self._behind[revert] != self._last:
+            yield Move(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
+
+    def _message(self, id: str, told: Told) -> Iterator[Record]:
+        info, parts = told.info, told.parts
+        at = moment(fields(info.get("time")).get("created"))
+        if info.get("role") == "user":
+            asked = next((part for part in parts if part.get("type") == "compaction"), None)
+            if asked is not None:
+                self._asked[id] = asked
+                return
+            blocks = [_said(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")]
+            shown = [part for part in parts if not part.get("synthetic")]
+            yield Record(entry=Message(role="user", blocks=blocks, at=at, display=None if shown else False), key=id)
+            model = fields(info.get("model"))
+            if text(model.get("modelID")):
+                self._reading.facts["model"] = model["modelID"]
+        elif info.get("role") == "assistant":
+            asked = self._asked.pop(str(info.get("parentID")), None) if info.get("summary") is True else None
+            if asked is not None:
+                yield self._compaction(id, info, parts, asked)
+            else:
+                yield from self._assistant(id, info, parts)
+        else:
+            tell(
+                self._reading.problems,
+                Problem(f"a message of the unknown role {info.get('role')!r:.40}: kept as a note"),
+            )
+            yield Record(entry=Note(text="a message of an unknown role", data=info, at=at), key=id)
+
+    def _assistant(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[Record]:
+        times = fields(info.get("time"))
+        provider = text(info.get("providerID")) or ""
+        blocks = [_answer(part, provider) for part in parts if part.get("type") not in _SILENT]
+        error = info.get("error")
+        finish = str(info.get("finish"))
+        message = Message(
+            role="assistant",
+            blocks=blocks,
+            model=_named(info.get("modelID")) or _named(fields(info.get("model")).get("modelID")),
+            agent=text(info.get("agent")) or text(info.get("mode")),
+            usage=_usage(info),
+            stop="error" if error else _STOPS.get(finish),
+            error=error,
+            at=moment(times.get("created")),
+            duration_ms=_between(times.get("created"), times.get("completed")),
+            meta={"provider": provider} if provider else None,
+        )
+        is_open = times.get("completed") is None and not error and info.get("time") is not None and "finish" not in info
+        key = f"{id}~{_digest(info, parts)}" if is_open else id
+        yield Record(entry=message, key=key)
+        results = [part for part in parts if part.get("type") == "tool" and _state(part) in _ANSWERED]
+        if results:
+            ends = [fields(fields(part.get("state")).get("time")).get("end") for part in results]
+            at = max([found for end in ends if (found := moment(end)) is not None], default=message.at)
+            made = Message(role="tool", blocks=[_result(part) for part in results], at=at)
+            yield Record(entry=made, key=f"{key}#results")
+            for part in results:
+                if fields(fields(part.get("state")).get("time")).get("compacted"):
+                    call = str(part.get("callID") or part.get("id"))
+                    cleared = Edit(
+                        entry=0,
+                        blocks=[replace(_result(p), content=_CLEARED) if p is part else _result(p) for p in results],
+                    )
+                    yield Record(entry=cleared, key=f"cleared {call}", names={"entry": f"{key}#results"})
+
+    def _compaction(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]], asked: dict[str, Any]) -> Record:
+        said = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
+        summary = Message(role="user", blocks=list(said))
+        tail = self._keys.get(str(asked.get("tail_start_id")))
+        entry = Compaction(
+            replacement=[summary],
+            trigger="auto" if asked.get("auto") else "manual",
+            model=_named(info.get("modelID")),
+            usage=_usage(info),
+            at=moment(fields(info.get("time")).get("created")),
+        )
+        return Record(entry=entry, key=id, names={"keep": tail} if tail else {})
+
+
+# ── parts ─────────────────────────────────────────────────────────────────────────────────────────
+
+_ANSWERED = ("completed", "error", "success")
+
+
+def _state(part: dict[str, Any]) -> str:
+    return str(fields(part.get("state")).get("status"))
+
+
+def _said(part: dict[str, Any]) -> AnyBlock:
+    kind = part.get("type")
+    if kind == "text" and isinstance(part.get("text"), str):
+        return Text(text=part["text"])
+    if kind == "file":
+        return _file(part)
+    return unknown(NAME, part)
+
+
+def _file(part: dict[str, Any]) -> AnyBlock:
+    url, kind, name = str(part.get("url") or ""), text(part.get("mime")), text(part.get("filename"))
+    make = Image if (kind or "").startswith("image/") else File
+    head, comma, data = url.partition(",")
+    if head.startswith("data:") and comma:
+        try:
+            content = b64decode(data, validate=True) if head.endswith(";base64") else unquote_to_bytes(data)
+        except (binascii.Error, ValueError):
+            return unknown(NAME, part)
+        return make(media_type=kind, name=name, data=content)
+    return make(media_type=kind, name=name, url=url or None)
+
+
+def _answer(part: dict[str, Any], provider: str) -> AnyBlock:
+    kind = part.get("type")
+    if kind == "reasoning":
+        return Thinking(
+            text=str(part.get("text") or ""), provider=_PROVIDERS.get(provider, provider) or None, data=_opaque(part)
+        )
+    if kind == "tool":
+        state = fields(part.get("state"))
+        call = str(part.get("callID") or part.get("id") or "")
+        return ToolCall(id=call, name=str(part.get("tool") or ""), input=state.get("input"))
+    return _said(part)
+
+
+def _opaque(part: dict[str, Any]) -> Any:
+    about = fields(part.get("metadata"))
+    signature = text(fields(about.get("anthropic")).get("signature"))
+    if signature is not None:
+        return {"signature": signature}
+    return about or None
+
+
+def _result(part: dict[str, Any]) -> ToolResult:
+    state = fields(part.get("state"))
+    is_error = state.get("status") == "error"
+    output = state.get("error") if is_error else state.get("output")
+    told = output if isinstance(output, str) else "" if output is None else json_text(output)
+    attached = [_file(item) for item in items(state.get("attachments"))]
+    times = fields(state.get("time"))
+    return ToolResult(
+        call=str(part.get("callID") or part.get("id") or ""),
+        name=text(part.get("tool")),
+        content=[Text(text=told), *attached] if attached else told,
+        is_error=is_error,
+        duration_ms=_between(times.get("start"), times.get("end")),
+        details=state.get("metadata") or None,
+    )
+
+
+def _named(model: Any) -> str | None:
+    return None if model == "unknown" else text(model)
+
+
+def _between(start: Any, end: Any) -> int | None:
+    if isinstance(start, (int, float)) and isinstance(end, (int, float)) and end >= start:
+        return int(end - start)
+    return None
+
+
+def _usage(info: dict[str, Any]) -> Usage | None:
+    """What opencode counts as input was not cached, and its output does not include reasoning."""
+    tokens, cost = fields(info.get("tokens")), info.get("cost")
+    if not tokens and not cost:
+        return None
+    cache, thought = fields(tokens.get("cache")), count(tokens.get("reasoning"))
+    return Usage(
+        input_tokens=count(tokens.get("input")),
+        cache_read_tokens=count(cache.get("read")),
+        cache_write_tokens=count(cache.get("write")),
+        output_tokens=count(tokens.get("output")) + thought,
+        reasoning_tokens=thought,
+        cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
+    )
+
+
+def _digest(info: dict[str, Any], parts: list[dict[str, Any]]) -> str:
+    return sha256(msgspec.json.encode([info, parts], order="deterministic")).hexdigest()[:12]

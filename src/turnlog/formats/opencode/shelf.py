@@ -1,0 +1,278 @@
+"""Where opencode's sessions lie, and what is in them: a database, folders of JSON, an export, or a capture of events.
+
+Each gives the same: what is known of the session, and its messages with their parts, in order.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.formats import Problem, Source
+from turnlog.formats._json import decode, document, salvage
+from turnlog.formats._records import fields, items, rows, tell, text
+
+NAME = "opencode"
+_MARKS = ("type", "event")
+
+
+class Told(Struct):
+    """One message: what is known of it, and its parts."""
+
+    info: dict[str, Any]
+    parts: list[dict[str, Any]]
+
+
+class Shelf(Struct):
+    """One session as it lies there."""
+
+    info: dict[str, Any]
+    messages: Iterator[Told]
+
+
+# ── the database ──────────────────────────────────────────────────────────────────────────────────
+
+
+def is_database(path: str) -> bool:
+    """Whether a file is SQLite with opencode's tables."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(16) != b"SQLite format 3\0":
+                return False
+        with closing(_connect(path)) as base:
+            names = {row[0] for row in base.execute("select name from sqlite_master where type = 'table'")}
+    except (OSError, sqlite3.Error, UnicodeDecodeError):
+        return False
+    return names >= {"session", "message", "part"}
+
+
+def in_database(path: str) -> Iterator[Source]:
+    """The sessions of a database, oldest first."""
+    try:
+        with closing(_connect(path)) as base:
+            found = base.execute("select id from session order by time_created, id").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
+        raise OSError(f"{path}: {error}") from None
+    yield from (Source(NAME, path, str(row[0])) for row in found)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    """Read-only; where the folder cannot be written to, without the log that others may be writing."""
+    place = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    try:
+        base = sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=5)
+        base.execute("select count(*) from sqlite_master")
+    except (sqlite3.OperationalError, UnicodeDecodeError):
+        base = sqlite3.connect(f"file:{place}?mode=ro&immutable=1", uri=True, timeout=5)
+    base.row_factory = sqlite3.Row
+    return base
+
+
+def open_database(source: Source, problems: list[Problem]) -> Shelf:
+    """One session of a database."""
+    try:
+        with closing(_connect(source.path)) as base:
+            row = base.execute("select * from session where id = ?", (source.key,)).fetchone()
+            about = dict(row) if row is not None else {"id": source.key}
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
+        raise OSError(f"{source.path}: {error}") from None
+    info: dict[str, Any] = {
+        "id": about.get("id"), "title": about.get("title"), "directory": about.get("directory"),
+        "parentID": about.get("parent_id"), "version": about.get("version"),
+        "time": {"created": about.get("time_created"), "updated": about.get("time_updated")},
+        "revert": _json(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
+    }  # fmt: skip
+    return Shelf(info, _from_database(source, problems))
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, (str, bytes)):
+        return None
+    try:
+        return decode(value.encode() if isinstance(value, str) else value)
+    except (ValueError, UnicodeEncodeError):
+        return None
+
+
+def _from_database(source: Source, problems: list[Problem]) -> Iterator[Told]:
+    try:
+        with closing(_connect(source.path)) as base:
+            found = base.execute(
+                "select id, time_created, data from message where session_id = ? order by time_created, id",
+                (source.key,),
+            )
+            for row in found:
+                info = _json(row["data"])
+                if not isinstance(info, dict):
+                    tell(problems, Problem("a message that is not JSON", where=str(row["id"])))
+                    continue
+                parts: list[dict[str, Any]] = []
+                inner = base.execute("select id, data from part where message_id = ? order by id", (row["id"],))
+                for part in inner:
+                    data = _json(part["data"])
+                    if isinstance(data, dict):
+                        parts.append({"id": part["id"], **fields(data)})
+                    else:
+                        tell(problems, Problem("a part that is not JSON", where=str(part["id"])))
+                yield Told({"id": row["id"], **fields(info)}, parts)
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
+        tell(problems, Problem(f"the database cannot be read any further: {error}"))
+
+
+# ── folders of JSON ───────────────────────────────────────────────────────────────────────────────
+
+
+def in_storage(root: str) -> Iterator[Source]:
+    """The sessions under a `storage` folder of earlier versions."""
+    base = os.path.join(root, "session")
+    for folder, folders, files in os.walk(base):
+        folders.sort()
+        yield from (Source(NAME, os.path.join(folder, name)) for name in sorted(files) if name.endswith(".json"))
+
+
+def storage_of(path: str) -> str:
+    """The `storage` folder that a session's file lies in; "" if it lies in none."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+    here = os.path.basename(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+    return root if here == "session" and os.path.isdir(os.path.join(root, "message")) else ""
+
+
+def open_storage(source: Source, root: str, problems: list[Problem]) -> Shelf:
+    """One session of those folders."""
+    info = _load(source.path, problems)
+    return Shelf(info, _from_storage(root, str(info.get("id")), problems))
+
+
+def _load(path: str, problems: list[Problem]) -> dict[str, Any]:
+    data, told = document(path)
+    value, more = salvage(data)
+    for problem in [*told, *more]:
+        tell(problems, Problem(problem.what, where=os.path.basename(path), offset=problem.offset))
+    return fields(value)
+
+
+def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[Told]:
+    folder = _inner(root, "message", session)
+    loose = _loose_parts(root, problems)
+    found = [_load(os.path.join(folder, name), problems) for name in _names(folder)]
+    for info in sorted(found, key=_when):
+        inner = _inner(root, "part", str(info.get("id")))
+        parts = [_load(os.path.join(inner, name), problems) for name in _names(inner)]
+        yield Told(info, [*parts, *loose.get(str(info.get("id")), [])])
+
+
+def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str, Any]]]:
+    """Parts that lie side by side, whichever message they belong to."""
+    folder = os.path.join(root, "part")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in _names(folder):
+        part = _load(os.path.join(folder, name), problems)
+        found.setdefault(str(part.get("messageID")), []).append(part)
+    return found
+
+
+def _inner(root: str, kind: str, id: str) -> str:
+    """The folder of a message or session. An id that is no name of a folder has none."""
+    return "" if id in (".", "..") or "/" in id or "\0" in id else os.path.join(root, kind, id)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    except OSError:
+        return []
+
+
+def _when(info: dict[str, Any]) -> tuple[float, str]:
+    created = fields(info.get("time")).get("created")
+    return (created if isinstance(created, (int, float)) else 0, str(info.get("id")))
+
+
+# ── exports and events ────────────────────────────────────────────────────────────────────────────
+
+
+def is_export(path: str) -> bool:
+    """Whether a file is an export, a list of messages, or a capture of events, by its beginning."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return False
+    if not path.endswith((".json", ".jsonl")):
+        return False
+    if b'"message.updated"' in head or b'"message.part.updated"' in head:
+        return b'"sessionID"' in head
+    return b'"info"' in head and (b'"parts"' in head or b'"projectID"' in head) and b'"sessionID"' in head
+
+
+def in_export(path: str) -> Iterator[Source]:
+    """The sessions in such a file; a capture may hold several."""
+    sessions = list(dict.fromkeys(session for session, _ in _folded(path, [])))
+    if len(sessions) <= 1:
+        yield Source(NAME, path)
+    else:
+        yield from (Source(NAME, path, session) for session in sessions)
+
+
+def open_export(source: Source, problems: list[Problem]) -> Shelf:
+    """One session of such a file."""
+    value = _whole(source.path, [])
+    about = fields(fields(value).get("info"))
+    told = [item for session, item in _folded(source.path, problems) if source.key in ("", session)]
+    if not about and told:
+        first = told[0].info
+        about = {"id": source.key or first.get("sessionID"), "time": first.get("time")}
+        where = next((fields(item.info.get("path")).get("cwd") for item in told if item.info.get("path")), None)
+        about["directory"] = where
+    return Shelf(about, iter(told))
+
+
+def _whole(path: str, problems: list[Problem]) -> Any:
+    if path.endswith(".jsonl"):
+        return [row.data for row in rows(path, problems, marks=_MARKS)]
+    data, told = document(path)
+    value, more = salvage(data)
+    problems += [*told, *more]
+    return value
+
+
+def _folded(path: str, problems: list[Problem]) -> list[tuple[str, Told]]:
+    value = _whole(path, problems)
+    listed = items(fields(value).get("messages")) if isinstance(value, dict) else items(value)
+    if listed and "info" in listed[0]:
+        told = [Told(fields(item.get("info")), items(item.get("parts"))) for item in listed]
+        return [(str(item.info.get("sessionID")), item) for item in told]
+    return _events(listed)
+
+
+def _events(listed: list[dict[str, Any]]) -> list[tuple[str, Told]]:
+    """Events say how each message and part is now; the last one counts."""
+    messages: dict[str, Told] = {}
+    for item in listed:
+        event = fields(item.get("event")) or item
+        about = fields(event.get("properties"))
+        kind = event.get("type")
+        if kind == "message.updated":
+            info = fields(about.get("info"))
+            messages.setdefault(str(info.get("id")), Told({}, [])).info = info
+        elif kind == "message.part.updated":
+            part = fields(about.get("part"))
+            parts = messages.setdefault(str(part.get("messageID")), Told({}, [])).parts
+            index = next((i for i, old in enumerate(parts) if old.get("id") == part.get("id")), None)
+            if index is None:
+                parts.append(part)
+            else:
+                parts[index] = part
+        elif kind == "message.removed":
+            messages.pop(str(about.get("messageID")), None)
+        elif kind == "message.part.removed":
+            found = messages.get(str(about.get("messageID")))
+            if found is not None:
+                found.parts = [part for part in found.parts if part.get("id") != about.get("partID")]
+    told = [item for item in messages.values() if text(item.info.get("sessionID"))]
+    return [(str(item.info["sessionID"]), item) for item in sorted(told, key=lambda item: _when(item.info))]

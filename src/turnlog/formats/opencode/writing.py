@@ -1,0 +1,310 @@
+"""A session as `opencode import` takes it: one JSON document, with results inside the model's messages."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._json import fields
+from turnlog.formats._place import put_files
+from turnlog.formats._rest import tell_rest
+from turnlog.formats._tally import Tally, stand_in
+from turnlog.formats._view import short_id, view_of, when
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import AnyEntry, Compaction, Message, Spent
+from turnlog.log.usage import Usage
+
+_VERSION = "1.18.33"
+_STOPS = {"end": "stop", "tool_use": "tool-calls", "length": "length", "error": "error", "aborted": "other"}
+
+
+def write(transcript: Transcript) -> Written:
+    """See `turnlog.formats`."""
+    is_own = transcript.agent == "opencode" and re.fullmatch(r"ses_[0-9A-Za-z]+", transcript.source_id)
+    created = int(transcript.created.timestamp() * 1000)
+    session = transcript.source_id if is_own else _id("ses", created, transcript.id, is_falling=True)
+    writer = _Writer(transcript, session)
+    data = msgspec.json.encode(writer.run()) + b"\n"
+    return Written(id=session, files=[Output(f"{session}.json", data, 0o600)], lost=writer.tally.losses())
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """See `turnlog.formats`. Any folder: the program reads the file with `opencode import`."""
+    return put_files(written.files, folder, force=force)[0]
+
+
+def _id(kind: str, ms: int, *names: str, number: int = 0, is_falling: bool = False) -> str:
+    """An id that sorts by time as the program's own do: 12 hexadecimal digits of it, then letters."""
+    count = (ms * 0x1000 + number) & 0xFFFFFFFFFFFF
+    count = ~count & 0xFFFFFFFFFFFF if is_falling else count
+    return f"{kind}_{count:012x}{short_id(kind, *names, str(number), length=14)}"
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript, session: str) -> None:
+        self._transcript = transcript
+        self._session = session
+        self._folder = transcript.workspace or "/"
+        self._number = 0
+        self._called: set[str] = set()
+        self._asked = ""
+        self._messages: list[dict[str, Any]] = []
+        self._is_own = transcript.agent == "opencode"
+        self._latest = 0
+        self._results: dict[str, tuple[ToolResult, int | None]] = {}
+        """What answers the calls of the message that is being written, and when."""
+        self.tally = Tally()
+
+    def run(self) -> dict[str, Any]:
+        transcript, view = self._transcript, view_of(self._transcript)
+        if view.compaction is not None:
+            # What it kept stands before it and is named, or behind it where more than a text stands between.
+            before, behind = ([], [*view.rest, *view.kept]) if view.rest else (view.kept, [])
+            self._all(view.hidden)
+            start = len(self._messages)
+            self._all(before)
+            tail = self._messages[start]["info"]["id"] if len(self._messages) > start else None
+            self._compaction(view.summary, tail, view.compaction)
+            self._all(behind)
+        self._all(view.messages)
+        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set())
+        spent = [entry for entry in transcript.entries() if _is_spent(entry)]
+        if [entry.seq for entry in spent] == [entry.seq for entry in [view.compaction] if entry and _is_spent(entry)]:
+            carried = carried | {"spending apart from answers"}
+        tell_rest(transcript, view, self.tally, carried=carried)
+        times = {"created": self._ms(None), "updated": int(transcript.updated.timestamp() * 1000)}
+        info = {
+            "id": self._session,
+            "slug": f"turnlog-{short_id(self._session)}",
+            "projectID": "global",
+            "directory": self._folder,
+            "title": transcript.title or os.path.basename(self._folder) or "session",
+            "version": _VERSION,
+            "time": times,
+        }
+        return {"info": info, "messages": self._messages}
+
+    def _all(self, messages: list[Message]) -> None:
+        for index, message in enumerate(messages):
+            self._results = {}
+            for follows in messages[index + 1 :]:
+                if follows.role != "tool":
+                    break
+                at = when(follows)
+                ms = int(at.timestamp() * 1000) if at is not None else None
+                self._results |= {block.call: (block, ms) for block in follows.blocks if isinstance(block, ToolResult)}
+            times = [ms for _, ms in self._results.values() if ms is not None] if message.role != "tool" else []
+            self.tally.add("time of a tool result", "the last of them", len(set(times)) - bool(times))
+            self._message(message)
+
+    def _ms(self, message: Message | None) -> int:
+        """Messages are loaded in the order of their times: none is before the one before it."""
+        moment = when(message) if message is not None else None
+        if message is not None and moment is None and self._latest:
+            return self._latest
+        ms = int((moment or self._transcript.created).timestamp() * 1000)
+        if message is not None and message.role != "tool":
+            self.tally.add("time of a message", "that of the one before it", int(ms < self._latest))
+            self._latest = ms = max(ms, self._latest)
+        return ms
+
+    def _add(self, info: dict[str, Any], parts: list[dict[str, Any]], ms: int) -> str:
+        self._number += 1
+        id = _id("msg", ms, self._session, number=self._number)
+        whole = {"id": id, "sessionID": self._session, **info}
+        mine = {"sessionID": self._session, "messageID": id}
+        listed: list[dict[str, Any]] = []
+        for part in parts:
+            listed.append({"id": _id("prt", ms, id, number=len(listed)), **mine, **part})
+            for number, file in enumerate(fields(part.get("state")).get("attachments") or []):
+                file |= {"id": _id("prt", ms, id, "attached", str(len(listed)), number=number), **mine}
+        self._messages.append({"info": whole, "parts": listed})
+        return id
+
+    def _message(self, message: Message) -> None:
+        if message.role == "tool":
+            return
+        ms = self._ms(message)
+        if message.role == "assistant":
+            self._assistant(message, ms)
+            return
+        if message.role == "system":
+            self.tally.add("role of a system message", "a message of the user's")
+        parts = [self._said(block) for block in message.blocks] or [{"type": "text", "text": "(no content)"}]
+        if message.role == "user" and message.display is False and all(part["type"] == "text" for part in parts):
+            parts = [{**part, "synthetic": True} for part in parts]
+        elif message.role == "user" and message.display is not None:
+            self.tally.add("how a message is shown", "as it was sent")
+        self._user(parts, ms)
+
+    def _user(self, parts: list[dict[str, Any]], ms: int) -> str:
+        model = {"providerID": "unknown", "modelID": "unknown"}
+        named = next((m.model for m in self._transcript.context.messages if m.model), None)
+        if named:
+            model = {"providerID": _provider(named), "modelID": named}
+        self._asked = self._add({"role": "user", "time": {"created": ms}, "agent": "build", "model": model}, parts, ms)
+        return self._asked
+
+    def _assistant(self, message: Message, ms: int) -> str:
+        if not self._asked:
+            self._user([{"type": "text", "text": "(no prompt)", "synthetic": True}], ms)
+        parts = [part for block in message.blocks if (part := self._answer(block, ms)) is not None]
+        usage = message.usage or Usage()
+        known = fields(message.meta).get("provider")
+        provider = known if isinstance(known, str) else _provider(message.model)
+        agent = (message.agent if self._is_own else None) or "build"
+        finish = _STOPS.get(
+            message.stop or "", "tool-calls" if any(part["type"] == "tool" for part in parts) else "stop"
+        )
+        self.tally.add("stop reason", "a plain end", int(message.stop == "aborted"))
+        info: dict[str, Any] = {
+            "role": "assistant",
+            "parentID": self._asked,
+            "modelID": message.model or "unknown",
+            "providerID": provider,
+            "mode": agent,
+            "agent": agent,
+            "path": {"cwd": self._folder, "root": self._folder},
+            "cost": (usage.cost_micros or 0) / 1_000_000,
+            "tokens": _tokens(usage),
+            "time": {"created": ms, "completed": ms + (message.duration_ms or 0)},
+            "finish": finish,
+        }
+        return self._add(info, parts, ms)
+
+    def _compaction(self, summary: str, tail: str | None, made: Compaction) -> None:
+        is_auto, usage = made.trigger == "auto", made.usage or Usage()
+        ms = fields(self._messages[-1]["info"].get("time")).get("created") if self._messages else self._ms(None)
+        part: dict[str, Any] = {"type": "compaction", "auto": is_auto}
+        if tail:
+            part["tail_start_id"] = tail
+        asked = self._user([part], int(ms or 0))
+        info: dict[str, Any] = {
+            "role": "assistant",
+            "parentID": asked,
+            "modelID": made.model or "unknown",
+            "providerID": _provider(made.model),
+            "mode": "compaction",
+            "agent": "compaction",
+            "path": {"cwd": self._folder, "root": self._folder},
+            "summary": True,
+            "cost": (usage.cost_micros or 0) / 1_000_000,
+            "tokens": _tokens(usage),
+            "time": {"created": ms, "completed": ms},
+            "finish": "stop",
+        }
+        self._add(info, [{"type": "text", "text": self.tally.text(summary)}], int(ms or 0))
+
+    # ── parts ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _said(self, block: AnyBlock) -> dict[str, Any]:
+        if isinstance(block, Text):
+            return {"type": "text", "text": self.tally.text(block.text)}
+        if isinstance(block, (Image, File)):
+            return self._file(block)
+        self.tally.add("unknown block", "a text that says so")
+        return {"type": "text", "text": stand_in(block) or "[?]"}
+
+    def _file(self, block: Image | File, where: str = "") -> dict[str, Any]:
+        kind = block.media_type or ("image/png" if isinstance(block, Image) else "application/octet-stream")
+        if block.data is not None:
+            url = f"data:{kind};base64,{b64encode(block.data).decode()}"
+        elif block.url:
+            url = block.url
+        else:
+            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
+            return {"type": "text", "text": stand_in(block)}
+        return {"type": "file", "mime": kind, "url": url, **({"filename": block.name} if block.name else {})}
+
+    def _answer(self, block: AnyBlock, ms: int) -> dict[str, Any] | None:
+        if isinstance(block, Text):
+            return {"type": "text", "text": self.tally.text(block.text)} if block.text else None
+        if isinstance(block, ToolCall) and block.by is None:
+            return self._tool(block, ms)
+        if isinstance(block, Thinking):
+            return self._thinking(block, ms)
+        if isinstance(block, (Image, File)):
+            return self._file(block)
+        what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
+        self.tally.add(what, "a text that says so")
+        return {"type": "text", "text": stand_in(block) or "[?]"}
+
+    def _tool(self, call: ToolCall, ms: int) -> dict[str, Any]:
+        given: Any = call.input
+        if not isinstance(given, dict):
+            given = {"input": given}
+            self.tally.add("tool input that is no object", 'an object with the key "input"')
+        result, at = self._results.pop(call.id, (None, None))
+        end = ms if at is None else at
+        content = result.content if result is not None else "[no result]"
+        blocks = [] if isinstance(content, str) else content
+        told = content if isinstance(content, str) else "\n".join(b.text for b in blocks if isinstance(b, Text))
+        self.tally.add("unknown block", "", sum(not isinstance(block, (Text, Image, File)) for block in blocks))
+        files = [self._file(block, " in a tool result") for block in blocks if isinstance(block, (Image, File))]
+        self.tally.add("time of a tool result", "that of the call", int(end < ms))
+        end = max(end, ms)
+        start = max(ms, end - result.duration_ms) if result is not None and result.duration_ms else end
+        state: dict[str, Any] = {"input": given, "time": {"start": start, "end": end}}
+        details = result.details if self._is_own and result is not None else None
+        if result is None or result.is_error:
+            state |= {"status": "error", "error": self.tally.text(told), "metadata": fields(details)}
+            words = [block for block in blocks if isinstance(block, (Image, File))]
+            for block in words:
+                what = "image" if isinstance(block, Image) else "file"
+                self.tally.add(f"{what} in a tool result", "")
+        else:
+            state |= {"status": "completed", "output": self.tally.text(told), "title": "", "metadata": fields(details)}
+            if files:
+                state["attachments"] = files
+        return {"type": "tool", "callID": self._call(call.id), "tool": call.name or "unknown", "state": state}
+
+    def _call(self, id: str) -> str:
+        made = id or "call"
+        while made in self._called:
+            made = f"call_{short_id(made, 'again', length=24)}"
+        self._called.add(made)
+        return made
+
+    def _thinking(self, block: Thinking, ms: int) -> dict[str, Any] | None:
+        """Only what opencode itself recorded: it sends reasoning back to the provider that made it."""
+        if not self._is_own:
+            self.tally.add("reasoning")
+            return None
+        made: dict[str, Any] = {"type": "reasoning", "text": block.text, "time": {"start": ms, "end": ms}}
+        data = fields(block.data)
+        if isinstance(data.get("signature"), str):
+            data = {"anthropic": {"signature": data["signature"]}}
+        return {**made, "metadata": data} if data else made
+
+
+_CARRIED = frozenset((
+    "reported cost", "cache write count", "reasoning count", "duration", "stop reason", "how a message is shown",
+    "trigger of a compaction",
+))  # fmt: skip
+"""What is told where it is met, or is no loss."""
+
+
+def _is_spent(entry: AnyEntry) -> bool:
+    return isinstance(entry, (Spent, Compaction)) and bool(entry.usage)
+
+
+def _provider(model: str | None) -> str:
+    name = (model or "").lower()
+    for start, provider in (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "google")):
+        if start in name:
+            return provider
+    return "unknown"
+
+
+def _tokens(usage: Usage) -> dict[str, Any]:
+    return {
+        "input": usage.input_tokens,
+        "output": max(0, usage.output_tokens - usage.reasoning_tokens),
+        "reasoning": usage.reasoning_tokens,
+        "cache": {"read": usage.cache_read_tokens, "write": usage.cache_write_tokens + usage.cache_write_1h_tokens},
+    }

@@ -1,0 +1,87 @@
+"""owlen: a file per checkpoint in `.owlen/checkpoints` of a workspace, each with the whole conversation so far.
+
+All checkpoints that name the same start are one session that grows; where one does not go on from the one before it,
+owlen was rewound in between, and here that is a branch. A checkpoint is a note that says after which message it was
+made, with its name, its time, its statistics and the texts of files before and after. Its token count is an estimate
+and is never counted as spent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source, Written
+from turnlog.formats._place import put_files, safe_name, taken
+from turnlog.formats.owlen import shape
+from turnlog.formats.owlen.reading import Opening, checkpoint_files, in_order, opening, read
+from turnlog.formats.owlen.shape import AGENT
+from turnlog.formats.owlen.writing import write
+
+TITLE = "owlen checkpoints"
+_DEEP = 3
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "write"]
+
+
+def homes(places: Places) -> list[str]:
+    """Checkpoints lie with the work they are about."""
+    return [os.path.join(places.workspace, ".owlen", "checkpoints")] if places.workspace else []
+
+
+def find(path: str) -> Iterator[Source]:
+    """The session of one checkpoint, those of a folder of checkpoints, or of workspaces at most three folders down."""
+    if os.path.isfile(path):
+        if path.endswith(".json") and (opening(path).is_checkpoint or _is_home(os.path.dirname(os.path.abspath(path)))):
+            yield Source(AGENT, path)
+        return
+    yield from _under(path, 0)
+
+
+def _under(folder: str, depth: int) -> Iterator[Source]:
+    yield from _in(folder)
+    is_mine = os.path.basename(folder) == ".owlen"
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in names:
+        if name == "checkpoints" if is_mine else name == ".owlen" and depth <= _DEEP:
+            yield from _under(os.path.join(folder, name), _DEEP + 1)
+        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
+            yield from _under(os.path.join(folder, name), depth + 1)
+
+
+def _in(folder: str) -> Iterator[Source]:
+    """The sessions whose checkpoints lie right here, in the order in which they began."""
+    found = [opening(path) for path in checkpoint_files(folder)]
+    if not _is_home(folder):
+        found = [one for one in found if one.is_checkpoint]
+    starts: dict[str, list[Opening]] = {}
+    for one in in_order(found):
+        starts.setdefault(shape.session_id(one.start) if one.start else "", []).append(one)
+    for key in sorted(starts, key=lambda key: starts[key][0].start or [1 << 62, 0]):
+        yield Source(AGENT, folder, key)
+
+
+def _is_home(folder: str) -> bool:
+    outer, name = os.path.split(folder)
+    return name == "checkpoints" and os.path.basename(outer) == ".owlen"
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """Put the checkpoints into a folder of checkpoints. Those that are there already, to the byte, are left alone."""
+    paths = [os.path.join(folder, safe_name(output.path)) for output in written.files]
+    pairs = zip(written.files, paths, strict=True)
+    new = [output for output, path in pairs if force or not _is_there(path, output.data)]
+    put_files(new, folder, force=force)
+    return paths[0]
+
+
+def _is_there(path: str, data: bytes) -> bool:
+    if not os.path.lexists(path):
+        return False
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise taken(path)
+    with open(path, "rb") as file:
+        return file.read(len(data) + 1) == data

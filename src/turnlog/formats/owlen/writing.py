@@ -1,0 +1,189 @@
+"""A session as checkpoints that owlen loads: those it had to the byte, and one more for what was said since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any
+
+from turnlog.errors import Invalid
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._json import fields
+from turnlog.formats._patch import apply
+from turnlog.formats._place import safe_name
+from turnlog.formats._rust import compact, pretty
+from turnlog.formats._tally import Tally, is_import_note, plain_text, stand_in
+from turnlog.formats.owlen import shape
+from turnlog.formats.owlen.shape import AGENT, Lists, Time
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.context import INTERRUPTED
+from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
+
+
+def write(transcript: Transcript) -> Written:
+    """The checkpoints of a session, the newest first."""
+    return _Writer(transcript).written()
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.tally = Tally()
+        self.nodes = {entry.seq: entry for entry in transcript.path}
+        self.saved: list[Note] = []
+        on_path = set(self.nodes)
+        for entry in transcript.entries():
+            if entry.parent is not None:
+                self.nodes.setdefault(entry.seq, entry)
+            if isinstance(entry, Note):
+                if _is_ours(entry) and "stats" in fields(entry.data):
+                    self.saved.append(entry)
+                elif not is_import_note(entry):
+                    self.tally.add("note")
+            elif isinstance(entry, Checkpoint):
+                self.tally.add("checkpoint of files")
+            elif isinstance(entry, Message) and entry.seq not in on_path and not _is_ours(entry):
+                self.tally.add("message on another branch")
+        if transcript.title:
+            self.tally.add("title")
+
+    def written(self) -> Written:
+        named = {output.path: output for output in map(self.output, self.saved)}
+        self.tally.add("checkpoint that was saved over", "", len(self.saved) - len(named))
+        files = list(named.values())
+        newest, at = self.newest()
+        since = [entry for entry in self.transcript.path if entry.seq > at]
+        if newest is None or since:
+            self.losses(since)
+            files.append(self.fresh(newest, since, {output.path for output in files}))
+        else:
+            name = self.name(newest)
+            files.sort(key=lambda output: output.path == name)  # it is the one that says how things stand
+        files.reverse()
+        return Written(id=files[0].path.removesuffix(".json"), files=files, lost=self.tally.losses())
+
+    def newest(self) -> tuple[Note | None, int]:
+        """The last checkpoint on the way to where the conversation stands, and the message it was made after."""
+        places = {entry.id: entry.seq for entry in self.transcript.path}
+        found = [(places[name], note) for note in self.saved if (name := _after(note)) in places]
+        found += [(0, note) for note in self.saved if not _after(note)]
+        at, note = max(found, key=lambda pair: (pair[0], pair[1].seq), default=(0, None))
+        return note, at
+
+    # ── those that were read ──────────────────────────────────────────────────────────────────────
+
+    def output(self, note: Note) -> Output:
+        origin, about = fields(note.origin), fields(note.data)
+        document = apply(shape.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
+        data = compact(document) if origin.get("compact") else pretty(document)
+        return Output(self.name(note), data)
+
+    def name(self, note: Note) -> str:
+        """The file it was in; a name that leads elsewhere is not used."""
+        name = fields(note.origin).get("file") or fields(note.data).get("id")
+        try:
+            return safe_name(f"{name}.json")
+        except Invalid:
+            return f"checkpoint-{sha256(str(name).encode()).hexdigest()[:16]}.json"
+
+    def way_to(self, name: str) -> list[AnyEntry]:
+        """The conversation up to the entry with that id."""
+        way: list[AnyEntry] = []
+        at = next((entry for entry in self.nodes.values() if entry.id == name), None)
+        while at is not None:
+            way.append(at)
+            at = self.nodes.get(at.parent or 0)
+        way.reverse()
+        return way
+
+    # ── what was said since, or elsewhere ─────────────────────────────────────────────────────────
+
+    def fresh(self, before: Note | None, since: list[AnyEntry], taken: set[str]) -> Output:
+        """A checkpoint of the whole conversation as it stands."""
+        transcript, lists = self.transcript, self.lists(self.transcript.path)
+        now = shape.rust_time(transcript.updated)
+        known = fields(fields(before.data).get("stats")) if before is not None else {}
+        stats = {
+            "start_time": known.get("start_time") or shape.rust_time(transcript.created),
+            "total_messages": len(lists.prompts),
+            "total_tool_calls": len(lists.calls),
+            "total_duration": _longer(known.get("total_duration"), since),
+            "estimated_tokens": (known.get("estimated_tokens") or 0) + _estimate(since),
+        }
+        second = now[0]
+        while f"checkpoint-{second}.json" in taken:
+            second += 1
+        about = {"id": f"checkpoint-{second}", "timestamp": now, "stats": stats, "diffs": []}
+        return Output(f"checkpoint-{second}.json", pretty(shape.document(about, lists)))
+
+    def losses(self, since: list[AnyEntry]) -> None:
+        messages = [entry for entry in since if isinstance(entry, Message)]
+        blocks = [block for message in messages for block in message.blocks]
+        for block in blocks:
+            if isinstance(block, Thinking):
+                self.tally.add("reasoning")
+            elif not isinstance(block, (Text, ToolCall, ToolResult)):
+                self.tally.add(f"{block.__struct_config__.tag} block".replace("? ", "unknown "), "a text")
+        self.tally.add("system message", "", sum(message.role == "system" for message in messages))
+        self.tally.add("usage", "an estimate", sum(message.usage is not None for message in messages))
+        self.tally.add("place of a tool call", "a list of its own", sum(isinstance(b, ToolCall) for b in blocks))
+        self.tally.add("compaction", "the whole conversation", sum(isinstance(entry, Compaction) for entry in since))
+        self.tally.add("edit", "what was said", sum(isinstance(entry, Edit) for entry in since))
+        self.tally.add("custom entry", "", sum(isinstance(entry, Custom) for entry in since))
+
+    def lists(self, way: Iterable[AnyEntry]) -> Lists:
+        lists = Lists()
+        waiting: dict[str, dict[str, Any]] = {}
+        for entry in way:
+            if not isinstance(entry, Message):
+                continue
+            for block in entry.blocks:
+                if isinstance(block, ToolCall):
+                    waiting[block.id] = _call(block, entry)
+                    lists.calls.append(waiting[block.id])
+                elif isinstance(block, ToolResult) and block.call in waiting:
+                    waiting.pop(block.call).update(result=plain_text(block.content), success=not block.is_error)
+            said = _text(entry.blocks)
+            if entry.role == "user" and said is not None:
+                lists.prompts.append(said)
+            elif entry.role == "assistant" and said is not None:
+                lists.responses.append(said)
+        return lists
+
+
+def _after(note: Note) -> str:
+    return str(fields(note.data).get("after") or "")
+
+
+def _is_ours(entry: AnyEntry) -> bool:
+    return fields(entry.origin).get("agent") == AGENT
+
+
+def _call(block: ToolCall, message: Message) -> dict[str, Any]:
+    """A call that has no result yet: owlen only knows those that have one."""
+    kept = fields(message.origin).get("arguments") if _is_ours(message) else None
+    given = kept if isinstance(kept, str) else compact(block.input).decode()
+    return {"tool_name": block.name, "arguments": given, "result": INTERRUPTED, "success": False}
+
+
+def _text(blocks: list[AnyBlock]) -> str | None:
+    """What was said, with a word for what cannot be; None if nothing was."""
+    texts = [
+        block.text if isinstance(block, Text) else stand_in(block)
+        for block in blocks
+        if not isinstance(block, (Thinking, ToolCall, ToolResult))
+    ]
+    return "\n".join(texts) if texts else None
+
+
+def _estimate(entries: list[AnyEntry]) -> int:
+    """As owlen does it: four characters are a token."""
+    messages = [entry for entry in entries if isinstance(entry, Message)]
+    return sum(len(_text(message.blocks) or "") for message in messages) // 4
+
+
+def _longer(known: Any, entries: list[AnyEntry]) -> Time:
+    more = sum(entry.duration_ms or 0 for entry in entries if isinstance(entry, Message))
+    time = shape.time_of(known) or [0, 0]
+    nanos = time[0] * 1_000_000_000 + time[1] + more * 1_000_000
+    return [nanos // 1_000_000_000, nanos % 1_000_000_000]

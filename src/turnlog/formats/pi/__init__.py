@@ -1,0 +1,54 @@
+"""pi: one JSON line per entry under `~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source
+from turnlog.formats._json import decode, lines
+from turnlog.formats._records import fields
+from turnlog.formats.pi.reading import read
+from turnlog.formats.pi.writing import place, write
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+TITLE = "pi, versions 1 to 3"
+_NAME = "pi"
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    base = places.environ.get("PI_CODING_AGENT_DIR") or os.path.join(places.home, ".pi", "agent")
+    return [os.path.join(base, "sessions")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    if os.path.isfile(path):
+        if _is_ours(path):
+            yield Source(_NAME, path)
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            if _is_ours(os.path.join(folder, name)):
+                yield Source(_NAME, os.path.join(folder, name))
+
+
+def _is_ours(path: str) -> bool:
+    """By its first line. Rho begins its files with a `session`, too, but says its time in seconds."""
+    if not path.endswith(".jsonl"):
+        return False
+    try:
+        first = next(iter(lines(path, limit=1 << 20)), None)
+        header = fields(decode(first.data)) if first is not None else {}
+    except (OSError, ValueError):
+        return False
+    stamp = header.get("timestamp")
+    return header.get("type") == "session" and "id" in header and isinstance(stamp, str) and not stamp.isdigit()
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`."""
+    return ["pi", "--session", path]

@@ -1,0 +1,265 @@
+"""A session as pi would have written it: a header, and entries in one chain; the last line is where it stands."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._json import fields
+from turnlog.formats._place import put_files
+from turnlog.formats._records import json_text
+from turnlog.formats._rest import tell_rest
+from turnlog.formats._tally import Tally, stand_in
+from turnlog.formats._view import as_uuid, iso, short_id, view_of, when
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Message, Spent
+from turnlog.log.usage import Usage
+
+_STOPS = {"end": "stop", "length": "length", "tool_use": "toolUse", "error": "error", "aborted": "aborted"}
+_PROVIDERS = {"google": "gemini", "openai-codex": "openai"}
+_APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "gemini": "google-generative-ai"}
+
+
+def write(transcript: Transcript) -> Written:
+    """See `turnlog.formats`."""
+    session = transcript.source_id if transcript.agent == "pi" else as_uuid("session", transcript.id)
+    writer = _Writer(transcript, session)
+    writer.run()
+    data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
+    stamp = iso(None, transcript.created).replace(":", "-").replace(".", "-")
+    name = f"{folder_of(transcript.workspace or '/')}/{stamp}_{_file_name(session)}.jsonl"
+    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses())
+
+
+def folder_of(workspace: str) -> str:
+    """The name of the folder for a project."""
+    path = workspace[1:] if workspace[:1] in "/\\" else workspace
+    name = "".join("-" if char in "/\\:" else char for char in path)
+    if len(name.encode("utf-8", "surrogateescape")) > 240:
+        name = f"{name[:60]}-{short_id(workspace, length=16)}"
+    return f"--{name}--"
+
+
+def _file_name(session: str) -> str:
+    plain = all(char.isascii() and (char.isalnum() or char in "._-") for char in session)
+    return session if plain and session.strip(".") and len(session) <= 120 else as_uuid("session", session)
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """See `turnlog.formats`. The folder is `~/.pi/agent/sessions` or stands for it."""
+    return put_files(written.files, folder, force=force, folder_mode=0o700)[0]
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript, session: str) -> None:
+        self._transcript = transcript
+        self._session = session
+        self._is_own = transcript.agent == "pi"
+        self._parent: str | None = None
+        self._taken: set[str] = set()
+        self._calls: dict[str, tuple[str, str]] = {}
+        """The newest call of each id: which one it has there, and its name."""
+        self._called: set[str] = set()
+        self._at = transcript.created
+        self.records: list[dict[str, Any]] = []
+        self.tally = Tally()
+
+    def run(self) -> None:
+        transcript, view = self._transcript, view_of(self._transcript)
+        self.records.append({
+            "type": "session",
+            "version": 3,
+            "id": self._session,
+            "timestamp": iso(None, transcript.created),
+            "cwd": transcript.workspace or "/",
+        })  # fmt: skip
+        if view.compaction is not None:
+            # What it kept stands before it and is named, or behind it where more than a text stands between.
+            before, behind = ([], [*view.rest, *view.kept]) if view.rest else (view.kept, [])
+            self._all(view.hidden)
+            start = len(self.records)
+            self._all(before)
+            first = self.records[start]["id"] if len(self.records) > start else ""
+            self._compaction(view.summary, first, view.compaction)
+            self._all(behind)
+        self._all(view.messages)
+        if transcript.title:
+            self._entry(
+                "session_info", "title", iso(transcript.updated, transcript.created), {"name": transcript.title}
+            )
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set())
+        spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
+        if spent == (view.compaction is not None and bool(view.compaction.usage)):
+            carried = carried | {"spending apart from answers"}
+        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+
+    def _facts(self) -> list[str]:
+        """What the program itself once said of the session goes back to it."""
+        facts, at = self._transcript.facts, iso(self._transcript.updated, self._transcript.created)
+        done: list[str] = []
+        if self._is_own and isinstance(facts.get("provider"), str) and isinstance(facts.get("model"), str):
+            about = {"provider": facts["provider"], "modelId": facts["model"]}
+            self._entry("model_change", "model", at, about)
+            done.append("provider")
+        if self._is_own and isinstance(facts.get("thinking_level"), str):
+            self._entry("thinking_level_change", "thinking", at, {"thinkingLevel": facts["thinking_level"]})
+            done.append("thinking_level")
+        return done
+
+    def _all(self, messages: list[Message]) -> None:
+        for message in messages:
+            self._message(message)
+
+    def _entry(self, kind: str, name: str, at: str, about: dict[str, Any]) -> None:
+        id = short_id(self._session, name)
+        while id in self._taken:
+            id = short_id(id, name, "again")
+        self._taken.add(id)
+        self.records.append({"type": kind, "id": id, "parentId": self._parent, "timestamp": at, **about})
+        self._parent = id
+
+    def _compaction(self, summary: str, first: str, made: Compaction) -> None:
+        at = self.records[-1]["timestamp"]
+        about: dict[str, Any] = {
+            "summary": self.tally.text(summary) or "(none)",
+            "tokensBefore": made.tokens_before or 0,
+        }
+        if made.usage is not None:
+            about["usage"] = _usage(made.usage)
+        self._entry("compaction", "compaction", at, about)
+        # Where it kept nothing, what stays begins with the compaction itself.
+        self.records[-1]["firstKeptEntryId"] = first or self.records[-1]["id"]
+
+    def _message(self, message: Message) -> None:
+        moment = self._at = when(message) or self._at
+        at, ms = iso(moment, moment), int(moment.timestamp() * 1000)
+        for number, raw in enumerate(self._raw(message, ms)):
+            self._entry("message", f"{message.id} {message.seq} {number}", at, {"message": raw})
+
+    def _raw(self, message: Message, ms: int) -> list[dict[str, Any]]:
+        if message.role == "assistant":
+            return [self._assistant(message, ms)]
+        if message.role == "tool":
+            return [self._result(block, ms) for block in message.blocks if isinstance(block, ToolResult)]
+        if message.role == "system":
+            self.tally.add("role of a system message", "a message of the user's")
+        parts = [self._said(block) for block in message.blocks] or [{"type": "text", "text": "(no content)"}]
+        return [{"role": "user", "content": parts, "timestamp": ms}]
+
+    def _assistant(self, message: Message, ms: int) -> dict[str, Any]:
+        about = fields(message.meta)
+        provider = about.get("provider") if isinstance(about.get("provider"), str) else _provider(message.model)
+        api = about.get("api") if isinstance(about.get("api"), str) else _APIS.get(str(provider), "openai-completions")
+        content = [part for block in message.blocks if (part := self._answer(block, str(provider))) is not None]
+        called = any(part["type"] == "toolCall" for part in content)
+        made: dict[str, Any] = {
+            "role": "assistant",
+            "content": content,
+            "api": api,
+            "provider": provider,
+            "model": message.model or "unknown",
+            "usage": _usage(message.usage or Usage()),
+            "stopReason": _STOPS.get(message.stop or "", "toolUse" if called else "stop"),
+            "timestamp": ms,
+        }
+        told = fields(message.error).get("message")
+        if message.error:
+            made["errorMessage"] = self.tally.text(told if isinstance(told, str) and told else json_text(message.error))
+        return made
+
+    def _answer(self, block: AnyBlock, provider: str) -> dict[str, Any] | None:
+        if isinstance(block, Text):
+            return {"type": "text", "text": self.tally.text(block.text)}
+        if isinstance(block, ToolCall) and block.by is None:
+            given: Any = block.input
+            if not isinstance(given, dict):
+                given = {"input": given}
+                self.tally.add("tool input that is no object", 'an object with the key "input"')
+            name = block.name or "unknown"
+            return {"type": "toolCall", "id": self._call(block.id, name), "name": name, "arguments": given}
+        if isinstance(block, Thinking):
+            return self._thinking(block, provider)
+        self._odd(block)
+        return {"type": "text", "text": stand_in(block) or "[?]"}
+
+    def _call(self, id: str, name: str) -> str:
+        made = id or "call"
+        while made in self._called:
+            made = f"call_{short_id(made, 'again', length=24)}"
+        self._called.add(made)
+        self._calls[id] = (made, name)
+        return made
+
+    def _odd(self, block: AnyBlock, where: str = "") -> None:
+        if isinstance(block, (Image, File)):
+            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
+        else:
+            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
+            self.tally.add(what, "a text that says so")
+
+    def _thinking(self, block: Thinking, provider: str) -> dict[str, Any] | None:
+        data = fields(block.data)
+        if not self._is_own or block.provider not in (provider, _PROVIDERS.get(provider), None):
+            self.tally.add("reasoning")
+            return None
+        made: dict[str, Any] = {"type": "thinking", "thinking": block.text}
+        if isinstance(data.get("item"), dict):
+            made["thinkingSignature"] = msgspec.json.encode(data["item"]).decode()
+        elif isinstance(data.get("redacted"), str):
+            made |= {"thinkingSignature": data["redacted"], "redacted": True}
+        elif isinstance(data.get("signature"), str):
+            made["thinkingSignature"] = data["signature"]
+        return made
+
+    def _result(self, block: ToolResult, ms: int) -> dict[str, Any]:
+        content = block.content
+        parts = [Text(text=content)] if isinstance(content, str) else content
+        call, name = self._calls.get(block.call, (block.call, "unknown"))
+        made = {
+            "role": "toolResult",
+            "toolCallId": call,
+            "toolName": block.name or name,
+            "content": [self._said(part, " in a tool result") for part in parts],
+            "isError": block.is_error,
+            "timestamp": ms,
+        }
+        return {**made, "details": block.details} if block.details is not None and self._is_own else made
+
+    def _said(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
+        if isinstance(block, Text):
+            return {"type": "text", "text": self.tally.text(block.text)}
+        if isinstance(block, Image) and block.data is not None:
+            kind = block.media_type or "image/png"
+            return {"type": "image", "data": b64encode(block.data).decode(), "mimeType": kind}
+        self._odd(block, where)
+        return {"type": "text", "text": stand_in(block) or "[?]"}
+
+
+_CARRIED = frozenset((
+    "reported cost", "cache write count", "stop reason", "error of an answer", "size before a compaction",
+))  # fmt: skip
+"""What is told where it is met, or is no loss."""
+
+
+def _provider(model: str | None) -> str:
+    name = (model or "").lower()
+    for start, provider in (("claude", "anthropic"), ("gpt", "openai"), ("o3", "openai"), ("gemini", "google")):
+        if start in name:
+            return provider
+    return "unknown"
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    total = (usage.cost_micros or 0) / 1_000_000
+    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": total}
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cacheRead": usage.cache_read_tokens,
+        "cacheWrite": usage.cache_write_tokens + usage.cache_write_1h_tokens,
+        "totalTokens": usage.all_input_tokens + usage.output_tokens,
+        "cost": cost,
+    }

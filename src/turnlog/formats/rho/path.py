@@ -1,0 +1,223 @@
+"""The conversation as rho is told it: what leads to an entry, what a model sees there, which result goes where."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.formats.rho.message import Ear, Json, answers, calls_of, no_result, origin_of, tell
+from turnlog.formats.rho.reading import shown_instead
+from turnlog.formats.rho.record import stamp
+from turnlog.log.context import spoken, visible
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
+
+_T = TypeVar("_T")
+
+
+class Told(Struct):
+    """One line before there is a tree: a message, or a record that stands where it stands."""
+
+    seq: int
+    json: Json
+    time: str = "0"
+    display: Json | None = None
+    line: bytes | None = None
+    """As it was read, where we would write it otherwise."""
+    gap: int = 0
+    kind: str = "message"
+    is_new: bool = False
+    is_hidden: bool = False
+
+    def record(self) -> Json:
+        """The line of version 1."""
+        record: Json = {"type": "message", "timestamp": self.time, "message": self.json}
+        return {**record, "display_message": self.display} if self.display is not None else record
+
+    def shown(self) -> Json:
+        """What people see of it in a tree."""
+        return {"timestamp": self.time, "message": self.display if self.display is not None else self.json}
+
+
+class Trail:
+    """Every node of a session, and the ways between them."""
+
+    def __init__(self, entries: list[AnyEntry], ear: Ear) -> None:
+        self._ear = ear
+        self._nodes = {entry.seq: entry for entry in entries if entry.parent is not None}
+        children = Counter(entry.parent for entry in self._nodes.values())
+        self.forks = {seq for seq, count in children.items() if seq is not None and count > 1}
+        self.forks |= {entry.to for entry in entries if isinstance(entry, Head)}
+        self._told: dict[int, list[Told]] = {}
+
+    def at(self, seq: int) -> AnyEntry | None:
+        """The node with that number."""
+        return self._nodes.get(seq)
+
+    def back(self, seq: int) -> Iterator[AnyEntry]:
+        """The nodes that lead to one, newest first."""
+        entry = self._nodes.get(seq)
+        while entry is not None:
+            yield entry
+            entry = self._nodes.get(entry.parent or 0)
+
+    def nearest(self, seq: int, closed: Mapping[int, _T]) -> _T | None:
+        """What is known of the newest node on that way of which anything is."""
+        return next((closed[entry.seq] for entry in self.back(seq) if entry.seq in closed), None)
+
+    def span(self, seq: int, closed: Mapping[int, Any]) -> list[AnyEntry]:
+        """The nodes since then, oldest first."""
+        found: list[AnyEntry] = []
+        for entry in self.back(seq):
+            if entry.seq in closed:
+                break
+            found.append(entry)
+        return found[::-1]
+
+    def record(self, entry: AnyEntry) -> list[AnyEntry]:
+        """All entries of the record that this one ends, oldest first."""
+        found = [entry]
+        for part in self.back(entry.parent or 0):
+            if (origin_of(part) or {}).get("is") != "part":
+                break
+            found.append(part)
+        return found[::-1]
+
+    def told(self, entry: AnyEntry) -> list[Told]:
+        """The messages that an entry is for rho."""
+        if entry.seq not in self._told:
+            message = spoken(entry) if isinstance(entry, (Message, Custom)) else None
+            self._told[entry.seq] = [] if message is None else self._tell(message)
+        return self._told[entry.seq]
+
+    def _tell(self, message: Message) -> list[Told]:
+        origin = origin_of(message)
+        if origin is None and not message.blocks:
+            return []
+        time, shown = stamp(message.clock or message.at, origin), shown_instead(message)
+        is_hidden = message.display is False
+        return [
+            Told(message.seq, said, time, shown, is_new=origin is None, is_hidden=is_hidden)
+            for said in tell(message, self._ear)
+        ]
+
+    def history(self, seq: int) -> list[Told]:
+        """What a model sees at a node, oldest first."""
+        path = list(self.back(seq))
+        replaced, kept = visible(path, self._nodes.get)
+        messages = [*replaced, *kept]
+        compaction = _compaction(path)
+        is_bare = compaction is None or (origin_of(compaction) or {}).get("bare")
+        if not is_bare and (not messages or messages[0].role != "system"):
+            messages = [*_systems(path), *messages]
+        return [told for message in messages for told in self._seen(message)]
+
+    def _seen(self, message: Message) -> list[Told]:
+        entry = self._nodes.get(message.seq)
+        if isinstance(entry, Message) and entry.blocks is message.blocks:
+            return self.told(entry)
+        origin = origin_of(message)
+        if isinstance(entry, Message) and origin is not None:
+            # It was edited: what it read like to the letter no longer counts.
+            kept = {name: value for name, value in origin.items() if name not in ("message", "line")}
+            message = replace(message, origin=kept)
+        return self._tell(message)
+
+
+def _compaction(path: list[AnyEntry]) -> Compaction | None:
+    """The compaction that counts, of a path read newest first."""
+    cancelled: set[int] = set()
+    for entry in path:
+        if isinstance(entry, Uncompact):
+            cancelled.add(entry.compaction)
+        elif isinstance(entry, Compaction) and entry.seq not in cancelled:
+            return entry
+    return None
+
+
+def _systems(path: list[AnyEntry]) -> list[Message]:
+    """The system messages a path (newest first) begins with, as they read now."""
+    edits: dict[int, Edit] = {}
+    for entry in path:
+        if isinstance(entry, Edit):
+            edits.setdefault(entry.entry, entry)
+    found: list[Message] = []
+    for entry in reversed(path):
+        if isinstance(entry, Message):
+            if entry.role != "system":
+                break
+            edit = edits.get(entry.seq)
+            if edit is None:
+                found.append(entry)
+            elif edit.blocks is not None:
+                found.append(replace(entry, blocks=edit.blocks))
+    return found
+
+
+# ── results by their calls ────────────────────────────────────────────────────────────────────────
+
+
+def settled(items: list[Told], ear: Ear, waiting: list[str] | None = None, time: str = "0") -> list[Told]:
+    """The same with the results of every call right behind it, in the order of the calls.
+
+    rho hides everything from the first call on that is not answered so. A result that never came is made up, except
+    at the very end of what was read from rho: there it may still come.
+    """
+    messages = [item for item in items if item.kind == "message"]
+    if _is_sound(messages, waiting or []):
+        return items
+    results: dict[str, deque[int]] = {}
+    callers: dict[str, list[int]] = {}
+    for index, item in enumerate(items):
+        call = answers(item.json)
+        if call is not None:
+            results.setdefault(call, deque()).append(index)
+        for name in calls_of(item.json):
+            callers.setdefault(name, []).append(index)
+    used: set[int] = set()
+    done: list[Told] = []
+
+    def answer(calls: list[str], at: int, by: Told | None) -> None:
+        for call in calls:
+            found, again = results.get(call, deque()), callers.get(call, [])
+            while found and found[0] <= at:
+                found.popleft()
+            # A later call with the same id has a result of its own.
+            rival = again[place] if (place := bisect_right(again, at)) < len(again) else len(items)
+            if found and found[0] < rival:
+                used.add(found[0])
+                done.append(items[found.popleft()])
+            elif by is None or by.is_new or _follows(items, used, at):
+                ear.add("missing tool result", "one that says so")
+                when = by.time if by is not None else items[0].time if items else time
+                done.append(Told(0, no_result(call), when, is_new=True))
+
+    answer(waiting or [], -1, None)
+    for index, item in enumerate(items):
+        if index not in used:
+            done.append(item)
+            answer(calls_of(item.json), index, item)
+    return done
+
+
+def _follows(items: list[Told], used: set[int], at: int) -> bool:
+    """Whether anything comes after a call, its results aside."""
+    return any(i not in used and answers(items[i].json) is None for i in range(at + 1, len(items)))
+
+
+def _is_sound(messages: list[Told], waiting: list[str]) -> bool:
+    expected = deque(waiting)
+    last: Told | None = None
+    for item in messages:
+        call = answers(item.json)
+        if expected:
+            if call != expected.popleft():
+                return False
+            continue
+        expected.extend(calls_of(item.json))
+        last = item
+    return not expected or (last is not None and not last.is_new)

@@ -1,0 +1,152 @@
+"""Lines of rho's files that hold more than one message: snapshots, deltas, and the nodes of the tree."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.formats.rho.message import Json
+
+_ENVELOPE = ("provider", "compaction", "metadata", "prompt_cache_key")
+NO_COMPACTION: Json = {
+    "completed_compactions": 0, "removed_messages": 0, "removed_tokens": 0, "removed_cost_usd_micros": 0,
+    "last_previous_tokens": None, "last_current_tokens": None, "last_revision": None,
+}  # fmt: skip
+SCHEMA = 2
+
+
+class State(Struct):
+    """Where a session of rho stands after a record: what the next one builds on."""
+
+    id: str = ""
+    """The node's id, or `legacy:` and the offset of the line."""
+    revision: int = 0
+    envelope: Json = {}
+    is_full: bool = False
+    """Whether rho has a snapshot here, so that a delta may follow."""
+    is_sure: bool = True
+    """Whether the compaction of the envelope is what rho will find: it counts tokens in its own way."""
+    waiting: list[str] = []
+    """The calls without a result at the end of what people see; known when written only."""
+
+
+def seconds(text: Any) -> datetime | None:
+    """A time as rho writes it, a text of seconds; None where it is anything else."""
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or str(int(text[:20])) != text:
+        return None
+    try:
+        return datetime.fromtimestamp(int(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def stamp(at: datetime | None, origin: Json | None = None) -> str:
+    """A time for rho."""
+    if origin is not None and "time" in origin:
+        return origin["time"]
+    return str(max(0, int(at.timestamp()))) if at is not None else "0"
+
+
+def envelope_of(inner: Json) -> Json:
+    """What of a snapshot or delta is neither history nor counting."""
+    return {name: inner[name] for name in _ENVELOPE if name in inner}
+
+
+def spec_of(record: Json, inner: Json, *, before: State | None, session: str, delta: bool) -> Json:
+    """What the writer has to know of a record, besides its messages and what it shares with the one before."""
+    base = before or State()
+    spec: Json = {} if delta else {"full": True}
+    for name, value, usual in (
+        ("kind", record.get("kind"), "commit"),
+        ("facts", record.get("compaction_facts"), None),
+        ("revision", inner.get("revision"), base.revision + 1),
+        ("base", inner.get("base_revision"), base.revision),
+        ("schema", inner.get("schema_version"), SCHEMA),
+        ("session", inner.get("session_id"), session),
+    ):
+        if value is not None and value != usual:
+            spec[name] = value
+    now = envelope_of(inner)
+    fresh = {name: value for name, value in now.items() if base.envelope.get(name) != value}
+    gone = [name for name in base.envelope if name not in now]
+    return {**spec, **({"new": fresh} if fresh else {}), **({"gone": gone} if gone else {})}
+
+
+def after(spec: Json, before: State | None, id: str) -> State:
+    """The state that a record leads to."""
+    base = before or State()
+    envelope = {**base.envelope, **spec.get("new", {})}
+    for name in spec.get("gone", ()):
+        envelope.pop(name, None)
+    revision = spec.get("revision", base.revision + 1)
+    return State(id, revision if type(revision) is int else base.revision + 1, envelope, True)
+
+
+def replaced(before: State, id: str) -> State:
+    """The state after a history was replaced: a compaction, whose tokens rho counts when it loads it."""
+    counts: Json = before.envelope.get("compaction") or NO_COMPACTION
+    done = counts.get("completed_compactions", 0) if isinstance(counts, dict) else 0  # pyright: ignore[reportUnnecessaryIsInstance]
+    counts = {**NO_COMPACTION, "completed_compactions": (done if type(done) is int else 0) + 1}
+    return State(id, before.revision + 1, {**before.envelope, "compaction": counts}, before.is_full, False)
+
+
+def body(spec: Json, before: State | None, state: State, session: str, messages: list[Json]) -> Json:
+    """A snapshot or delta. `messages` is the whole history for the first, what is new for the second."""
+    envelope = {name: state.envelope[name] for name in _ENVELOPE if name in state.envelope}
+    owner = spec.get("session", session)
+    if spec.get("full"):
+        schema = spec.get("schema", SCHEMA)
+        start = {"schema_version": schema, "session_id": owner, "revision": state.revision, "history": messages}
+        return {**start, **envelope}
+    base = spec.get("base", before.revision if before is not None else 0)
+    start = {"base_revision": base, "session_id": owner, "revision": state.revision, "appended_history": messages}
+    return {**start, **envelope}
+
+
+def node(spec: Json, state: State, parent: str | None, time: str, inner: Json, shown: list[Json]) -> Json:
+    """A node of the tree."""
+    record: Json = {"type": "node", "id": state.id}
+    if parent is not None:
+        record["parent_id"] = parent
+    record["timestamp"] = time
+    record["kind"] = spec.get("kind", "commit")
+    if "facts" in spec:
+        record["compaction_facts"] = spec["facts"]
+    kind = "snapshot" if spec.get("full") else "snapshot_delta"
+    record["transition"] = {"type": kind, "snapshot" if spec.get("full") else "delta": inner}
+    return {**record, "display_messages": shown}
+
+
+def snapshot(spec: Json, time: str, inner: Json, shown: list[Json]) -> Json:
+    """A snapshot or delta of versions 2 and 3."""
+    if spec.get("full"):
+        return {"type": "snapshot", "timestamp": time, "snapshot": inner, "display_messages": shown}
+    return {"type": "snapshot_delta", "timestamp": time, "delta": inner, "display_messages": shown}
+
+
+def display_spec(shown: list[Any], messages: list[Json], time: str) -> list[Any] | None:
+    """How what people see differs from what the model got; None if it is the same, less the system's own words."""
+    plain = [{"timestamp": time, "message": said} for said in messages if "System" not in said]
+    if shown == plain:
+        return None
+    spec: list[Any] = []
+    at = 0
+    for item in shown:
+        said = item["message"]
+        place = next((i for i in range(at, len(messages)) if messages[i] == said), None)
+        at = at if place is None else place + 1
+        spec.append([place if place is not None else said, *([item["timestamp"]] if item["timestamp"] != time else [])])
+    return spec
+
+
+def display(spec: list[Any] | None, messages: list[Json], time: str) -> list[Json]:
+    """What people see, from its difference."""
+    if spec is None:
+        return [{"timestamp": time, "message": said} for said in messages if "System" not in said]
+    shown: list[Json] = []
+    for said, *when in spec:
+        message = messages[said] if isinstance(said, int) else said
+        shown.append({"timestamp": when[0] if when else time, "message": message})
+    return shown

@@ -1,0 +1,111 @@
+"""What the model sees in a session of rho, and what happened when that was replaced: a compaction, or a new prompt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.formats import Record
+from turnlog.formats.rho.message import Json, hear
+from turnlog.log.block import Text
+from turnlog.log.entry import Compaction, Edit
+
+
+class Said(Struct, frozen=True):
+    """One message of a history, by its digest, and the key of its entry, if it is one."""
+
+    digest: bytes
+    key: str | None = None
+
+
+class Place(Struct):
+    """The history at one point of the session: all of it, or what was added to the one before."""
+
+    before: Place | None
+    items: list[Said]
+    systems: list[Said]
+    """The system messages the session began with, as they read now; a compaction leaves them in place."""
+    is_start: bool
+    """Whether nothing but system messages was said so far."""
+
+    def history(self) -> list[Said]:
+        """All of it, oldest first."""
+        parts: list[list[Said]] = []
+        place: Place | None = self
+        while place is not None:
+            parts.append(place.items)
+            place = place.before
+        return [item for part in reversed(parts) for item in part]
+
+
+def digest(said: Json) -> bytes:
+    """What tells one message from another."""
+    return sha256(msgspec.json.encode(said)).digest()[:16]
+
+
+def extension(before: Place | None, messages: list[Json], keys: list[str]) -> Place:
+    """The history with more at its end."""
+    items = [Said(digest(said), key) for said, key in zip(messages, keys, strict=True)]
+    systems = before.systems if before is not None else []
+    is_start = before is None or before.is_start
+    if is_start:
+        lead = len(_lead(messages))
+        systems = [*systems, *items[:lead]]
+        is_start = lead == len(messages)
+    return Place(before, items, systems, is_start)
+
+
+def rewritten(
+    before: Place | None, said: list[Json], count: int, key: str, at: datetime | None
+) -> tuple[Place, list[Record]]:
+    """Another history in place of the one before, whose last `count` messages are new: the entries that say so."""
+    old = before.history() if before is not None else []
+    systems = before.systems if before is not None else []
+    rest, new = said[: len(said) - count], said[len(said) - count :]
+    marks = [digest(item) for item in rest]
+    kept = _kept(old, marks, len(old) - len(systems))
+    lead = _lead(rest[: len(rest) - kept])
+    drafts: list[Record] = []
+    origin: Json = {}
+    dropped = 0
+    if systems and len(lead) == len(systems):
+        for item, words, mark in zip(systems, lead, marks, strict=False):
+            if item.digest != mark:
+                edit = Edit(entry=0, blocks=[Text(text=words["System"])], at=at)
+                drafts.append(Record(entry=edit, names={"entry": item.key or ""}))
+        systems = [Said(mark, item.key) for item, mark in zip(systems, marks, strict=False)]
+        dropped = len(lead)
+    elif systems and not lead:
+        origin["bare"] = True
+    replacement = rest[dropped : len(rest) - kept]
+    tail = old[len(old) - kept :]
+    if replacement or origin or kept != len(old) - len(systems) or not drafts:
+        made = Compaction(replacement=[hear(item) for item in replacement], trigger="rho", at=at, origin=origin)
+        drafts.append(Record(entry=made, names={"keep": tail[0].key or ""} if tail else {}))
+    first = len(drafts)
+    drafts += [Record(entry=hear(item, at)) for item in new]
+    fresh = [
+        Said(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}") for i, item in enumerate(new)
+    ]
+    middle = [Said(mark) for mark in marks[dropped : len(rest) - kept]]
+    return Place(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
+
+
+def _kept(old: list[Said], marks: list[bytes], limit: int) -> int:
+    """How many messages at the end of the old history end the new one, too, and are entries."""
+    count = 0
+    while count < min(limit, len(marks)) and old[-1 - count].key and old[-1 - count].digest == marks[-1 - count]:
+        count += 1
+    return count
+
+
+def _lead(said: list[Json]) -> list[Json]:
+    lead: list[Json] = []
+    for item in said:
+        if len(item) != 1 or not isinstance(item.get("System"), str):
+            break
+        lead.append(item)
+    return lead

@@ -1,0 +1,85 @@
+"""sofos: one JSON document per session in `.sofos/sessions` of a workspace, rewritten whole at every save.
+
+A message of sofos may mix results and text; here each is a message of its own, and `origin` says that they belong
+together. The model's messages become entries. The display transcript, which goes its own way, is the fact
+`sofos.display`; counters and times as they were in the file are in `sofos.file`. Both say how things stood when the
+file was last read: what was said and spent since is added to them on writing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from turnlog.formats import Places, Source
+from turnlog.formats._json import document, fields, salvage
+from turnlog.formats.sofos.index import place, session_files
+from turnlog.formats.sofos.reading import read
+from turnlog.formats.sofos.shape import AGENT
+from turnlog.formats.sofos.writing import write
+
+TITLE = "sofos 0.1 to 0.4.3"
+_HEAD = 64 << 10
+_DEEP = 3
+
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+
+
+def homes(places: Places) -> list[str]:
+    """Sessions lie with the work they are about."""
+    return [os.path.join(places.workspace, ".sofos", "sessions")] if places.workspace else []
+
+
+def find(path: str) -> Iterator[Source]:
+    """The sessions in a file, in the folder of sessions, or in workspaces at most three folders down."""
+    if os.path.isfile(path):
+        if os.path.basename(path) != "index.json" and (_is_session(path) or _is_at_home(path)):
+            yield Source(AGENT, path)
+        return
+    yield from _under(path, 0)
+
+
+def _under(folder: str, depth: int) -> Iterator[Source]:
+    for name in sorted(session_files(folder)):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and not os.path.islink(path) and (_is_at_home(path) or _is_session(path)):
+            yield Source(AGENT, path)
+    is_mine = os.path.basename(folder) == ".sofos"
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in names:
+        if name == "sessions" if is_mine else name == ".sofos" and depth <= _DEEP:
+            yield from _under(os.path.join(folder, name), _DEEP + 1)
+        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
+            yield from _under(os.path.join(folder, name), depth + 1)
+
+
+def _is_at_home(path: str) -> bool:
+    """Whether it lies where sofos keeps sessions, under a name it gives: a session, however damaged."""
+    folder, name = os.path.split(os.path.abspath(path))
+    outer, inner = os.path.split(folder)
+    return inner == "sessions" and os.path.basename(outer) == ".sofos" and name.startswith("session_")
+
+
+def _is_session(path: str) -> bool:
+    """By its first keys: others keep sessions in JSON, too."""
+    try:
+        data, more = document(path, limit=_HEAD)
+    except OSError:
+        return False
+    if b"messages" not in data:
+        return False
+    value, _ = salvage(data)
+    head = fields(value)
+    if "api_messages" in head:
+        return True
+    # The very first versions; a3s and claw have other keys before `messages`, or beside it.
+    is_first = list(head)[:2] == ["id", "messages"]
+    return is_first and ("system_prompt" in head or (bool(more) and len(head) == 2))
+
+
+def resume(id: str, path: str, workspace: str) -> list[str]:
+    """See `turnlog.formats`. It asks which; the newest comes first."""
+    return ["sofos", "--resume"]

@@ -1,0 +1,131 @@
+"""Where sofos keeps its sessions: a folder of files, an index of them, and a lock for whoever changes both."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from turnlog.errors import Unavailable
+from turnlog.formats import Written
+from turnlog.formats._json import decode, document, fields, items
+from turnlog.formats._place import put_file, safe_name, taken
+from turnlog.formats._rust import pretty
+
+INDEX = "index.json"
+LOCK = ".save.lock"
+_PREVIEW = 120
+
+
+def preview_of(messages: list[Any]) -> str:
+    """The first thing a person said, cut to 120 characters."""
+    for item in messages:
+        message = fields(item)
+        if message.get("role") != "user":
+            continue
+        text = _text(message.get("content"))
+        if text.strip():
+            return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
+    return "Empty session"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    for item in items(content):
+        block = fields(item)
+        if block.get("type") == "text":
+            text = block.get("text")
+            return text if isinstance(text, str) else ""
+    return ""
+
+
+def row_of(session: dict[str, Any]) -> dict[str, Any]:
+    """The row of a session in the index."""
+    listed = items(session.get("api_messages"))
+    return {
+        "id": session["id"], "preview": preview_of(listed), "created_at": session["created_at"],
+        "updated_at": session["updated_at"], "message_count": len(listed),
+    }  # fmt: skip
+
+
+def place(written: Written, folder: str, *, force: bool = False) -> str:
+    """Save as sofos would: file first, then index, both under its lock. `folder` is its folder of sessions.
+
+    An index that is damaged or missing is made anew from the sessions that are there.
+    """
+    output = written.files[0]
+    name = safe_name(output.path)
+    path = os.path.join(folder, name)
+    with _locked(folder):
+        if not force and os.path.lexists(path):
+            raise taken(path)
+        put_file(path, output.data, mode=output.mode, force=force)
+        rows = _rows(folder)
+        mine = cast("dict[str, Any]", written.about)
+        places = [index for index, row in enumerate(rows) if row["id"] == mine["id"]]
+        if places:
+            rows[places[0]] = {**rows[places[0]], **mine}
+            rows = [row for index, row in enumerate(rows) if index not in places[1:]]
+        else:
+            rows.append(mine)
+        rows.sort(key=lambda row: row["updated_at"], reverse=True)
+        put_file(os.path.join(folder, INDEX), pretty({"sessions": rows}), force=True)
+    return path
+
+
+@contextmanager
+def _locked(folder: str) -> Generator[None]:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise Unavailable(f"{folder} cannot be locked: {error.strerror or error}") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _rows(folder: str) -> list[dict[str, Any]]:
+    """The rows of the index; where it cannot be read, one for each session in the folder."""
+    try:
+        data, _ = document(os.path.join(folder, INDEX))
+        value = decode(data)
+    except (OSError, ValueError):
+        value = None
+    listed = fields(value).get("sessions")
+    if isinstance(listed, list):
+        rows = cast("list[Any]", listed)
+        if all(_is_row(row) for row in rows):
+            return cast("list[dict[str, Any]]", rows)
+    return [row for name in sorted(session_files(folder)) if (row := _row_at(os.path.join(folder, name))) is not None]
+
+
+def _is_row(row: Any) -> bool:
+    kinds = {"id": str, "preview": str, "created_at": int, "updated_at": int, "message_count": int}
+    return all(isinstance(fields(row).get(name), kind) for name, kind in kinds.items())
+
+
+def _row_at(path: str) -> dict[str, Any] | None:
+    """The row of a session that sofos itself could load; it would stumble over any other."""
+    try:
+        data, _ = document(path)
+        session = decode(data)
+        row = row_of(fields(session))
+    except (OSError, ValueError, KeyError):
+        return None
+    stem = os.path.basename(path).removesuffix(".json")
+    return row if _is_row(row) and row["id"] == stem else None
+
+
+def session_files(folder: str) -> list[str]:
+    """The names of what can be sessions in a folder: not the index, not the remains of a save."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [name for name in names if name.endswith(".json") and name != INDEX and not name.startswith(".")]

@@ -1,0 +1,245 @@
+"""A session as a file that sofos loads: untouched messages to the byte, and an account of what it cannot hold."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from turnlog.errors import NotFound
+from turnlog.formats import Output, Transcript, Written
+from turnlog.formats._json import fields, items
+from turnlog.formats._patch import apply
+from turnlog.formats._rust import pretty
+from turnlog.formats._tally import Tally, is_import_note
+from turnlog.formats.sofos import shape
+from turnlog.formats.sofos.block import json_of
+from turnlog.formats.sofos.index import row_of
+from turnlog.formats.sofos.shape import AGENT, Counters
+from turnlog.log.block import AnyBlock, Image, ToolCall, ToolResult
+from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text_of, visible
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Note, Set, Spent
+from turnlog.log.usage import Usage
+
+
+def write(transcript: Transcript) -> Written:
+    """The session's file, and its row in the index."""
+    return _Writer(transcript).written()
+
+
+class _Writer:
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.facts = transcript.facts
+        self.is_ours = transcript.agent == AGENT
+        self.saved = fields(self.facts.get("sofos.file")) if self.is_ours else {}
+        self.by_seq = {entry.seq: entry for entry in transcript.path}
+        self.tally = Tally()
+        self.mark = 0
+        """Where the facts were set that say how the file was when it was last read."""
+        self.spent: list[tuple[int, Usage]] = []
+        self._look()
+
+    def _look(self) -> None:
+        for entry in self.transcript.entries():
+            if isinstance(entry, Set) and entry.key == "sofos.file" and entry.value == self.saved:
+                self.mark = entry.seq
+            elif isinstance(entry, (Message, Compaction, Spent)) and entry.usage is not None and not _is_ours(entry):
+                self.spent.append((entry.seq, entry.usage))
+            elif isinstance(entry, Note) and not is_import_note(entry) and not _is_ours(entry):
+                self.tally.add("note")
+            elif isinstance(entry, Custom) and not entry.blocks and not _is_ours(entry):
+                self.tally.add("custom entry")
+            if isinstance(entry, Message) and entry.seq not in self.by_seq:
+                self.tally.add("message on another branch")
+        if self.transcript.title:
+            self.tally.add("title", "a preview of the first message")
+
+    def written(self) -> Written:
+        messages = self.seen(self.transcript.path)
+        leading, messages = split_system(messages)
+        values = self.values(leading, messages)
+        id = values["id"]
+        names = items(self.saved.get("keys"))
+        if "safe_mode" in names and "readonly" not in names and "readonly" in values:
+            values["safe_mode"] = values.pop("readonly")
+        order = [*names, *(name for name in values if name not in names)]
+        zero = [name for name in shape.TOKENS if names and name not in names and not values[name]]
+        document = {name: values.get(name) for name in order if name not in zero}
+        data = pretty(document, plus=self.saved.get("plus") is True)
+        return Written(id=id, files=[Output(f"{id}.json", data)], lost=self.tally.losses(), about=row_of(document))
+
+    def values(self, leading: list[Message], messages: list[Message]) -> dict[str, Any]:
+        names, model, display = items(self.saved.get("keys")), self.model(), self.display()
+        values: dict[str, Any] = {"id": self.id(), "api_messages": self.api(messages)}
+        if display or "display_messages" in names:
+            values["display_messages"] = display
+        values["system_prompt"] = self.system(leading)
+        values.update(zip(("created_at", "updated_at"), self.times(), strict=True))
+        values.update(self.counters(model, messages).json())
+        for name, value in (("model", model), *self.modes()):
+            if value is not None or name in names:
+                values[name] = value
+        return {**values, **fields(self.saved.get("more"))}
+
+    # ── the session as a whole ────────────────────────────────────────────────────────────────────
+
+    def id(self) -> str:
+        known = self.transcript.source_id
+        if self.is_ours and shape.is_id(known):
+            return known
+        digest = hashlib.sha256(self.transcript.id.encode()).hexdigest()[:8]
+        return f"session_{max(0, round(self.transcript.created.timestamp() * 1000))}_{digest}"
+
+    def is_changed(self) -> bool:
+        """Whether the conversation went on since the file was last read."""
+        return any(entry.seq > self.mark for entry in self.transcript.path)
+
+    def times(self) -> tuple[int, int]:
+        created, updated = self.saved.get("created_at"), self.saved.get("updated_at")
+        known = created if isinstance(created, int) else max(0, int(self.transcript.created.timestamp()))
+        if not isinstance(updated, int):
+            updated = max(0, int(self.transcript.updated.timestamp()))
+        elif self.is_changed():
+            updated = max(updated, int(self.transcript.updated.timestamp()))
+        return known, updated
+
+    def system(self, leading: list[Message]) -> list[Any]:
+        said = self.facts.get("system")
+        texts = [said if isinstance(said, str) else "", *(text_of(message.blocks) for message in leading)]
+        text = "\n\n".join(text for text in texts if text)
+        kept = self.facts.get("sofos.system") if self.is_ours else None
+        if isinstance(kept, list) and shape.system_text(kept) == text:
+            return cast("list[Any]", kept)
+        return shape.system_list(text)
+
+    def model(self) -> str | None:
+        said = self.facts.get("model")
+        answered = [message.model for message in self.transcript.path if isinstance(message, Message) and message.model]
+        model = said if isinstance(said, str) else answered[-1] if answered else None
+        if model is None or self.is_ours or model.startswith("claude") or shape.counts_cached(model, ()):
+            return model
+        self.tally.add("model", "the one sofos would choose")  # it refuses to resume with one of another provider
+        return None
+
+    def modes(self) -> list[tuple[str, Any]]:
+        names = ("readonly", "permission_preset")
+        return [(name, self.facts.get(name) if self.is_ours else None) for name in names]
+
+    def counters(self, model: str | None, messages: list[Message]) -> Counters:
+        """As they were read, and what was spent since."""
+        includes = shape.counts_cached(model, messages)
+        raw = self.saved.get("counters")
+        if isinstance(raw, dict):
+            counters = Counters.of(fields(raw))
+            for seq, usage in self.spent:
+                if seq > self.mark and usage != Usage():
+                    if counters.cost is not None and usage.cost_micros is None:
+                        self.tally.add("cost of a response", "what the others cost")
+                    counters.spend(usage, usage.all_input_tokens, includes)
+            return counters
+        counters, report = Counters(), self.transcript.usage
+        counters.spend(report.own + report.inherited, report.peak_input_tokens, includes)
+        if any(isinstance(entry, Message) and entry.usage for entry in self.transcript.path):
+            self.tally.add("usage of single messages", "the totals")
+        return counters
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+    def seen(self, path: list[AnyEntry]) -> list[Message]:
+        """What a model sees at the end of a path, as it is and not repaired."""
+        replaced, kept = visible(reversed(path), self.by_seq.get)
+        return replaced + kept
+
+    def api(self, messages: list[Message]) -> list[dict[str, Any]]:
+        if not any(_is_ours(message) for message in messages):
+            messages = repair(messages)
+        elif any(not _is_ours(message) for message in messages):
+            messages = _answered(messages)
+        api: list[dict[str, Any]] = []
+        last: Message | None = None
+        for message in messages:
+            origin = self.origin(message)
+            blocks = self.blocks(message, origin)
+            joins = bool(origin.get("joins")) if origin else _joins(message, last)
+            last = message
+            if joins and api and isinstance(api[-1]["content"], list):
+                api[-1]["content"] += blocks
+                continue
+            if not blocks and message.blocks:
+                continue  # nothing of it could be said
+            content: Any = blocks
+            is_plain = shape.is_plain(message.role, message.blocks)
+            if origin.get("form", "text" if is_plain else "blocks") == "text" and len(blocks) == 1:
+                content = blocks[0].get("text", "")
+            role = shape.role_of(message.role)
+            if role == "system" and not origin:
+                self.tally.add("system message within the conversation", "a message of the user")
+                role = "user"
+            api.append(apply({"role": role, "content": content}, origin.get("message")))
+        return api
+
+    def origin(self, message: Message) -> dict[str, Any]:
+        """What is known of how it was written, if it still is what was written then."""
+        if not _is_ours(message):
+            return {}
+        known = self.by_seq.get(message.seq)
+        if isinstance(known, Message) and known.blocks != message.blocks:
+            return {"agent": AGENT}
+        return cast("dict[str, Any]", message.origin)
+
+    def blocks(self, message: Message, origin: dict[str, Any]) -> list[dict[str, Any]]:
+        patches = fields(origin.get("blocks"))
+        made: list[dict[str, Any]] = []
+        for index, block in enumerate(message.blocks):
+            raw = json_of(self.whole(block), self.tally, ours=bool(origin))
+            if raw is not None:
+                made.append(apply(raw, patches.get(str(index))))
+        return made
+
+    def whole(self, block: AnyBlock) -> AnyBlock:
+        """A picture with its bytes."""
+        get = self.transcript.context.get_blob
+        if not isinstance(block, Image) or block.data is not None or block.blob is None or get is None:
+            return block
+        try:
+            return replace(block, data=get(block.blob))
+        except NotFound:
+            return block
+
+    def display(self) -> list[Any]:
+        """What was shown when it was last read, and what was said since."""
+        mark = self.mark if "sofos.display" in self.facts else 0
+        shown: list[Any] = []
+        if mark:
+            before = self.seen([entry for entry in self.transcript.path if entry.seq <= mark])
+            shown = shape.lengthened(self.facts.get("sofos.display"), shape.shown(before))
+        said = [entry for entry in self.transcript.path if isinstance(entry, Message)]
+        calls = {block.id: block for message in said for block in message.blocks if isinstance(block, ToolCall)}
+        return shown + shape.shown([message for message in said if message.seq > mark], calls)
+
+
+def _is_ours(entry: AnyEntry) -> bool:
+    return isinstance(entry.origin, dict) and cast("dict[str, Any]", entry.origin).get("agent") == AGENT
+
+
+def _joins(message: Message, last: Message | None) -> bool:
+    """Results that follow one another are said in one message."""
+    return message.role == "tool" and last is not None and last.role == "tool"
+
+
+def _answered(messages: list[Message]) -> list[Message]:
+    """A result for every call that never got one, behind the message that made it; all else as it is."""
+    waiting = {id(call) for call in pending(messages)}
+    done: list[Message] = []
+    for message in messages:
+        done.append(message)
+        calls = [block for block in message.blocks if id(block) in waiting]
+        results: list[Any] = [
+            ToolResult(call=call.id, name=call.name, content=INTERRUPTED, is_error=True)
+            for call in cast("list[Any]", calls)
+        ]
+        if results:
+            done.append(Message(role="tool", blocks=results))
+    return done

@@ -1,0 +1,277 @@
+"""`turnlog import`, `turnlog formats`: sessions of other agents brought in."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
+from turnlog.formats import format_of, names
+
+SEEDS = Path(__file__).resolve().parents[1] / "formats" / "seeds"
+RHO = SEEDS / "rho" / "v1_1af5a5fb" / "home" / ".rho"
+TURNLOG = ("-m", "turnlog")
+
+
+def claude_file(folder: Path, number: int, workspace: str, *, turns: int = 3, junk: int = 0) -> Path:
+    """A session as Claude Code keeps it."""
+    session = f"00000000-0000-4000-8000-{number:012d}"
+    lines: list[str] = []
+    parent = None
+    for turn in range(turns):
+        for role in ("user", "assistant"):
+            uuid = f"00000000-0000-4000-8000-{number:04d}{turn:04d}{len(role):04d}"
+            message: dict[str, Any] = {"role": role, "content": f"{role} {turn}"}
+            if role == "assistant":
+                message |= {
+                    "id": f"msg_{number}_{turn}",
+                    "type": "message",
+                    "model": "claude-sonnet-4-5",
+                    "content": [{"type": "text", "text": f"answer {turn}"}],
+                    "usage": {"input_tokens": 10, "output_tokens": 2},
+                }
+            record = {
+                "parentUuid": parent, "isSidechain": False, "type": role, "message": message, "uuid": uuid,
+                "timestamp": f"2026-11-15T10:{turn:02d}:00.000Z", "sessionId": session, "cwd": workspace,
+                "version": "2.1.0", "userType": "external",
+            }  # fmt: skip
+            lines.append(json.dumps(record))
+            parent = uuid
+    lines += ["{not a record"] * junk
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{session}.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def projects(folder: Path) -> Path:
+    """Where Claude Code keeps its sessions, for the person of this test."""
+    return Path(os.environ["HOME"]) / ".claude" / "projects"
+
+
+def conversations(process: Cli) -> dict[str, Any]:
+    """Everything that is here, whole."""
+    rows = process("ls", "--all", "--json").json["sessions"]
+    return {row["id"]: process("show", row["id"], "--json").json["messages"] for row in rows}
+
+
+def test_a_folder_is_brought_in_and_told(process: Cli):
+    done = process("import", str(RHO))
+    assert done.code == 0
+    head, *rows = done.out.splitlines()
+    assert head.split() == ["SESSION", "ADDED", "PROBLEMS", "SOURCE"]
+    assert len(rows) == 2
+    assert all(row.startswith("rho-6f1d2c3b-") for row in rows)
+    assert done.err.endswith("2 sessions with something new\n")
+    assert "rho-6f1d2c3b-4a59" in process("ls", "--json").out
+
+
+def test_its_json_says_what_came_from_where(process: Cli):
+    done = process("import", str(RHO), "--json")
+    assert done.err == ""
+    rows = done.json["sessions"]
+    assert len(rows) == 2
+    for row in rows:
+        assert set(row) == {"id", "agent", "source", "key", "added", "problems"}
+        assert row["agent"] == "rho"
+        assert Path(row["source"]).is_relative_to(RHO)
+        assert row["added"] > 0
+
+
+def test_importing_twice_adds_nothing(process: Cli):
+    places = [str(SEEDS), str(RHO)]
+    first = process("import", *places, "--json").json["sessions"]
+    before = conversations(process)
+    again = process("import", *places, "--json").json["sessions"]
+    assert [row["id"] for row in again] == [row["id"] for row in first]
+    assert [row for row in again if row["added"]] == []
+    assert conversations(process) == before
+    told = process("import", str(RHO))
+    assert told.out == ""
+    assert told.err == "0 sessions with something new, 2 sessions as before\n"
+
+
+def test_a_session_that_went_on_gets_only_what_is_new(process: Cli, projects: Path):
+    claude_file(projects / "a", 1, "/home/ada/a", turns=2)
+    assert process("import", "--agent", "claude-code", "--json").json["sessions"][0]["added"] >= 4
+    claude_file(projects / "a", 1, "/home/ada/a", turns=3)
+    done = process("import", "--agent", "claude-code")
+    assert done.err == "1 session with something new\n"
+    assert done.out.splitlines()[1].split()[1] == "2"
+
+
+def test_a_workspace_limits_what_an_agent_has(process: Cli, projects: Path, tmp_path: Path):
+    here = tmp_path / "webshop"
+    claude_file(projects / "a", 1, str(here))
+    claude_file(projects / "b", 2, "/home/ada/elsewhere")
+    rows = process("import", "--agent", "claude-code", "-w", ".", "--json").json["sessions"]
+    assert [row["id"][-1] for row in rows] == ["1"]
+    assert len(process("import", "--agent", "claude-code", "--json").json["sessions"]) == 2
+
+
+def test_rho_has_its_sessions_apart_by_workspace_and_all_are_found(process: Cli):
+    shutil.copytree(RHO, Path(os.environ["HOME"]) / ".rho")
+    assert len(process("import", "--agent", "rho", "--json").json["sessions"]) == 2
+    assert process("import", "--agent", "rho", "-w", ".", "--json").json["sessions"] == []
+
+
+def test_all_agents_at_once(process: Cli, projects: Path):
+    claude_file(projects / "a", 1, "/home/ada/a")
+    shutil.copytree(RHO, Path(os.environ["HOME"]) / ".rho")
+    shutil.copytree(SEEDS / "sofos" / "v0.2.8" / "workspace" / ".sofos", ".sofos")
+    rows = process("import", "--all", "--json").json["sessions"]
+    assert sorted({row["agent"] for row in rows}) == ["claude-code", "rho", "sofos"]
+
+
+@pytest.mark.parametrize("words", [[], ["--all", "somewhere"], ["--all", "--agent", "rho"]])
+def test_what_to_import_has_to_be_said(process: Cli, words: list[str]):
+    done = process("import", *words)
+    assert done.code == 2
+    assert "--agent or --all" in done.err
+
+
+def test_where_there_is_nothing_it_says_so(process: Cli):
+    done = process("import", "--all")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("no sessions found; ")
+    Path("empty").mkdir()
+    for words in (["nowhere"], ["empty"], ["--agent", "nobody"]):
+        done = process("import", *words)
+        assert done.code == 3
+        assert done.err.startswith("error: no ") or "there is nothing at" in done.err
+
+
+def test_problems_are_told_and_bounded(process: Cli, projects: Path):
+    path = claude_file(projects / "a", 1, "/home/ada/a", junk=30)
+    done = process("import", str(path))
+    assert done.code == 0
+    told = [line for line in done.err.splitlines() if line.startswith("problem: ")]
+    assert len(told) == 5
+    assert f"{path}, byte " in told[0]
+    assert "25 more problems; --json has all\n" in done.err
+    for number in range(2, 9):
+        claude_file(projects / "a", number, "/home/ada/a", junk=6)
+    many = process("import", "--agent", "claude-code").err.splitlines()
+    assert len([line for line in many if line.startswith("problem: ")]) == 25
+    rows = process("import", "--agent", "claude-code", "--json").json["sessions"]
+    assert sum(len(row["problems"]) for row in rows) == 30 + 7 * 6
+
+
+def test_one_that_cannot_be_kept_does_not_cost_the_others(process: Cli, projects: Path):
+    import turnlog
+
+    native = claude_file(projects / "a", 1, "/home/ada/a").stem
+    claude_file(projects / "a", 2, "/home/ada/a")
+    with turnlog.open() as home:  # both ids that it could have are taken by sessions of another kind
+        home.create(id=f"claude-code-{native}").user("mine")
+        home.create(id=f"claude-code-{native}-{sha256(native.encode()).hexdigest()[:8]}").user("mine")
+    done = process("import", "--agent", "claude-code", "--json")
+    assert done.code == 8
+    assert [(row["id"][-1:], row["added"] > 0) for row in done.json["sessions"]] == [("", False), ("2", True)]
+    problem = json.loads(done.err)["error"]
+    assert "belong to other sessions" in problem["message"]
+    assert native in problem["message"]
+
+
+def test_it_fits_the_terminal(process: Cli, projects: Path):
+    deep = projects / ("a-folder-with-a-long-name" * 6)
+    claude_file(deep, 1, "/home/ada/a")
+    with Terminal(*TURNLOG, "import", str(deep), columns=90) as terminal:
+        assert terminal.end() == 0
+    rows = [line for line in terminal.plain.splitlines() if line.startswith(("SESSION", "claude-code-"))]
+    assert len(rows) == 2
+    assert max(map(len, rows)) <= 90
+    assert "claude-code-00000000-0000-4000-8000-000000000001 " in rows[1]
+    with Terminal(*TURNLOG, "formats", columns=90) as terminal:
+        assert terminal.end() == 0
+    assert max(map(len, terminal.plain.splitlines())) <= 90
+
+
+# ── Ctrl-C ────────────────────────────────────────────────────────────────────────────────────────
+
+INTERRUPTED = """
+import os, signal, sys, turnlog.cli.progress as progress
+def count(what, number, total):
+    for _ in range({presses} if number == 1 else 0):
+        os.kill(os.getpid(), signal.SIGINT)
+progress.count = count
+sys.argv[1:] = ["import", "--agent", "claude-code", *{more}]
+import turnlog.cli as cli
+cli.main()
+"""
+
+
+def test_ctrl_c_leaves_whole_sessions(process: Cli, projects: Path):
+    for number in range(5):
+        claude_file(projects / "a", number, "/home/ada/a", turns=40)
+    call = [sys.executable, "-c", INTERRUPTED.format(presses=1, more=[])]
+    done = subprocess.run(call, capture_output=True, encoding="utf-8")
+    assert done.returncode == 130
+    assert "stopping: this session is finished first; Ctrl-C again stops at once\n" in done.stderr
+    assert done.stderr.endswith("interrupted: 3 sessions left\n")
+    assert len(done.stdout.splitlines()) == 1 + 2
+    here = conversations(process)
+    assert [len(messages) for messages in here.values()] == [80, 80]
+    assert len(process("import", "--agent", "claude-code", "--json").json["sessions"]) == 5
+    assert [len(messages) for messages in conversations(process).values()] == [80] * 5
+
+
+def test_its_json_is_whole_even_then(projects: Path):
+    for number in range(3):
+        claude_file(projects / "a", number, "/home/ada/a")
+    call = [sys.executable, "-c", INTERRUPTED.format(presses=1, more=["--json"])]
+    done = subprocess.run(call, capture_output=True, encoding="utf-8")
+    assert done.returncode == 130
+    assert len(json.loads(done.stdout)["sessions"]) == 2
+
+
+def test_a_second_ctrl_c_stops_at_once_and_importing_again_goes_on(process: Cli, projects: Path):
+    for number in range(3):
+        claude_file(projects / "a", number, "/home/ada/a", turns=40)
+    call = [sys.executable, "-c", INTERRUPTED.format(presses=2, more=[])]
+    done = subprocess.run(call, capture_output=True, encoding="utf-8")
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert len(conversations(process)) == 1
+    process("import", "--agent", "claude-code")
+    assert [len(messages) for messages in conversations(process).values()] == [80] * 3
+
+
+def test_many_files_say_how_far_it_is(projects: Path):
+    for number in range(20):
+        claude_file(projects / "a", number, "/home/ada/a")
+    impatient = "import sys, turnlog.cli.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
+    call = impatient + "sys.argv[1:] = ['import', '--agent', 'claude-code']; import turnlog.cli as c; c.main()"
+    with Terminal("-c", call) as terminal:
+        assert terminal.end() == 0
+    assert "importing … 19 of 20" in terminal.text
+    assert terminal.plain.rpartition("\r\x1b[K")[2].startswith("SESSION")
+
+
+# ── formats ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_formats_says_what_can_be_done_with_each(process: Cli):
+    rows = {row["name"]: row for row in process("formats", "--json").json["formats"]}
+    assert list(rows) == names()
+    for name, row in rows.items():
+        form = format_of(name)
+        assert row["read"] is True
+        assert row["write"] is hasattr(form, "write")
+        assert row["resume"] is hasattr(form, "resume")
+        assert row["title"] == form.TITLE
+        assert row["homes"]
+    assert (rows["owlen"]["write"], rows["owlen"]["resume"]) == (True, False)
+    assert (rows["cline"]["write"], rows["cline"]["resume"]) == (False, False)
+    lines = {line.split()[0]: line for line in process("formats").out.splitlines()}
+    assert "read, write, resume  ~/.claude/projects " in lines["claude-code"]
+    assert "read                 ~/" in lines["copilot-cli"]
+    assert "read, write          ./.owlen/checkpoints " in lines["owlen"]

@@ -1,0 +1,322 @@
+"""`turnlog resume`: a session goes on, where it came from or in another agent."""
+
+import json
+import os
+import shlex
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
+from tests.cli.test_import import RHO, SEEDS, claude_file
+from turnlog.formats import format_of, names
+
+TURNLOG = ("-m", "turnlog")
+AGENTS = [name for name in names() if hasattr(format_of(name), "resume")]
+COMMANDS = {
+    "a3s": "a3s code resume {id}",
+    "claude-code": "claude --resume {id}",
+    "claw": "claw --resume {id}",
+    "codex": "codex resume {id}",
+    "gemini-cli": "gemini --resume {id}",
+    "opencode": "sh -c 'opencode import {path} && opencode -s {id}'",
+    "pi": "pi --session {path}",
+    "rho": "rho --resume {id}",
+    "sofos": "sofos --resume",
+}
+PLACES = {
+    "a3s": "webshop/.a3s/sessions",
+    "claude-code": "person/.claude/projects",
+    "claw": "webshop/.claw/sessions",
+    "codex": "person/.codex/sessions",
+    "gemini-cli": "person/.gemini/tmp",
+    "opencode": "person/.local/share/opencode",
+    "pi": "person/.pi/agent/sessions",
+    "rho": "person/.rho/sessions",
+    "sofos": "webshop/.sofos/sessions",
+}
+
+
+def files(*folders: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for top in folders for path in sorted(top.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def person(folder: Path) -> Path:
+    home = Path(os.environ["HOME"])
+    home.mkdir()
+    return home
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in front of all others on the PATH."""
+    place = tmp_path / "programs"
+    place.mkdir()
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    return place
+
+
+def program(folder: Path, name: str) -> None:
+    """One that says where it runs, with what, and whether it has a terminal."""
+    path = folder / name
+    path.write_text(
+        '#!/bin/sh\necho "ran $0 in $PWD"\nfor word in "$@"; do echo "<$word>"; done\nif [ -t 0 ]; then echo tty; fi\n'
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def go_on(session: str, text: str) -> None:
+    with turnlog.open(checkpoints=False) as home, home.resume(session) as found:
+        found.user(text)
+        found.assistant(f"about {text}")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_it_is_placed_where_the_agent_looks(process: Cli, session: str, tmp_path: Path, agent: str):
+    told = process("resume", session, "--in", agent, "--json").json
+    assert told["agent"] == agent
+    assert told["cwd"] == str(Path.cwd())
+    assert Path(told["path"]).is_relative_to(tmp_path / PLACES[agent])
+    assert shlex.split(COMMANDS[agent].format(**told)) == told["command"]
+    assert told["report"]["carried"]["tool_calls"] == 1
+    assert told["report"]["notes"] == []
+    there = process("show", told["path"], "--json").json
+    assert there["agent"] == agent
+    assert there["session"].endswith(told["id"])
+    assert there["problems"] == []
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_again_it_is_there_already(cli: Cli, session: str, tmp_path: Path, agent: str):
+    first = cli("resume", session, "--in", agent, "--json").json
+    before = files(tmp_path / "person", Path.cwd())
+    assert cli("resume", session, "--in", agent, "--json").json == first
+    assert files(tmp_path / "person", Path.cwd()) == before
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_after_it_went_on_here_it_is_placed_beside(cli: Cli, session: str, tmp_path: Path, agent: str):
+    first = cli("resume", session, "--in", agent, "--json").json
+    before = Path(first["path"]).read_bytes()
+    go_on(session, "what came later")
+    second = cli("resume", session, "--in", agent, "--json").json
+    assert Path(first["path"]).read_bytes() == before
+    assert second["id"] != first["id"]
+    assert second["path"] != first["path"]
+    assert "is another state of it, and stays as it is" in second["report"]["notes"][0]
+    assert "what came later" in Path(second["path"]).read_text()
+    assert cli("resume", session, "--in", agent, "--json").json == second
+
+
+def test_the_homes_that_the_environment_names(
+    process: Cli, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for agent, name in (
+        ("claude-code", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME"), ("gemini-cli", "GEMINI_CLI_HOME"),
+        ("pi", "PI_CODING_AGENT_DIR"), ("opencode", "XDG_DATA_HOME"), ("rho", "RHO_HOME"),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, str(tmp_path / "chosen" / agent))
+        path = process("resume", session, "--in", agent, "--json").json["path"]
+        assert Path(path).is_relative_to(tmp_path / "chosen" / agent)
+    assert not (tmp_path / "person").exists()
+
+
+def test_the_command_can_be_pasted(process: Cli, session: str, folder: Path):
+    done = process("resume", session, "--in", "codex")
+    told = process("resume", session, "--in", "codex", "--json").json
+    assert done.out == f"cd {Path.cwd()} && codex resume {told['id']}\n"
+    assert done.err.startswith("carried: 3 messages, 1 tool call, 1 result\n")
+    odd = Path("it's  odd")
+    odd.mkdir()
+    with turnlog.open() as home:
+        home.create(id="odd", workspace=odd).user("hi")
+    line = process("resume", "odd", "--in", "claude-code").out
+    assert shlex.split(line)[:3] == ["cd", str(odd.absolute()), "&&"]
+    assert "opencode import " in process("resume", session, "--in", "opencode").out
+
+
+# ── a session that came from the agent ────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def own(person: Path, process: Cli) -> Path:
+    """A session of Claude Code about this folder, imported as `claude-code-…01`."""
+    path = claude_file(person / ".claude" / "projects" / "webshop", 1, str(Path.cwd()))
+    assert process("import", str(path)).code == 0
+    return path
+
+
+def test_what_came_from_an_agent_goes_back_to_it(process: Cli, own: Path, person: Path):
+    before = files(person)
+    told = process("resume", "--json").json
+    assert told == {
+        "version": 1, "agent": "claude-code", "id": own.stem, "path": str(own), "cwd": str(Path.cwd()),
+        "command": ["claude", "--resume", own.stem],
+        "report": {"carried": None, "changed": [], "lost": [], "notes": []},
+    }  # fmt: skip
+    assert files(person) == before
+
+
+def test_where_the_agent_went_on_it_says_so(process: Cli, own: Path, person: Path):
+    claude_file(own.parent, 1, str(Path.cwd()), turns=4)
+    before = files(person)
+    done = process("resume")
+    assert done.out.endswith(f"claude --resume {own.stem}\n")
+    assert done.err == f"note: it went on there: 2 records not here yet; `turnlog import {own}` brings them\n"
+    assert files(person) == before
+
+
+def test_what_went_on_here_is_placed_beside_its_own_file(process: Cli, own: Path, person: Path):
+    before = own.read_bytes()
+    go_on(f"claude-code-{own.stem}", "what came later")
+    told = process("resume", "--json").json
+    assert told["id"] != own.stem
+    assert own.read_bytes() == before
+    text = Path(told["path"]).read_text()
+    assert "what came later" in text
+    assert "answer 2" in text
+
+
+def test_a_fork_made_here_goes_to_the_same_agent_under_an_id_of_its_own(process: Cli, own: Path):
+    with turnlog.open(checkpoints=False) as home, home.resume(f"claude-code-{own.stem}") as found:
+        found.fork(id="a-fork").user("another way")
+    told = process("resume", "a-fork", "--json").json
+    assert told["agent"] == "claude-code"
+    assert told["id"] != own.stem
+    assert "another way" in Path(told["path"]).read_text()
+
+
+def test_one_that_was_placed_and_went_on_there_is_used(process: Cli, session: str):
+    told = process("resume", session, "--in", "claude-code", "--json").json
+    path = Path(told["path"])
+    *_, last = [record for line in path.read_text().splitlines() if "uuid" in (record := json.loads(line))]
+    more = {**last, "type": "user", "uuid": "00000000-0000-4000-8000-00000000abcd", "parentUuid": last["uuid"]}
+    more["message"] = {"role": "user", "content": "said there"}
+    path.write_text(path.read_text() + json.dumps(more) + "\n")
+    again = process("resume", session, "--in", "claude-code", "--json").json
+    assert (again["id"], again["path"]) == (told["id"], told["path"])
+    assert again["report"]["notes"] == [f"{path} has gone on since: nothing was written"]
+
+
+def test_an_imported_one_that_does_not_lie_in_the_home_is_placed_there(process: Cli, tmp_path: Path):
+    path = claude_file(tmp_path / "backup", 1, str(Path.cwd()))
+    process("import", str(path))
+    told = process("resume", "--json").json
+    assert told["id"] == path.stem
+    assert Path(told["path"]).is_relative_to(tmp_path / "person" / ".claude")
+
+
+# ── agents of one's own ───────────────────────────────────────────────────────────────────────────
+
+
+def own_session(**fields: Any) -> None:
+    with turnlog.open(checkpoints=False) as home:
+        words = ["my-agent", "--resume", "{id}", "--log={id}.log"]
+        session = home.create(id="mine", agent="my-agent", workspace=".", resume=words, **fields)
+        session.user("hi")
+        session.fork(id="mine-too").user("more")
+
+
+def test_an_agent_of_ones_own_says_how_it_is_resumed(process: Cli, person: Path):
+    own_session()
+    for name in ("mine", "mine-too"):
+        told = process("resume", name, "--json").json
+        assert told["command"] == ["my-agent", "--resume", name, f"--log={name}.log"]
+        assert (told["agent"], told["id"], told["path"], told["cwd"]) == ("my-agent", name, None, str(Path.cwd()))
+        assert process("resume", name, "--in", "my-agent", "--json").json == told
+    assert process("resume", "mine").out == f"cd {Path.cwd()} && my-agent --resume mine --log=mine.log\n"
+    assert process("resume", "mine", "--in", "codex", "--json").json["command"][0] == "codex"
+
+
+@pytest.mark.parametrize("words", ["my-agent {id}", ["my-agent", 3]])
+def test_that_command_is_a_list_of_words(folder: Path, words: Any):
+    with turnlog.open() as home, pytest.raises(turnlog.Invalid, match="list of words"):
+        home.create(resume=words)
+
+
+def test_a_session_of_nobody_known_needs_a_name(process: Cli, session: str):
+    done = process("resume", session)
+    assert done.code == 7
+    assert done.err.startswith("error: nothing says which command goes on with session ")
+    assert "--in AGENT" in done.err
+
+
+@pytest.mark.parametrize(("agent", "code"), [("owlen", 7), ("cline", 7), ("nobody", 3)])
+def test_an_agent_that_cannot_go_on(process: Cli, session: str, agent: str, code: int):
+    done = process("resume", session, "--in", agent)
+    assert (done.code, done.out) == (code, "")
+    assert agent in done.err
+    assert list(Path.cwd().iterdir()) == []
+
+
+# ── running it ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_exec_becomes_the_agent_in_the_right_folder(process: Cli, person: Path, programs: Path, tmp_path: Path):
+    own_session()
+    program(programs, "my-agent")
+    here = Path.cwd()
+    os.chdir(tmp_path)
+    done = process("resume", "mine", "--exec")
+    assert done.code == 0
+    assert done.out == f"ran {programs}/my-agent in {here}\n<--resume>\n<mine>\n<--log=mine.log>\n"
+
+
+def test_exec_has_the_terminal(process: Cli, session: str, person: Path, programs: Path):
+    program(programs, "codex")
+    with Terminal(*TURNLOG, "resume", session, "--in", "codex", "--exec") as terminal:
+        assert terminal.end() == 0
+    assert f"in {Path.cwd()}\n<resume>\n<" in terminal.text
+    assert terminal.text.endswith("tty\n")
+
+
+def test_exec_of_opencode_imports_first(process: Cli, session: str, person: Path, programs: Path):
+    program(programs, "opencode")
+    done = process("resume", session, "--in", "opencode", "--exec")
+    words = [line for line in done.out.splitlines() if line.startswith("<")]
+    assert [words[0], words[2]] == ["<import>", "<-s>"]
+    assert Path(words[1].strip("<>")).is_file()
+
+
+def test_a_program_that_is_not_installed(process: Cli, person: Path, programs: Path):
+    own_session()
+    done = process("resume", "mine", "--exec")
+    assert done.code == 127
+    assert done.err == "error: no command 'my-agent'\nhint: install it, and run this again\n"
+    (programs / "my-agent").write_text("no program")
+    assert process("resume", "mine", "--exec").code == 126
+
+
+def test_a_folder_that_is_gone(process: Cli, person: Path, programs: Path, tmp_path: Path):
+    program(programs, "codex")
+    gone = tmp_path / "gone"
+    with turnlog.open(checkpoints=False) as home:
+        home.create(id="moved", workspace=gone).user("hi")
+    done = process("resume", "moved", "--in", "codex")
+    assert done.code == 0
+    assert f"note: the folder {gone} is not there\n" in done.err
+    assert process("resume", "moved", "--in", "codex", "--exec").code == 3
+    done = process("resume", "moved", "--in", "sofos")
+    assert done.code == 3
+    assert "-w names another folder" in done.err
+    assert not gone.exists()
+    told = process("resume", "moved", "--in", "sofos", "-w", ".", "--json").json
+    assert told["cwd"] == str(Path.cwd())
+    assert Path(told["path"]).is_relative_to(Path.cwd())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_sessions_of_the_other_five_go_anywhere(cli: Cli, person: Path, agent: str):
+    found: list[Any] = []
+    for place in (SEEDS / "sofos" / "v0.4.3", SEEDS / "claw" / "head_2026-08" / "workspace", RHO):
+        found += cli("import", str(place), "--json").json["sessions"]
+    assert len({row["agent"] for row in found}) == 3
+    for row in found:
+        done = cli("resume", row["id"], "--in", agent, "-w", ".", "--json")
+        assert done.code == 0, done.err
+        assert Path(done.json["path"]).is_file()

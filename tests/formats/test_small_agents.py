@@ -1,0 +1,601 @@
+"""qwen-code, Copilot CLI, Kimi, goose and Cline: what their files say, counted apart, and read while they grow."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from tests.formats.agents.count_small import COUNTERS, FIELDS, fresh
+from turnlog import Home, Message, Session, Text, Thinking, ToolCall, ToolResult
+from turnlog.formats import Source, find, format_of
+from turnlog.log.block import File, Image
+from turnlog.log.entry import Compaction, Note, Spawned, Spent, Start
+from turnlog.session.imports import Imported, bring_all
+
+HERE = Path(__file__).parent / "agents"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "agents"
+AGENTS = sorted(COUNTERS)
+PUBLIC = [path for name in (*AGENTS, "kimi-cli", "kimi-code") for path in sorted(SHARED.glob(name))]
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with turnlog.open("memory:") as home:
+        yield home
+
+
+def bring(home: Home, path: Path) -> list[Imported]:
+    return list(bring_all(home, list(find(str(path)))))
+
+
+def only(home: Home, path: Path) -> Session:
+    (done,) = bring(home, path)
+    return home.resume(done.id)
+
+
+def started(session: Session) -> Start:
+    first = next(iter(session.entries()))
+    assert isinstance(first, Start)
+    return first
+
+
+def words(message: Message) -> str:
+    return " ".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+def told(result: ToolResult) -> str:
+    return (
+        result.content if isinstance(result.content, str) else " ".join(getattr(b, "text", "") for b in result.content)
+    )
+
+
+def seen(session: Session) -> list[tuple[str, str]]:
+    """What a model sees: who, and the words; calls and results in theirs."""
+    found: list[tuple[str, str]] = []
+    for message in session.context().messages:
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                found.append(("call", block.name))
+            elif isinstance(block, ToolResult):
+                found.append(("result", told(block)))
+            elif isinstance(block, Text):
+                found.append((message.role, block.text))
+    return found
+
+
+def counted(session: Session) -> dict[str, int]:
+    tally = fresh()
+    for entry in session.entries():
+        if isinstance(entry, Message):
+            tally["messages"] += entry.role in ("user", "assistant")
+            tally["tool_calls"] += sum(isinstance(block, ToolCall) for block in entry.blocks)
+            tally["tool_results"] += sum(isinstance(block, ToolResult) for block in entry.blocks)
+    report = session.usage()
+    spent = report.own + report.inherited
+    return {**tally, **{name: getattr(spent, name) or 0 for name in FIELDS}}
+
+
+def story(session: Session) -> Any:
+    """Everything that must not depend on how often a source was read while it grew."""
+    total = counted(session)
+    return seen(session), [(m.role, words(m)) for m in session.messages()], {name: total[name] for name in FIELDS}
+
+
+# ── counts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "folder", [*(HERE / name for name in AGENTS), *PUBLIC], ids=lambda p: f"{p.parent.name}-{p.name}"
+)
+def test_everything_is_counted_as_it_stands_in_the_files(home: Home, folder: Path):
+    done = bring(home, folder)
+    assert done
+    for item in done:
+        with home.resume(item.id) as session:
+            assert counted(session) == COUNTERS[item.source.agent](item.source.path, item.source.key), item.id
+
+
+def test_every_fixture_belongs_to_the_agent_it_lies_under():
+    for name in AGENTS:
+        assert {source.agent for source in find(str(HERE / name))} == {name}
+
+
+def test_no_other_agents_files_are_taken():
+    for folder in HERE.iterdir():
+        if folder.is_dir() and folder.name not in AGENTS:
+            assert [source for name in AGENTS for source in format_of(name).find(str(folder))] == []
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_folder_that_is_named_is_found_under_its_home(name: str):
+    from turnlog.formats import Places
+
+    homes = format_of(name).homes(Places(home="/home/anna", environ={}))
+    assert homes
+    assert all(path.startswith("/home/anna/") for path in homes)
+
+
+# ── growing files ─────────────────────────────────────────────────────────────────────────────────
+
+GROWING = [
+    "qwen-code/orchard.jsonl",
+    "copilot-cli/session-state/5b1c9a4e-0000-4000-8000-00000000cafe/events.jsonl",
+    "kimi/dot-kimi-code/sessions/wd_orchard_0123456789ab/session_one/agents/main/wire.jsonl",
+    "kimi/only-wire/wire.jsonl",
+    "goose/20250615_3.jsonl",
+]
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_file_that_grows_record_by_record_is_in_the_end_as_if_read_once(home: Home, tmp_path: Path, name: str):
+    lines = (HERE / name).read_bytes().splitlines(keepends=True)
+    place = tmp_path / Path(name).relative_to(Path(name).parts[0])
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for end in range(1, len(lines) + 1):
+        place.write_bytes(b"".join(lines[:end]))
+        bring(home, tmp_path)
+    (whole,) = [item for item in bring(home, tmp_path) if not item.source.key]
+    assert whole.added == 0
+    with turnlog.open("memory:") as other:
+        once = {item.id: item for item in bring(other, tmp_path)}
+        for id in once:
+            with home.resume(id) as grown, other.resume(id) as fresh_one:
+                assert story(grown) == story(fresh_one)
+
+
+@pytest.mark.parametrize("name", GROWING[:2])
+def test_where_every_record_is_whole_nothing_at_all_differs(home: Home, tmp_path: Path, name: str):
+    lines = (HERE / name).read_bytes().splitlines(keepends=True)
+    place = tmp_path / Path(name).name
+    for end in range(1, len(lines) + 1):
+        if b'"uuid":"a4"' in lines[end - 1] and b'"thought":true' in lines[end - 1]:
+            continue  # the first of two pieces
+        place.write_bytes(b"".join(lines[:end]))
+        bring(home, tmp_path)
+    with turnlog.open("memory:") as other:
+        for item in bring(other, tmp_path):
+            with home.resume(item.id) as grown, other.resume(item.id) as once:
+                assert counted(grown) == counted(once)
+                assert story(grown) == story(once)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_reading_everything_again_adds_nothing(home: Home, name: str):
+    bring(home, HERE / name)
+    before = {row.id: row.seq for row in home.sessions()}
+    assert {item.added for item in bring(home, HERE / name)} == {0}
+    assert {row.id: row.seq for row in home.sessions()} == before
+
+
+# ── qwen-code ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_qwen_code_goes_on_where_it_was_rewound_and_sees_only_the_summary(home: Home):
+    with only(home, HERE / "qwen-code/orchard.jsonl") as session:
+        assert session.title == "The orchard"
+        assert seen(session) == [
+            ("user", "Summary: 58 trees, a map was drawn."),
+            ("assistant", "Got it."),
+            ("user", "Thanks. And the south field?"),
+            ("assistant", "Empty."),
+        ]
+        said = [words(message) for message in session.messages()]
+        assert "Cut down the pears." not in said
+        assert "(spoken) good bye" in said
+        everything = [words(entry) for entry in session.entries() if isinstance(entry, Message)]
+        assert "Cut down the pears." in everything
+
+
+def test_qwen_code_joins_the_pieces_of_an_answer_and_keeps_what_tools_drew(home: Home):
+    with only(home, HERE / "qwen-code/orchard.jsonl") as session:
+        messages = session.messages()
+        answer = next(m for m in messages if any(isinstance(b, ToolCall) and b.id == "c2" for b in m.blocks))
+        assert [type(block) for block in answer.blocks] == [Thinking, ToolCall, ToolCall]
+        assert answer.usage is not None and answer.usage.input_tokens == 1100
+        results = {b.call: b for m in messages for b in m.blocks if isinstance(b, ToolResult)}
+        assert isinstance(results["c2"].content, list)
+        assert isinstance(results["c2"].content[1], Image)
+        assert results["c3"].is_error
+        asked = next(m for m in messages if words(m).startswith("Draw a map."))
+        assert asked.display == "Draw a map."
+
+
+def test_qwen_code_read_between_two_pieces_keeps_the_first_as_a_branch(home: Home, tmp_path: Path):
+    lines = (HERE / "qwen-code/orchard.jsonl").read_bytes().splitlines(keepends=True)
+    place = tmp_path / "chat.jsonl"
+    place.write_bytes(b"".join(lines[:11]))
+    bring(home, place)
+    place.write_bytes(b"".join(lines[:12]))
+    with only(home, place) as session:
+        last = session.messages()[-1]
+        assert [type(block) for block in last.blocks] == [Thinking, ToolCall, ToolCall]
+
+
+@pytest.mark.skipif(not PUBLIC, reason="no public files here")
+def test_qwen_code_finds_the_title_behind_the_last_message(home: Home):
+    path = SHARED / "qwen-code" / "agentsessions-019f0000-0000-7000-8000-000000000004.jsonl"
+    with only(home, path) as session:
+        assert session.title == "Active branch title"
+        assert [words(message) for message in session.messages()][-1] == "Active branch answer."
+
+
+# ── Copilot CLI ───────────────────────────────────────────────────────────────────────────────────
+
+EVENTS = HERE / "copilot-cli" / "session-state"
+
+
+def test_copilot_cli_drops_the_event_it_was_rewound_to(home: Home):
+    main, sub = bring(home, EVENTS)
+    with home.resume(main.id) as session:
+        assert session.title == "Roses"
+        assert [words(m) for m in session.messages() if m.role == "user"][-1].endswith("Borrow some")
+        assert "I cannot." not in [words(message) for message in session.messages()]
+        assert seen(session) == [("user", "Roses: seven. Shears: none."), ("assistant", "Asked the neighbour.")]
+        first = next(m for m in session.messages() if m.role == "user")
+        assert first.display == "Prune the roses"
+        assert first.meta["attachments"][0]["displayName"] == "roses.md"
+        assert session.get("model") == "claude-sonnet-4.6"
+    with home.resume(sub.id) as child:
+        assert seen(child) == [
+            ("user", "Find the shears."), ("call", "glob"), ("result", "nothing found"), ("assistant", "No shears."),
+        ]  # fmt: skip
+
+
+def test_copilot_cli_books_running_totals_once(home: Home):
+    main, sub = bring(home, EVENTS)
+    with home.resume(main.id) as session:
+        spent = [entry for entry in session.entries() if isinstance(entry, Spent)]
+        assert [(entry.model, entry.why) for entry in spent] == [
+            ("claude-sonnet-4.6", None), ("claude-sonnet-4.6", "session"), ("claude-sonnet-4.6", "session"),
+        ]  # fmt: skip
+        total = session.usage().own
+        assert (total.input_tokens, total.cache_read_tokens, total.cache_write_tokens) == (800, 8000, 200)
+        assert (total.output_tokens, total.reasoning_tokens) == (140, 12)
+    with home.resume(sub.id) as child:
+        assert child.usage().own.input_tokens == 350
+
+
+# ── Kimi ──────────────────────────────────────────────────────────────────────────────────────────
+
+OAK = next((HERE / "kimi" / "dot-kimi" / "sessions").glob("*/*"))
+LAWN = HERE / "kimi" / "dot-kimi-code" / "sessions" / "wd_orchard_0123456789ab"
+
+
+def test_kimi_cli_keeps_what_was_reverted_and_what_was_compacted(home: Home):
+    done = {item.source.path: item for item in bring(home, HERE / "kimi" / "dot-kimi")}
+    with home.resume(done[str(OAK / "context.jsonl")].id) as session:
+        assert (session.title, session.workspace) == ("Oak and lime", "/home/anna/orchard")
+        assert [said for who, said in seen(session) if who in ("user", "assistant")] == [
+            "<system>Previous context has been compacted. Here is the compaction output:</system>",
+            "An oak was planted.", "Look", "An oak.", "And a lime", "A lime, too.",
+        ]  # fmt: skip
+        said = [words(message) for message in session.messages()]
+        assert "Plant an oak" in said
+        assert "Use hands" not in said
+        assert "Use hands" in [words(entry) for entry in session.entries() if isinstance(entry, Message)]
+        results = [b for m in session.messages() for b in m.blocks if isinstance(b, ToolResult)]
+        assert [result.is_error for result in results] == [True, False, False]
+        assert session.get("system") == "You are Kimi."
+        assert session.get("tasks") == [{"title": "water", "status": "pending"}]
+    with home.resume(done[str(OAK / "subagents" / "a1b2" / "context.jsonl")].id) as child:
+        assert child.usage().own.output_tokens == 700
+
+
+def test_kimi_cli_read_through_a_revert_and_a_compaction_is_as_if_read_once(home: Home, tmp_path: Path):
+    place = tmp_path / OAK.name
+    place.mkdir()
+    shutil.copy(OAK / "wire.jsonl", place)
+
+    def read_as_it_grows(name: str, begin: int = 0) -> None:
+        lines = (OAK / name).read_bytes().splitlines(keepends=True)
+        for end in range(begin, len(lines) + 1):
+            (place / "context.jsonl").write_bytes(b"".join(lines[:end]))
+            bring(home, place)
+
+    read_as_it_grows("context_1.jsonl", 1)
+    (place / "context.jsonl").rename(place / "context_1.jsonl")
+    read_as_it_grows("context_2.jsonl", 10)
+    (place / "context.jsonl").rename(place / "context_2.jsonl")
+    read_as_it_grows("context.jsonl", 5)
+    (last,) = bring(home, place)
+    assert last.added == 0
+    with turnlog.open("memory:") as other, only(other, place) as once, home.resume(last.id) as grown:
+        assert story(grown) == story(once)
+        assert counted(grown) == counted(once)
+
+
+def test_kimi_code_undoes_compacts_and_waits_for_results(home: Home):
+    main, sub, fork = bring(home, LAWN)
+    with home.resume(main.id) as session:
+        assert (session.title, session.workspace) == ("The lawn", "/home/anna/orchard")
+        said = [words(message) for message in session.messages()]
+        assert "Try the rain" not in said
+        assert said.index("and hurry") > said.index("Pumping")
+        assert seen(session) == [
+            ("user", "Water the lawn"), ("user", "Try the well"), ("user", "and hurry"),
+            ("user", "The lawn was watered from the well."), ("user", "Now the roses"), ("assistant", "folded"),
+            ("call", "Read"), ("result", "thorns"), ("user", "Bye"), ("assistant", "cut off in the mid"),
+        ]  # fmt: skip
+        results = {b.call: b for m in session.messages() for b in m.blocks if isinstance(b, ToolResult)}
+        assert results["Bash_0"].is_error
+        assert told(results["Read_1"]) == "dry <system>1 line</system>"
+        assert [entry.why for entry in session.entries() if isinstance(entry, Spent)] == ["compaction"]
+        assert session.get("permission_mode") == "manual"
+        assert session.get("system") == "You are Kimi Code."
+    with home.resume(sub.id) as child:
+        assert child.usage().own.input_tokens == 900
+    with home.resume(fork.id) as other:
+        assert other.usage().own.input_tokens == 25
+        assert other.usage().inherited.input_tokens == 120
+
+
+def test_kimi_code_undo_of_more_than_was_said_and_a_clear(home: Home):
+    with only(home, HERE / "kimi" / "damaged.jsonl") as session:
+        assert seen(session) == [("user", "third"), ("user", "first")]
+
+
+def test_kimi_code_keeps_the_tail_behind_a_summary_of_an_earlier_version(home: Home, tmp_path: Path):
+    said = [{"role": "user", "content": [{"type": "text", "text": word}]} for word in ("one", "two", "three")]
+    rows: list[dict[str, Any]] = [{"type": "metadata", "protocol_version": "1.1", "created_at": 1780000000000}]
+    rows += [{"type": "context.append_message", "message": message} for message in said]
+    rows += [{"type": "context.apply_compaction", "summary": "one and two", "compactedCount": 2}]
+    rows += [{"type": "context.splice", "start": 0, "deleteCount": 1, "messages": []}]
+    rows += [{"type": "context.undo", "count": 1}, {"type": "context.append_message", "message": said[0]}]
+    (tmp_path / "wire.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:5]))
+    with only(home, tmp_path) as session:
+        assert seen(session) == [("user", "one and two"), ("user", "three")]
+    (tmp_path / "wire.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with only(home, tmp_path) as session:
+        assert ("user", "three") not in seen(session)
+        assert seen(session)[-1] == ("user", "one")
+
+
+# ── goose ─────────────────────────────────────────────────────────────────────────────────────────
+
+_SCHEMA = """
+create table schema_version (version integer primary key);
+insert into schema_version values (15);
+create table sessions (
+    id text primary key, name text not null default '', description text not null default '',
+    session_type text not null default 'user', working_dir text not null, created_at timestamp, updated_at timestamp,
+    extension_data text default '{}', accumulated_total_tokens integer, accumulated_input_tokens integer,
+    accumulated_output_tokens integer, accumulated_cache_read_tokens integer, accumulated_cache_write_tokens integer,
+    accumulated_cost real, provider_name text, model_config_json text, goose_mode text, archived_at timestamp,
+    parent_session_id text, recipe_json text
+);
+create table messages (
+    id integer primary key autoincrement, message_id text, session_id text not null, role text not null,
+    content_json text not null, created_timestamp integer not null, timestamp timestamp default current_timestamp,
+    tokens integer, metadata_json text
+);
+create table usage_ledger (
+    id integer primary key autoincrement, session_id text not null, created_timestamp integer not null, model text,
+    input_tokens integer, output_tokens integer, total_tokens integer, cache_read_tokens integer,
+    cache_write_tokens integer, cost real, cost_source text, is_compaction integer default 0
+);
+"""
+
+
+def make_goose(path: Path, *, rows: list[dict[str, Any]] | None = None) -> None:
+    """A database with the conversation of the export, a subagent, and requests noted one by one."""
+    export = json.loads((HERE / "goose" / "export.json").read_text())
+    base = sqlite3.connect(path)
+    base.executescript(_SCHEMA)
+    columns = "id, name, working_dir, created_at, session_type, parent_session_id, accumulated_input_tokens, "
+    columns += "accumulated_output_tokens, accumulated_cache_read_tokens, accumulated_cache_write_tokens, "
+    columns += "accumulated_cost, model_config_json, provider_name, goose_mode"
+    marks = ", ".join("?" * 14)
+    model = json.dumps({"model_name": "gpt-5"})
+    main = ("20251009_1", "Mowing", "/home/anna/orchard", "2025-10-09 08:53:20", "user", None, 2200, 100, 2000, 50)
+    sub = ("20251009_2", "Raking", "/home/anna/orchard", "2025-10-09 08:53:25", "sub_agent", "20251009_1", 9, 1, 0, 0)
+    for row in (main, sub):
+        base.execute(f"insert into sessions ({columns}) values ({marks})", (*row, 0.0123, model, "openai", "auto"))
+    put_rows(base, export["conversation"] if rows is None else rows)
+    said = json.dumps([{"type": "text", "text": "rake"}])
+    base.execute("insert into messages (session_id, role, content_json, created_timestamp) values (?, ?, ?, ?)",
+                 ("20251009_2", "user", said, 1760000006))  # fmt: skip
+    base.execute("insert into usage_ledger (session_id, created_timestamp, model, input_tokens, output_tokens, "
+                 "cache_read_tokens, cache_write_tokens, cost, is_compaction) values "
+                 "('20251009_1', 1760000004, 'gpt-5', 1500, 60, 1400, 50, 0.01, 1)")  # fmt: skip
+    base.commit()
+    base.close()
+
+
+def put_rows(base: sqlite3.Connection, rows: list[dict[str, Any]]) -> None:
+    base.execute("delete from messages where session_id = '20251009_1'")
+    for row in rows:
+        base.execute(
+            "insert into messages (message_id, session_id, role, content_json, created_timestamp, metadata_json) "
+            "values (?, '20251009_1', ?, ?, ?, ?)",
+            (row["id"], row["role"], json.dumps(row["content"]), row["created"], json.dumps(row.get("metadata"))),
+        )
+
+
+def test_goose_database_is_read_without_touching_it(home: Home, tmp_path: Path):
+    make_goose(tmp_path / "sessions.db")
+    before = (tmp_path / "sessions.db").read_bytes()
+    main, sub = bring(home, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sessions.db"]
+    assert (tmp_path / "sessions.db").read_bytes() == before
+    for item in (main, sub):
+        with home.resume(item.id) as session:
+            assert counted(session) == COUNTERS["goose"](item.source.path, item.source.key)
+    with home.resume(main.id) as session:
+        assert (session.title, session.get("model"), session.get("provider")) == ("Mowing", "gpt-5", "openai")
+        spent = [(entry.why, entry.usage.output_tokens) for entry in session.entries() if isinstance(entry, Spent)]
+        assert spent == [("compaction", 60), ("import", 40)]
+    with home.resume(sub.id) as child:
+        assert started(child).spawned == Spawned(main.id)
+
+
+def test_goose_shows_the_model_what_its_marks_say(home: Home):
+    with only(home, HERE / "goose" / "export.json") as session:
+        assert seen(session) == [
+            ("user", "Summary: mown."), ("assistant", "I go on from there."), ("user", "Rake"), ("call", "rake"),
+            ("result", "broken"), ("assistant", "The rake broke."),
+        ]  # fmt: skip
+        assert "for your eyes only" in [words(message) for message in session.messages()]
+        notes = [entry.text for entry in session.entries() if isinstance(entry, Note)]
+        assert notes == ["Compacting", "toolConfirmationRequest"]
+
+
+def test_goose_export_and_database_are_one_session(home: Home, tmp_path: Path):
+    make_goose(tmp_path / "sessions.db")
+    main = bring(home, tmp_path)[0]
+    again = bring(home, HERE / "goose" / "export.json")[0]
+    assert again.id == main.id
+
+
+def test_goose_compacted_while_it_is_watched_is_as_if_read_once(home: Home, tmp_path: Path):
+    """A compaction writes all rows anew, with other row ids."""
+    rows = json.loads((HERE / "goose" / "export.json").read_text())["conversation"]
+    early = [{**row, "metadata": None} for row in rows[:3]]
+    path = tmp_path / "sessions.db"
+    for end in (1, 2, 3):
+        path.unlink(missing_ok=True)
+        make_goose(path, rows=early[:end])
+        bring(home, path)
+    for end in range(6, len(rows) + 1):
+        path.unlink()
+        make_goose(path, rows=rows[:end])
+        bring(home, path)
+    with turnlog.open("memory:") as other:
+        once, grown = bring(other, path)[0], bring(home, path)[0]
+        assert grown.added == 0
+        with other.resume(once.id) as a, home.resume(grown.id) as b:
+            assert story(b) == story(a)
+            assert counted(b) == counted(a)
+
+
+def test_goose_row_that_is_not_json_costs_only_itself(home: Home, tmp_path: Path):
+    make_goose(tmp_path / "sessions.db")
+    base = sqlite3.connect(tmp_path / "sessions.db")
+    base.execute("update messages set content_json = '[{' where message_id = 'g-9'")
+    base.execute("update messages set content_json = cast(x'5bff' as text) where message_id = 'g-10'")
+    base.commit()
+    base.close()
+    main = bring(home, tmp_path)[0]
+    assert [problem.what for problem in main.problems] == ["a message that is not JSON"] * 2
+    with home.resume(main.id) as session:
+        assert seen(session)[-1] == ("assistant", "The rake broke.")
+
+
+def test_goose_damaged_database_gives_problems_and_nothing_else(tmp_path: Path):
+    make_goose(tmp_path / "whole.db")
+    data, chance = (tmp_path / "whole.db").read_bytes(), random.Random(11)
+    path = tmp_path / "sessions.db"
+    for _ in range(60):
+        at, size = chance.randrange(len(data)), chance.randrange(1, 400)
+        junk = bytes(chance.randrange(256) for _ in range(size))
+        path.write_bytes(chance.choice([data[:at], data[:at] + junk + data[at + size :]]))
+        with turnlog.open("memory:") as home:
+            for item in bring_all(home, list(format_of("goose").find(str(path)))):
+                assert all(problem.what for problem in item.problems)
+
+
+# ── Cline ─────────────────────────────────────────────────────────────────────────────────────────
+
+FENCE = HERE / "cline" / "data" / "sessions" / "1790000000000_abcde"
+
+
+def test_cline_sees_the_state_of_its_compaction_and_what_came_since(home: Home):
+    main, sub, fork = bring(home, HERE / "cline" / "data")
+    with home.resume(main.id) as session:
+        assert (session.title, session.workspace) == ("A fence", "/home/anna/orchard")
+        assert seen(session) == [
+            ("user", "Context summary:\n\nno saw"), ("assistant", "No saw."), ("user", "Buy one"),
+            ("assistant", "Bought."), ("user", "Thanks"),
+        ]  # fmt: skip
+        first = session.messages()[0]
+        file = next(block for block in first.blocks if isinstance(block, File))
+        assert file.name == "/home/anna/fence.md"
+        compaction = next(entry for entry in session.entries() if isinstance(entry, Compaction))
+        assert compaction.tokens_before == 900
+        assert session.get("system") == "You are Cline."
+    with home.resume(sub.id) as child:
+        assert started(child).spawned == Spawned(main.id, role="scout")
+    with home.resume(fork.id) as other:
+        assert other.usage().own.output_tokens == 9
+        assert other.usage().inherited.output_tokens == 60
+
+
+def test_cline_gives_messages_new_ids_and_they_are_still_the_same(home: Home, tmp_path: Path):
+    folder = tmp_path / FENCE.name
+    shutil.copytree(FENCE, folder)
+    (folder / "agent_7.messages.json").unlink()
+    path, state = folder / f"{FENCE.name}.messages.json", folder / f"{FENCE.name}.compaction.json"
+    whole, compacted = json.loads(path.read_text()), json.loads(state.read_text())
+    state.unlink()
+    for end in range(1, len(whole["messages"]) + 1):
+        fresh_ids = [{**message, "id": f"{end}-{n}"} for n, message in enumerate(whole["messages"][:end])]
+        path.write_text(json.dumps({**whole, "messages": fresh_ids}))
+        if end == 4:
+            state.write_text(json.dumps(compacted))
+        bring(home, folder)
+    with turnlog.open("memory:") as other, only(other, folder) as once, only(home, folder) as grown:
+        assert story(grown) == story(once)
+        assert counted(grown) == counted(once)
+    again = {**compacted, "source_message_count": 7, "messages": [{"role": "user", "content": "all of it"}]}
+    state.write_text(json.dumps(again))
+    with only(home, folder) as session:
+        assert seen(session) == [("user", "all of it")]
+        assert counted(session) == COUNTERS["cline"](str(path), "")
+
+
+def test_cline_compaction_of_what_is_gone_does_not_apply(home: Home, tmp_path: Path):
+    folder = tmp_path / FENCE.name
+    shutil.copytree(FENCE, folder)
+    (folder / "agent_7.messages.json").unlink()
+    state = folder / f"{FENCE.name}.compaction.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "source_message_count": 40}))
+    (done,) = bring(home, folder)
+    assert [problem.where for problem in done.problems] == ["compaction"]
+    with home.resume(done.id) as session:
+        assert seen(session)[0] == ("user", "Build a fence")
+
+
+def test_cline_task_of_the_extension_leaves_out_what_it_truncated(home: Home, tmp_path: Path):
+    shutil.copytree(HERE / "cline" / "globalStorage", tmp_path / "globalStorage")
+    with only(home, tmp_path) as session:
+        assert (session.title, session.workspace) == ("Paint the door", "/home/anna/orchard")
+        assert seen(session)[:2] == [("user", "<task>\nPaint the door\n</task>"), ("assistant", "I read first.")]
+        assert seen(session)[-2:] == [("user", "Make it red"), ("assistant", "Red now.")]
+        assert ("assistant", "It is green.") not in seen(session)
+        models = session.usage().models
+        assert {model: usage.output_tokens for model, usage in models.items()} == {
+            "claude-sonnet-4": 42,
+            "claude-opus-4": 22,
+        }
+    path = next(tmp_path.rglob("api_conversation_history.json"))
+    listed = [*json.loads(path.read_text()), {"role": "user", "content": "And the gate"}]
+    path.write_text(json.dumps(listed))
+    with only(home, tmp_path) as session:
+        assert seen(session)[-1] == ("user", "And the gate")
+        assert ("assistant", "It is green.") not in seen(session)
+
+
+def test_cline_file_that_breaks_off_is_read_as_far_as_it_goes(home: Home, tmp_path: Path):
+    folder = tmp_path / FENCE.name
+    folder.mkdir()
+    data = (FENCE / f"{FENCE.name}.messages.json").read_bytes()
+    path = folder / f"{FENCE.name}.messages.json"
+    path.write_bytes(data[: data.index(b"Buy one")])
+    (done,) = bring(home, folder)
+    assert done.problems
+    with home.resume(done.id) as session:
+        assert ("assistant", "No saw.") in seen(session)
+
+
+def test_sources_of_all_agents_have_a_steady_order(tmp_path: Path):
+    shutil.copytree(HERE, tmp_path / "all", ignore=shutil.ignore_patterns("recorded", "*.py"))
+    first: list[Source] = list(find(str(tmp_path / "all")))
+    assert first == list(find(str(tmp_path / "all")))
+    assert len(first) == len(set(first))
