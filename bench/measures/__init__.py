@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MODULES = ("append", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "start")
+MODULES = ("append", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "reading", "start")
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,21 @@ def test_one_that_cannot_be_kept_does_not_cost_the_others(process: Cli, projects
     assert native in problem["message"]
 
 
+def test_a_disk_that_is_full_costs_only_what_comes_then(process: Cli, projects: Path):
+    for number, turns in ((1, 3), (2, 200), (3, 3)):
+        claude_file(projects / "a", number, "/home/ada/a", turns=turns)
+    call = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+        "sys.argv[1:] = ['import', '--agent', 'claude-code', '--json']; import turnlog.cli as c; c.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, encoding="utf-8")
+    assert done.returncode == 8
+    assert [row["id"][-1] for row in json.loads(done.stdout)["sessions"]] == ["1"]
+    assert json.loads(done.stderr)["error"]["message"].endswith("; 2 sessions not imported")
+    assert process("import", "--agent", "claude-code").code == 0
+    assert sorted(len(messages) for messages in conversations(process).values()) == [6, 6, 400]
+
+
 def test_it_fits_the_terminal(process: Cli, projects: Path):
     deep = projects / ("a-folder-with-a-long-name" * 6)
     claude_file(deep, 1, "/home/ada/a")

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.cli.test_import import RHO, SEEDS, claude_file
 from turnlog.formats import format_of, names
 
 TURNLOG = ("-m", "turnlog")
+AGENT_FILES = SEEDS.parent / "agents"
 AGENTS = [name for name in names() if hasattr(format_of(name), "resume")]
 COMMANDS = {
     "a3s": "a3s code resume {id}",
@@ -209,6 +211,31 @@ def test_an_imported_one_that_does_not_lie_in_the_home_is_placed_there(process: 
     told = process("resume", "--json").json
     assert told["id"] == path.stem
     assert Path(told["path"]).is_relative_to(tmp_path / "person" / ".claude")
+
+
+def test_what_is_in_the_database_of_opencode_is_not_imported_again(process: Cli, person: Path):
+    data = person / ".local" / "share" / "opencode"
+    data.mkdir(parents=True)
+    shutil.copy(AGENT_FILES / "opencode" / "recorded" / "opencode.db", data)
+    row = process("import", "--agent", "opencode", "--json").json["sessions"][0]
+    before = files(person)
+    told = process("resume", row["id"], "--json").json
+    assert told["command"] == ["opencode", "-s", told["id"]]
+    assert row["id"] == f"opencode-{told['id']}"
+    assert files(person) == before
+
+
+def test_a_subagent_becomes_a_session_like_others(process: Cli, own: Path):
+    inner = claude_file(own.with_suffix("") / "subagents", 9, str(Path.cwd()))
+    text = inner.read_text().replace('"isSidechain": false', '"isSidechain": true, "agentId": "abc"')
+    path = inner.rename(inner.with_name("agent-abc.jsonl"))
+    path.write_text(text.replace(inner.stem, own.stem))
+    [row] = process("import", str(path), "--json").json["sessions"]
+    told = process("resume", row["id"], "--json").json
+    assert told["agent"] == "claude-code"
+    assert told["id"] != own.stem
+    assert Path(told["path"]).stem == told["id"]
+    assert '"isSidechain":false' in Path(told["path"]).read_text()
 
 
 # ── agents of one's own ───────────────────────────────────────────────────────────────────────────

@@ -12,8 +12,10 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli
 from tests.cli.test_import import RHO, SEEDS, claude_file
+from tests.formats.agents import count
 from turnlog import Message, Text, ToolCall, Usage
 from turnlog.formats import find
+from turnlog.log.codec import body_text
 
 FIELDS = {
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
@@ -90,6 +92,8 @@ def test_several_sessions_are_listed_and_one_can_be_chosen(process: Cli, tmp_pat
     for key in ("3", "0000", "nobody"):
         assert process("show", where, "--key", key).code == 3
     assert not folder.exists()
+    process("import", str(first))
+    assert process("show", "latest", "--key", "1").code == 2
 
 
 def test_a_folder_with_one_session_and_its_subagents_is_that_session(process: Cli, tmp_path: Path):
@@ -153,6 +157,22 @@ def test_a_large_file_goes_through_a_folder_that_is_gone_afterwards(
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "opencode", "pi"])
+def test_totals_are_what_another_program_counted(cli: Cli, agent: str):
+    """`tests.formats.agents.count` reads what the real agents wrote, and knows nothing of Turnlog."""
+    recorded = SEEDS.parent / "agents" / agent / "recorded"
+    counted = count.sessions(agent, recorded)
+    assert len(counted) > 4
+    for name, expected in counted.items():
+        path, key = (recorded / "opencode.db", ["--key", name]) if agent == "opencode" else (recorded / name, [])
+        totals = cli("show", str(path), *key, "--json").json["totals"]
+        usage = expected["own_usage"]
+        assert {field: totals["usage"][field] for field in usage} == usage, name
+        if expected["usage"] == usage:  # no fork: what that inherited counts where it came from
+            assert totals["tool_calls"] == expected["tool_calls"], name
+            assert totals["tool_results"] == expected["tool_results"], name
+
+
 # ── totals of our own ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -171,6 +191,10 @@ def test_totals_are_over_all_branches_and_of_this_session_only(process: Cli, fol
             child.assistant("seen", usage=Usage(input_tokens=1000))
         fork = session.fork(id="fork")
         fork.user("on its own")
+        said = [body_text(message) for message in fork.messages()]
+    shown = process("show", "fork", "--json")
+    assert [json.dumps(message) for message in shown.json["messages"]] == [json.dumps(json.loads(m)) for m in said]
+    assert len(said) == 4
     parent, forked, sub = (process("show", name, "--json").json["totals"] for name in ("parent", "fork", "sub"))
     assert (parent["messages"], parent["tool_calls"], parent["tool_results"]) == (3, 1, 1)
     assert parent["usage"]["input_tokens"] == 20

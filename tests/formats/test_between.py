@@ -48,6 +48,7 @@ CANNOT = {
 }  # fmt: skip
 EMPTY = "message without content"
 ORPHAN = "tool result without its call"
+REMOVED = "message that was taken out"
 NAMES = {
     "system": ("system prompt",),
     "tools": ("tool definition",),
@@ -95,7 +96,7 @@ for notion in (
     "empty", "model", "time", "usage", "cache read", "cache write", "cache 1h", "reasoning count", "cost", "stop",
     "error", "duration", "agent", "display",
 ):  # fmt: skip
-    NAMES[notion] += (EMPTY,)
+    NAMES[notion] += (EMPTY, REMOVED)
 
 
 def began() -> int:
@@ -259,7 +260,7 @@ def convert(session: Any, agent: str, folder: Path) -> Any:
     assert not false, f"{agent}: told as lost, but there: {false}"
     more = [atom for atom in added(before, after) if not _is_stand_in(atom, written)]
     assert not more, f"{agent}: nobody said {more[:3]}"
-    for what in (EMPTY, ORPHAN):  # whatever went with what no provider would take
+    for what in (EMPTY, ORPHAN, REMOVED):  # whatever went with what no provider would take
         if what in told:
             gone = {notion: count for notion, count in gone.items() if what not in NAMES[notion]}
     return back, gone

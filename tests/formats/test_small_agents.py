@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 import turnlog
 from tests.formats.agents.count_small import COUNTERS, FIELDS, fresh
 from turnlog import Home, Message, Session, Text, Thinking, ToolCall, ToolResult
-from turnlog.formats import Source, find, format_of
+from turnlog.formats import Places, Source, find, format_of
 from turnlog.log.block import File, Image
 from turnlog.log.entry import Compaction, Note, Spawned, Spent, Start
 from turnlog.session.imports import Imported, bring_all
@@ -115,12 +116,13 @@ def test_no_other_agents_files_are_taken():
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_a_folder_that_is_named_is_found_under_its_home(name: str):
-    from turnlog.formats import Places
-
-    homes = format_of(name).homes(Places(home="/home/anna", environ={}))
+def test_sessions_are_looked_for_at_home_or_where_the_environment_says(name: str):
+    homes = format_of(name).homes(Places(home="/home/anna"))
     assert homes
     assert all(path.startswith("/home/anna/") for path in homes)
+    words = ("QWEN_HOME", "COPILOT_HOME", "KIMI_SHARE_DIR", "KIMI_CODE_HOME", "GOOSE_PATH_ROOT", "CLINE_DATA_DIR")
+    elsewhere = format_of(name).homes(Places(home="/home/anna", environ=dict.fromkeys(words, "/data")))
+    assert any(path.startswith("/data/") for path in elsewhere)
 
 
 # ── growing files ─────────────────────────────────────────────────────────────────────────────────
@@ -173,6 +175,39 @@ def test_reading_everything_again_adds_nothing(home: Home, name: str):
     before = {row.id: row.seq for row in home.sessions()}
     assert {item.added for item in bring(home, HERE / name)} == {0}
     assert {row.id: row.seq for row in home.sessions()} == before
+
+
+_VALUE = re.compile(rb'(?<=:)\s*("[^"\\\\]{0,40}"|\d+|true|false|null)')
+_ODD = (b"null", b"7", b"[]", b"{}", b'"x"', b"1e300", b"-1", b"true", b'["a"]', b'{"type":"text"}', b'""')
+_DEEP = b"[" * 900 + b"]" * 900
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_values_of_another_kind_cost_what_they_are_in(name: str, tmp_path: Path):
+    """JSON that is sound, and says something else than the program ever would."""
+    chance = random.Random(5)
+    files = sorted(path for path in (HERE / name).rglob("*.json*") if path.is_file())
+    for number in range(80):
+        path = files[number % len(files)]
+        copy = tmp_path / str(number) / name
+        shutil.copytree(HERE / name, copy)
+        data = path.read_bytes()
+        for _ in range(chance.randrange(1, 5)):
+            spot = chance.choice(list(_VALUE.finditer(data)))
+            data = data[: spot.start()] + chance.choice(_ODD) + data[spot.end() :]
+        if number % 8 == 0:
+            spot = chance.choice(list(_VALUE.finditer(data)))
+            data = data[: spot.start()] + _DEEP + data[spot.end() :]
+        (copy / path.relative_to(HERE / name)).write_bytes(data)
+        with turnlog.open("memory:") as home:
+            sources = list(format_of(name).find(str(copy)))
+            for item in bring_all(home, sources):
+                with home.resume(item.id) as session:
+                    session.context()
+                    assert session.damage == []
+            if _DEEP not in data:  # what is too deep to be kept is tried every time
+                assert {item.added for item in bring_all(home, sources)} <= {0}
+        shutil.rmtree(copy.parent)
 
 
 # ── qwen-code ─────────────────────────────────────────────────────────────────────────────────────
@@ -310,6 +345,20 @@ def test_kimi_cli_read_through_a_revert_and_a_compaction_is_as_if_read_once(home
     with turnlog.open("memory:") as other, only(other, place) as once, home.resume(last.id) as grown:
         assert story(grown) == story(once)
         assert counted(grown) == counted(once)
+
+
+def test_kimi_cli_that_was_cleared_keeps_what_was_said(home: Home, tmp_path: Path):
+    place = tmp_path / "session"
+    place.mkdir()
+    shutil.copy(OAK / "context_1.jsonl", place / "context_1.jsonl")
+    shutil.copy(OAK / "wire.jsonl", place)
+    (place / "context.jsonl").touch()
+    with only(home, place) as session:
+        assert seen(session) == []
+        assert "Use hands" in [words(entry) for entry in session.entries() if isinstance(entry, Message)]
+    (place / "context.jsonl").write_text('{"role":"user","content":"Again"}\n')
+    with only(home, place / "wire.jsonl") as session:
+        assert seen(session) == [("user", "Again")]
 
 
 def test_kimi_code_undoes_compacts_and_waits_for_results(home: Home):

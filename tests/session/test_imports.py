@@ -286,3 +286,12 @@ def test_what_was_said_here_and_written_there_comes_back_as_itself(home, make):
     assert take(home, grown("theirs")).added == 0
     assert take(home, grown("theirs", "more")).added == 2
     assert texts(home.resume("test-one"))[-2:] == ["theirs", "more"]
+
+
+def test_a_record_that_cannot_be_kept_moves_nothing(home):
+    bad = Record(key="9", entry=Message(role="user", blocks=[Text(text="x")], meta={"n": float("inf")}))
+    steps = [*keyed(("1", "a"), ("2", "b"), Move(to="1")), bad]
+    assert "inf" in take(home, read(*steps)).problems[0].what
+    before = home.resume("test-one").seq
+    assert take(home, read(*steps)).added == 0
+    assert home.resume("test-one").seq == before

@@ -2,6 +2,7 @@
 
 program    the commands, and what happens to their errors
 option     what commands have in common: --json, --home, which session
+look       a session to read from, however large
 text       untrusted text made safe for a terminal, cut and aligned
 summary    an entry in one line, a message in several
 finding    what `doctor` looks for, in plain words
@@ -13,7 +14,6 @@ child      another program in the foreground, for `run`
 progress   a line on stderr for what takes long, and Ctrl-C that waits
 elsewhere  a session of another agent, read where it lies
 problem    what was wrong with other agents' sessions, and what they could not take
-totals     how much is in a session
 reference  docs/cli.md
 """
 

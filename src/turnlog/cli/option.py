@@ -10,6 +10,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from turnlog.cli.look import Look
 from turnlog.cli.progress import tell
 from turnlog.cli.text import one_line
 from turnlog.errors import Ambiguous, Conflict, NotFound
@@ -83,11 +84,11 @@ def _nearest(home: Home) -> str | None:
     return next((newest[str(folder)] for folder in (here, *here.parents) if str(folder) in newest), None)
 
 
-def look_at(home: Home, name: str | None) -> Readable:
+def look_at(home: Home, name: str | None) -> Look:
     """A session to read from. Nothing is locked and nothing is written, and a deleted one can be read as well."""
     history = History(home.store, home.store.base(session_id(home, name)))
     history.load()
-    return Readable(home, history)
+    return Look(home, history)
 
 
 def session_here(home: Home, *, agent: str | None = None) -> str | None:

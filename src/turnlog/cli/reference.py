@@ -25,8 +25,8 @@ _MANNERS = """\
 - A place to go back to, or to compare with, is the number of an entry (`12`), `turn:3` for the point before turn 3
   began, or the label of a checkpoint (`label:12` for one that looks like something else).
 - Reading locks nothing, and works while an agent is writing.
-- Files of other agents are only read, and `export` and `resume` never write over one; only `export --force` does. Where a
-  command takes a file or a session, a word that is both is the session, and `./word` is the file.
+- Files of other agents are only read. `export` and `resume` never write over one, but for `export --force`.
+- Where `show` takes a session or a file, a word that is both is the session, and `./word` is the file.
 - A rewind that was interrupted is reported by every command that shows the session; `turnlog rewind --continue`
   finishes it, `turnlog rewind --abort` takes it back.
 - `COLUMNS` says how wide the output may be where it is not a terminal; without it, nothing is cut. Colours and progress
@@ -84,8 +84,8 @@ def _codes() -> Iterator[str]:
     for error in _errors(errors.TurnlogError):
         what = (error.__doc__ or "").split("\n")[0].rstrip(".")
         yield f"| {error.exit_code} | `{error.code}` | {what[:1].lower()}{what[1:]} |"
-    yield f"| {NOT_RUNNABLE} | `not_runnable` | the command for `turnlog run` or `resume --exec` is there and cannot be run |"
-    yield f"| {NOT_FOUND} | `no_command` | there is no such command for `turnlog run` or `resume --exec` |"
+    yield f"| {NOT_RUNNABLE} | `not_runnable` | the command for `run` or `resume --exec` is there and cannot be run |"
+    yield f"| {NOT_FOUND} | `no_command` | there is no such command for `run` or `resume --exec` |"
     yield f"| {INTERRUPTED} | | interrupted with Ctrl-C |"
     yield f"| {PIPE_CLOSED} | | whoever read the output closed it |"
     yield ""

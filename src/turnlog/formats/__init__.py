@@ -4,12 +4,12 @@ One file here is one agent, and its name is its registration: a dash on the comm
 format too big for one file is a folder of that name. What formats share has a name with an underscore. A format has:
 
     TITLE                  one line for people: which versions are read
-    homes(places)          the folders where this agent keeps sessions, whether they exist or not
+    homes(places)          the folders where this agent keeps sessions, there or not; the first is the one for `place`
     find(path)             the sessions at or under a file or folder, in a steady order, without reading them whole
     read(source)           one session: its header, its records one by one, and every problem met on the way
     write(transcript)      files that the agent loads, and what they could not carry
     place(written, folder) those files laid out in a folder as the agent would, and the path of the session's own
-    resume(id, path, workspace)  the command that goes on with a session of that id, which was placed at that path
+    resume(id, path, folder)  the command that goes on, in its workspace, with the session of that id at that path
 
 A format without `write` and `place` is only read; one without `resume` has an agent that cannot be told to go on.
 Reading never raises for what is in a file: a problem costs the record it is in, and is reported. Only a file that

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from hashlib import sha256
 from typing import Any
 
@@ -49,16 +48,29 @@ def gist(entry: Entry) -> str:
 
 
 class Keys:
-    """A key for each record of a source that is only ever appended to: what it says, and which of its kind it is."""
+    """A key for each record of a source that is only ever appended to: what it says, and which of its kind it is.
+
+    It has to be cheap, and small: there are as many as there are records.
+    """
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[int, int] = {}
 
     def of(self, entry: Entry) -> str:
-        """The key of the next record."""
-        digest = content_key(entry)
-        self._counts[digest] += 1
-        return f"{digest}.{self._counts[digest]}"
+        """The key of the next record. One with the id `-`, and without a time, is taken as it is."""
+        if entry.id == "-" and type(entry) is not Compaction:
+            try:
+                digest = sha256(_encode(entry)).hexdigest()[:24]
+            except UnicodeEncodeError:
+                digest = content_key(entry)
+        else:
+            digest = content_key(entry)
+        short = int(digest[:15], 16)
+        number = self._counts[short] = self._counts.get(short, 0) + 1
+        return f"{digest}.{number}"
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def overlap(before: list[str], said: list[str]) -> tuple[int, int]:

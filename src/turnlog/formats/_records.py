@@ -22,21 +22,28 @@ class Row(Struct, gc=False):
     """One record, and where its line begins."""
 
     offset: int
-    data: dict[str, Any]
+    data: Any
 
 
 def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type",)) -> Iterator[Row]:
     """The records of a file. In a damaged line, whole objects that have one of the `marks` are still found."""
+    return heads(path, problems, None, marks=marks)
+
+
+def heads(path: str, problems: list[Problem], kind: Any, *, marks: tuple[str, ...]) -> Iterator[Row]:
+    """The same, with each record only as far as a type of msgspec's tells it. What is damaged is still a dict."""
+    decode_line = _decode if kind is None else msgspec.json.Decoder(kind).decode
+    wanted = dict if kind is None else kind
     start = 0
     if not path.endswith(".zst"):
         with open(path, "rb", buffering=_CHUNK) as file:
             for start, data in _short(file):
                 try:
-                    value = _decode(data)
-                except (msgspec.DecodeError, RecursionError):
+                    value = decode_line(data)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     yield from _odd(data, start, problems, marks)
                     continue
-                if type(value) is dict:
+                if type(value) is wanted:
                     yield Row(start, value)
                 else:
                     tell(problems, Problem("a line that is no record", offset=start, length=len(data)))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from turnlog.formats import Transcript
+from msgspec.structs import replace
+
+from turnlog.formats import Transcript, Written
 from turnlog.formats._tally import Tally, is_import_note, lost_facts
-from turnlog.formats._view import View, spoken_on
+from turnlog.formats._view import View, spoken_on, view_of
 from turnlog.log.block import ToolResult
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note, Spent
 
@@ -24,6 +26,40 @@ def tell_rest(
     for what, number in counts.items():
         if what not in carried:
             tally.add(what, _INSTEAD.get(what, ""), number)
+
+
+def also_lost(transcript: Transcript, written: Written, agent: str, *words: str) -> Written:
+    """A session of another agent's as it was written, with what else the report has to name: what no seed carries."""
+    if transcript.agent == agent:
+        return written
+    view, tally = view_of(transcript), Tally()
+    told = {loss.what for loss in written.lost}
+    counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_seeds(transcript, view)}
+    for what in (*_NOWHERE, *words):
+        if what not in told:
+            tally.add(what, _INSTEAD.get(what, ""), counts[what])
+    return replace(written, lost=[*written.lost, *tally.losses()])
+
+
+_NOWHERE = (
+    "tool definition", "reported cost", "cache write by duration", "reasoning count", "stop reason",
+    "error of an answer", "duration", "details of a tool result", "how a message is shown", "custom entry",
+    "trigger of a compaction", "size before a compaction", "agent of a message", "spending apart from answers",
+    "checkpoint of files", "message without content", "tool result without its call",
+)  # fmt: skip
+
+
+def _of_seeds(transcript: Transcript, view: View) -> dict[str, int]:
+    said = [message for message in spoken_on(transcript.path) if message.blocks]
+    return {
+        "time of a message": len(said),
+        "model of a message": sum(message.model is not None for message in said),
+        "usage of a message": sum(message.usage is not None for message in said),
+        "message before the last compaction": len(view.hidden),
+        "compaction": sum(isinstance(entry, Compaction) for entry in transcript.path),
+        "workspace": int(transcript.workspace is not None),
+        "title": int(bool(transcript.title)),
+    }
 
 
 _INSTEAD = {
@@ -62,6 +98,7 @@ def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> d
     on_path = {entry.seq for entry in path}
     hidden = {message.seq for message in view.hidden}
     compactions = [entry for entry in path if isinstance(entry, Compaction)]
+    edits = [entry for entry in path if isinstance(entry, Edit) and entry.entry not in hidden]
     apart = branch = notes = checkpoints = 0
     for entry in transcript.entries():
         apart += isinstance(entry, Spent) or (isinstance(entry, Compaction) and _is_spent(entry))
@@ -77,7 +114,8 @@ def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> d
         "custom entry": sum(isinstance(entry, Custom) and not entry.blocks for entry in path),
         "checkpoint of files": checkpoints,
         "fact": lost_facts(transcript, (*_FACTS, *facts)),
-        "edit": sum(isinstance(entry, Edit) and entry.entry not in hidden for entry in path),
+        "edit": len(edits),
+        "message that was taken out": len({edit.entry for edit in edits if edit.blocks is None}),
         "earlier compaction": len(compactions) - (view.compaction is not None),
         "trigger of a compaction": int(view.compaction is not None and view.compaction.trigger in ("auto", "manual")),
         "size before a compaction": int(view.compaction is not None and bool(view.compaction.tokens_before)),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
-from turnlog.formats._json import decode
+from turnlog.formats._json import decode, is_deep
 from turnlog.formats._rust import compact
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
@@ -61,9 +61,11 @@ def unknown(agent: str, raw: Any) -> UnknownBlock:
     """A block of another agent's that we have no word for, kept whole.
 
     Where it is called like one of ours, or is no object at all, it lies inside one that is called after the agent: the
-    log would take it for one of ours.
+    log would take it for one of ours. Of what is nested deeper than the log can hold, only its name is kept.
     """
     kind = fields(raw).get("type")
+    if is_deep(raw):
+        raw = {"type": kind, "left_out": "nested too deep"} if isinstance(kind, str) else "nested too deep"
     if not isinstance(kind, str) or kind in BLOCKS:
         raw = {"type": f"{agent}.{kind if isinstance(kind, str) else 'block'}", _INNER: raw}
         kind = str(raw["type"])

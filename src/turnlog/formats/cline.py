@@ -35,8 +35,10 @@ _EXTENSION = "saoudrizwan.claude-dev"
 
 def homes(places: Places) -> list[str]:
     """See `turnlog.formats`."""
-    base = places.environ.get("CLINE_DATA_DIR") or os.path.join(places.home, ".cline", "data")
-    found = [os.path.join(base, "sessions")]
+    environ = places.environ
+    base = environ.get("CLINE_DIR") or os.path.join(places.home, ".cline")
+    base = environ.get("CLINE_DATA_DIR") or os.path.join(base, "data")
+    found = [environ.get("CLINE_SESSION_DATA_DIR") or os.path.join(base, "sessions")]
     for folder in (".config", "Library/Application Support", "AppData/Roaming", ".vscode-server/data"):
         inner = ["User"] if "vscode-server" in folder else ["Code", "User"]
         found.append(os.path.join(places.home, folder, *inner, "globalStorage", _EXTENSION, "tasks"))

@@ -39,7 +39,10 @@ def homes(places: Places) -> list[str]:
     if root:
         return [os.path.join(root, "data", "sessions")]
     base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
-    return [os.path.join(base, "goose", "sessions")]
+    found = [os.path.join(base, "goose", "sessions")]
+    if places.environ.get("APPDATA"):
+        found.append(os.path.join(places.environ["APPDATA"], "Block", "goose", "data", "sessions"))
+    return found
 
 
 def find(path: str) -> Iterator[Source]:

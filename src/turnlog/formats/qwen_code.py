@@ -35,7 +35,9 @@ _PROVIDER = "qwen"
 
 def homes(places: Places) -> list[str]:
     """See `turnlog.formats`."""
-    return [os.path.join(places.home, ".qwen", "projects"), os.path.join(places.home, ".qwen", "tmp")]
+    environ = places.environ
+    base = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or os.path.join(places.home, ".qwen")
+    return [os.path.join(base, "projects"), os.path.join(base, "tmp")]
 
 
 def find(path: str) -> Iterator[Source]:

@@ -84,6 +84,8 @@ def hand_over(
         raise Unsupported(
             f"{chosen} has no command that goes on with a session", hint="`turnlog formats` says which have one"
         )
+    if transcript.start.spawned is not None:  # no agent resumes a subagent: there it is a session like others
+        transcript = _without_origin(transcript)
     there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
     if there is not None and workspace is None and not _went_on_here(session):
         notes = [*_went_on_there(form, there, session), *_missing(cwd)]

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.formats import Move, Problem, Reading, Record, Source, Step
 from turnlog.formats._key import content_key, gist, overlap
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Entry, Message, Note, Set, Spent
+from turnlog.log.draft import prepare
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
@@ -33,6 +34,7 @@ _COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
 )  # fmt: skip
+_LATE = "late"
 _TITLE = "source_title"
 """The fact that says which title came from the source: another one was given here, and stays."""
 
@@ -71,6 +73,10 @@ class Importer:
         self._counts: Counter[str] = Counter()
         """How often each content is there already."""
         self._booked: dict[str, Usage] = {}
+        self._sizes: dict[int, int] = {}
+        """How many blocks each answer had."""
+        self._late: dict[str, Usage] = {}
+        """What answers cost that grew since they were first read, beyond what they said then."""
         self._cursor = 0
         """The node that the next one of the source follows."""
         self._latest: datetime | None = None
@@ -93,6 +99,10 @@ class Importer:
             self._count(entry)
             if entry.parent is not None:
                 self._cursor = entry.seq
+            if isinstance(entry, Message) and entry.role == "assistant":
+                self._sizes[entry.seq] = len(entry.blocks)
+            if isinstance(entry, Spent) and entry.why == _LATE and entry.request is not None:
+                self._late[entry.request] = self._late.get(entry.request, Usage()) + entry.usage
             if isinstance(entry, Spent) and entry.why == "import":
                 model = entry.model or ""
                 self._booked[model] = self._booked.get(model, Usage()) + entry.usage
@@ -134,7 +144,31 @@ class Importer:
                 self._add(self._named(step, name))
             elif step.entry.is_node:
                 self._flush()
-                self._cursor = known
+                self._cursor = self._grown(step.entry, name, known)
+        self._flush()
+        if self._session.head not in (self._cursor, self._own_head):
+            self._jump(self._cursor, why="branch")  # what was new is not where the source ends
+
+    def _grown(self, entry: AnyEntry, name: str, seq: int) -> int:
+        """Which node to go on from. An answer that was still being written when it was last read gets the rest."""
+        if not isinstance(entry, Message) or len(entry.blocks) <= self._sizes.get(seq, len(entry.blocks)):
+            return seq
+        grown = f"{name}~{len(entry.blocks)}"
+        known = self._seqs.get(grown)
+        if known is not None:
+            return known
+        before = self._history.at(seq)
+        booked = self._late.get(name, Usage())
+        if isinstance(before, Message) and before.usage is not None:
+            booked = booked + before.usage
+        self._cursor = max(seq, *(self._seqs.get(f"{name}~{size}", 0) for size in range(len(entry.blocks))))
+        self._add(Edit(id=grown, entry=seq, blocks=entry.blocks, at=entry.at, origin=self._origin))
+        more = _more(entry.usage or Usage(), booked)
+        if any(more.values()):
+            self._late[name] = self._late.get(name, Usage()) + Usage(**more)
+            self._add(Spent(usage=Usage(**more), model=entry.model, why=_LATE, request=name, origin=self._origin))
+        self._flush()
+        return self._cursor
 
     def _move(self, move: Move) -> None:
         self._flush()
@@ -248,6 +282,11 @@ class Importer:
             return
         if entry.is_node and not self._batch_has_nodes() and self._session.head != self._cursor:
             self._flush()
+            try:
+                prepare(entry)
+            except Invalid as error:  # nothing is moved for what cannot be kept
+                self.problems.append(Problem(f"a record that cannot be kept: {error.message}"))
+                return
             self._jump(self._cursor, why="branch")
         if entry.at is not None:
             self._latest = entry.at
@@ -336,6 +375,10 @@ class Importer:
             more = {name: max(0, value) for name, value in more.items()}
             cost = None if cost is None else max(0, cost)
         return Usage(**more, cost_micros=cost or None) if any(more.values()) or cost else None
+
+
+def _more(usage: Usage, booked: Usage) -> dict[str, int]:
+    return {name: max(0, getattr(usage, name) - getattr(booked, name)) for name in _COUNTS}
 
 
 def _weight(entry: Entry) -> int:

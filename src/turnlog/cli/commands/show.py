@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from turnlog.cli.elsewhere import Elsewhere, Several, is_session, is_there, read_from
-from turnlog.cli.option import look_at, print_json, session_argument, shared, this_home, warn_of_interruption
+from turnlog.cli.option import (
+    VERSION,
+    look_at,
+    session_argument,
+    shared,
+    this_home,
+    to_json,
+    warn_of_interruption,
+    write_json,
+)  # fmt: skip
 from turnlog.cli.problem import tell_problems
 from turnlog.cli.summary import in_full, tokens
 from turnlog.cli.text import clip, count, moment, one_line, screen_width
-from turnlog.cli.totals import totals_of
-from turnlog.errors import NotFound
+from turnlog.errors import Invalid
 from turnlog.log.block import Text
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import Message
 
 if TYPE_CHECKING:
+    from turnlog.cli.look import Look
     from turnlog.session.readable import Readable
 
 
@@ -51,25 +59,22 @@ def command(
     """
     with ExitStack() as stack:
         found, elsewhere = _find(stack, session, key, as_json=as_json)
-        system = ""
+        system: str | None = None
+        messages: Iterable[Message]
         if as_context:
             context = found.context()
             system = context.system
-            messages: Sequence[Message] = context.messages[-last:] if last else context.messages
+            messages = context.messages[-last:] if last else context.messages
         else:
-            messages = found.messages(last=last)
+            messages = found.messages(last=last) if last else found.each_message()
         if as_json:
-            _print_json(found, messages, system if as_context else None, elsewhere)
+            _print_json(found, messages, system, elsewhere)
             return
         for line in _header(found):
             print(line)
         if system:
-            messages = [Message(role="system", blocks=[Text(text=system)]), *messages]
-        for message in messages:
-            print(f"\n{_speaker(message)}")
-            for line in in_full(message, everything=full):
-                print(f"  {line}".rstrip())
-        waiting = pending(messages)
+            _print_message(Message(role="system", blocks=[Text(text=system)]), full)
+        waiting = pending(_printed(messages, full))
         if waiting:
             names = ", ".join(f"{call.name} ({call.id})" for call in waiting)
             print(one_line(f"no result yet: {names}"), file=sys.stderr)
@@ -81,17 +86,15 @@ def command(
         warn_of_interruption(found)
 
 
-def _find(stack: ExitStack, word: str | None, key: str | None, *, as_json: bool) -> tuple[Readable, Elsewhere | None]:
+def _find(stack: ExitStack, word: str | None, key: str | None, *, as_json: bool) -> tuple[Look, Elsewhere | None]:
     """The session that is meant, open until the stack is left, and where it was read if it is none of ours."""
-    if word is None or not is_there(word):
+    if word is None or not is_there(word) or "/" not in word:
         home = stack.enter_context(this_home())
-        if key is not None and word is not None:
-            raise NotFound(f"there is nothing at {word}", hint="--key is for a file of another agent")
-        return stack.enter_context(look_at(home, word)), None
-    if "/" not in word:
-        home = stack.enter_context(this_home())
-        if is_session(home, word):
-            return stack.enter_context(look_at(home, word)), None
+        if word is None or not is_there(word) or is_session(home, word):
+            found = stack.enter_context(look_at(home, word))
+            if key is not None:
+                raise Invalid(f"session {found.handle} is one of ours", hint="--key is for a file of another agent")
+            return found, None
     try:
         elsewhere = stack.enter_context(read_from(word, key))
     except Several as error:
@@ -137,20 +140,42 @@ def _speaker(message: Message) -> str:
     return one_line(" · ".join(filter(None, facts)))
 
 
-def _print_json(found: Readable, messages: Sequence[Message], system: str | None, elsewhere: Elsewhere | None) -> None:
+def _printed(messages: Iterable[Message], full: bool) -> Iterator[Message]:
+    for message in messages:
+        _print_message(message, full)
+        yield message
+
+
+def _print_message(message: Message, full: bool) -> None:
+    print(f"\n{_speaker(message)}")
+    for line in in_full(message, everything=full):
+        print(f"  {line}".rstrip())
+
+
+def _print_json(found: Look, messages: Iterable[Message], system: str | None, elsewhere: Elsewhere | None) -> None:
+    """One object, written as it is read: a conversation may be larger than memory."""
     data: dict[str, Any] = {
+        "version": VERSION,
         "session": found.id,
         "title": found.title,
         "workspace": found.workspace,
         "agent": found.agent,
         "head": found.head,
-        "totals": totals_of(found),
-        "messages": [msgspec.Raw(body_text(message).encode()) for message in messages],
-        "pending": [call.id for call in pending(messages)],
+        "totals": found.totals(),
     }
     if system is not None:
         data["system"] = system
     if elsewhere is not None:
         data["source"] = elsewhere.source
         data["problems"] = elsewhere.problems
-    print_json(data)
+    write_json(to_json(data)[:-1] + b',"messages":[')
+    waiting = pending(_written(messages))
+    write_json(b'],"pending":' + to_json([call.id for call in waiting]) + b"}")
+
+
+def _written(messages: Iterable[Message]) -> Iterator[Message]:
+    lead = b""
+    for message in messages:
+        write_json(lead + body_text(message).encode())
+        lead = b","
+        yield message

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from turnlog.formats import Output, Transcript, Written
 from turnlog.formats._mend import mended
+from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import pretty
 from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts
 from turnlog.formats.a3s import shape
@@ -44,7 +45,8 @@ def is_apart(facts: dict[str, Any]) -> bool:
 
 def write(transcript: Transcript) -> Written:
     """The session as one document, in the layout that it came in; flat, where it came from elsewhere."""
-    return _Writer(transcript).written()
+    written = _Writer(transcript).written()
+    return also_lost(transcript, written, "a3s", "edit", "compaction", "model of a message", "usage of a message")
 
 
 class _Writer:

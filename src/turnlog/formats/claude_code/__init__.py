@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from mmap import ACCESS_READ, mmap
 
 from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
@@ -64,11 +65,27 @@ def _is_ours(path: str) -> bool:
     return False
 
 
+_SIDE = b'"isSidechain":true'
+
+
+def _has(path: str, wanted: bytes) -> bool:
+    """Whether a file has those bytes anywhere: a look that is much faster than at each line."""
+    with open(path, "rb") as file:
+        try:
+            view = mmap(file.fileno(), 0, access=ACCESS_READ)
+        except ValueError:
+            return False  # empty
+        with view:
+            return view.find(wanted) >= 0
+
+
 def _subagents_inside(path: str) -> list[str]:
     """Early versions kept a subagent's records in the file of its parent: the first record of each."""
     found: list[str] = []
+    if not _has(path, _SIDE):
+        return found
     for line in lines(path):
-        if b'"isSidechain":true' not in line.data:
+        if _SIDE not in line.data:
             continue
         try:
             record = fields(decode(line.data))

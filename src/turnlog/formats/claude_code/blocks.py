@@ -8,7 +8,10 @@ from typing import Any
 
 from turnlog.formats._records import count, fields
 from turnlog.formats._tally import unknown
-from turnlog.log.block import AnyBlock, File, Image, Text
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+from turnlog.wire import WRAPPED
 
 
 def block(raw: dict[str, Any]) -> AnyBlock:
@@ -40,6 +43,62 @@ def _media(raw: dict[str, Any], make: type[Image | File]) -> AnyBlock | None:
     if source.get("type") == "file" and isinstance(source.get("file_id"), str):
         return make(file=source["file_id"], provider="anthropic", **about)
     return None
+
+
+_STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
+
+
+def plain_answer(
+    message: dict[str, Any], ending: dict[str, Any], content: list[dict[str, Any]], usage: dict[str, Any]
+) -> Message | None:
+    """An API message of the usual kind, as `turnlog.wire` would read it, in less time; None for any other.
+
+    Most of a transcript is of that kind, and reading should take little longer than decoding.
+    """
+    reason = ending.get("stop_reason") if ending else message.get("stop_reason")
+    model, id = message.get("model"), message.get("id")
+    if (reason is not None and reason not in _STOPS) or type(model) is not str or type(id) is not str:
+        return None
+    blocks: list[AnyBlock] = []
+    for raw in content:
+        kind, size = raw.get("type"), len(raw)
+        if kind == "text" and size == 2 and type(raw.get("text")) is str:
+            blocks.append(Text(text=raw["text"]))
+        elif kind == "tool_use" and size == 4 and type(raw.get("input")) is dict and WRAPPED not in raw["input"]:
+            blocks.append(ToolCall(id=str(raw.get("id") or ""), name=str(raw.get("name") or ""), input=raw["input"]))
+        elif kind == "thinking" and size == 3 and raw.get("signature") and type(raw.get("thinking")) is str:
+            data = {"signature": raw["signature"]}
+            blocks.append(Thinking(text=raw["thinking"], provider="anthropic", data=data))
+        else:
+            return None
+    return Message(
+        id="-",
+        role="assistant",
+        blocks=blocks,
+        model=None if model == "<synthetic>" else model,
+        request=id,
+        usage=_spent(usage) if usage else None,
+        stop=_STOPS[reason] if reason else None,
+    )
+
+
+def _spent(raw: dict[str, Any]) -> Usage:
+    get = raw.get
+    written, made = count(get("cache_creation_input_tokens")), get("cache_creation")
+    hour = thought = 0
+    if made:
+        hour = count(fields(made).get("ephemeral_1h_input_tokens"))
+        written = max(written, hour + count(fields(made).get("ephemeral_5m_input_tokens")))
+    if "output_tokens_details" in raw:
+        thought = count(fields(get("output_tokens_details")).get("thinking_tokens"))
+    return Usage(
+        count(get("input_tokens")),
+        count(get("cache_read_input_tokens")),
+        written - hour,
+        hour,
+        count(get("output_tokens")),
+        thought,
+    )
 
 
 _USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")

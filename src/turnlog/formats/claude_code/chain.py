@@ -1,67 +1,59 @@
-"""The links of a transcript, and which of its ends the conversation is at."""
+"""The links of a transcript, and which of its ends the conversation is at.
+
+A file of a gigabyte has some 300,000 of them, so they lie in flat arrays. Objects that refer to each other would take
+more room, and a chain of that length cannot be freed by CPython without exhausting the stack.
+"""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from array import array
 
-
-class Link(Struct, gc=False):
-    """One record of the chain: what it hangs on, and where it is here."""
-
-    parent: str
-    key: str
-    number: int
-    is_said: bool
-    is_live: bool
+_SAID, _LIVE, _NAMED = 1, 2, 4
 
 
 class Chain:
-    """Every record that has a place in the tree."""
+    """Every record that has a place in the tree, in the order of the file. What it hangs on always comes before it."""
 
     def __init__(self) -> None:
-        self.links: dict[str, Link] = {}
-        self._parents: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        self._leaves = array("i")
+        """For each the nearest record at or above it in which somebody spoke; -1 for none."""
+        self._flags = bytearray()
+        self._keys: list[str] = []
 
-    def hang(self, uuid: str, link: Link) -> None:
-        """A record has its place."""
-        self.links[uuid] = link
+    def __contains__(self, uuid: object) -> bool:
+        return uuid in self._numbers
 
-    def names(self, parent: str) -> None:
-        """Somebody hangs on that record."""
-        self._parents.add(parent)
+    def hang(self, uuid: str, parent: str, key: str, *, said: bool = False, live: bool = False) -> None:
+        """A record has its place: below another, standing for a node."""
+        above = self._numbers.get(parent, -1)
+        if above >= 0:
+            self._flags[above] |= _NAMED
+        number = self._numbers[uuid] = len(self._keys)
+        self._leaves.append(number if said else self._leaves[above] if above >= 0 else -1)
+        self._flags.append((_SAID if said else 0) | (_LIVE if live else 0))
+        self._keys.append(key)
 
     def place(self, uuid: str) -> str:
         """The key of the node here that a record stands for; "" for none."""
-        link = self.links.get(uuid)
-        return link.key if link is not None else ""
+        number = self._numbers.get(uuid)
+        return self._keys[number] if number is not None else ""
 
-    def redirect(self, key: str, last: str) -> None:
-        """Whoever hangs on that node hangs on another one."""
-        for uuid in (key, key.removesuffix("#results")):
-            link = self.links.get(uuid)
-            if link is not None and link.key == key:
-                link.key = last
+    def redirect(self, uuid: str, key: str) -> None:
+        """Whoever hangs on that record goes on behind another node."""
+        self._keys[self._numbers[uuid]] = key
 
     def live(self) -> str:
         """The key of the node where the conversation goes on, as the program itself decides.
 
         Of all ends the last in the file, and rather one where people spoke.
         """
-        ends = [uuid for uuid in self.links if uuid not in self._parents]
-        best, rank = "", (False, 0)
-        for uuid in {leaf for end in ends if (leaf := self._leaf(end))}:
-            link = self.links[uuid]
-            found = (link.is_live, link.number)
-            if not best or found > rank:
-                best, rank = uuid, found
-        return self.place(best)
-
-    def _leaf(self, uuid: str) -> str:
-        """The nearest record at or above that one in which somebody spoke."""
-        seen: set[str] = set()
-        while uuid in self.links and uuid not in seen:
-            seen.add(uuid)
-            if self.links[uuid].is_said:
-                return uuid
-            uuid = self.links[uuid].parent
-        return ""
+        best, rank, found = -1, (False, -1), -1
+        for end, flags in enumerate(self._flags):
+            if flags & _NAMED:
+                continue
+            leaf = self._leaves[end]
+            now = (leaf >= 0 and bool(self._flags[leaf] & _LIVE), leaf)
+            if leaf >= 0 and (best < 0 or now >= rank):
+                best, rank, found = leaf, now, end
+        return self._keys[found] if found >= 0 else ""

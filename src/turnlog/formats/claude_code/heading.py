@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from turnlog.formats import Forked, Header, Source, Spawn
@@ -11,6 +13,8 @@ from turnlog.formats._records import fields, moment, rows, text
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
 _ENOUGH = 50
+_NEAR = 5000
+"""So many files are looked at, at most, to find the one a fork comes from."""
 
 
 class Heading:
@@ -20,9 +24,11 @@ class Heading:
         stem = os.path.basename(source.path).removesuffix(".jsonl")
         first: dict[str, Any] = {}
         self.is_side = bool(source.key)
-        seen = 0
+        seen, begun = 0, None
         for row in rows(source.path, []):
             record = row.data
+            if not first and record.get("type") == "queue-operation":
+                begun = begun or moment(record.get("timestamp"))
             if record.get("type") not in CHAIN or (source.key and record.get("uuid") != source.key):
                 continue
             first = first or record
@@ -38,16 +44,50 @@ class Heading:
         if self.is_side:
             spawned = _parent(source, session, stem)
             stem = f"{stem}.{source.key}" if source.key else stem
-        fork = fields(first.get("forkedFrom"))
+        fork, written = _fork(source, first), moment(first.get("timestamp"))
+        if fork is None and begun is not None and written is not None and begun > written:
+            fork = _copied(source, str(first.get("uuid")), begun)
         self.header = Header(
             id=stem,
             workspace=text(first.get("cwd")),
             created=moment(first.get("timestamp")),
             spawned=spawned,
             hidden=self.is_side,
-            fork=Forked(str(fork.get("sessionId") or "")) if fork else None,
+            fork=fork,
             origin=_environment(first),
         )
+
+
+def _fork(source: Source, first: dict[str, Any]) -> Forked | None:
+    about = fields(first.get("forkedFrom"))
+    id = text(about.get("sessionId")) or ""
+    place = os.path.join(os.path.dirname(source.path), f"{os.path.basename(id)}.jsonl")
+    return Forked(id, source=Source(source.agent, place) if id and os.path.isfile(place) else None) if about else None
+
+
+def _copied(source: Source, first: str, begun: datetime) -> Forked | None:
+    """A fork that says nowhere that it is one: it was begun after what it begins with, and its parent lies beside it.
+
+    That is the oldest file that begins with the same record and has all that was copied.
+    """
+    last = ""
+    for row in rows(source.path, []):
+        at = moment(row.data.get("timestamp")) if row.data.get("type") in CHAIN else None
+        if at is not None and at < begun:
+            last = str(row.data.get("uuid"))
+    folder, own = os.path.split(os.path.abspath(source.path))
+    found: list[tuple[datetime, str]] = []
+    for name in [name for name in sorted(os.listdir(folder)) if name.endswith(".jsonl") and name != own][:_NEAR]:
+        place = os.path.join(folder, name)
+        head = [row.data for row in islice(rows(place, []), _ENOUGH)]
+        said = [record for record in head if record.get("type") in CHAIN]
+        if said and said[0].get("uuid") == first and any(row.data.get("uuid") == last for row in rows(place, [])):
+            times = [at for record in head if (at := moment(record.get("timestamp"))) is not None]
+            found.append((times[0], place))
+    if not found:
+        return None
+    place = min(found)[1]
+    return Forked(os.path.basename(place).removesuffix(".jsonl"), source=Source(source.agent, place))
 
 
 def _environment(first: dict[str, Any]) -> dict[str, Any] | None:

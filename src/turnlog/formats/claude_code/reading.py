@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Move, Problem, Reading, Record, Source, Step
 from turnlog.formats._records import Row, fields, items, moment, rows, text
-from turnlog.formats.claude_code.blocks import block, larger
-from turnlog.formats.claude_code.chain import Chain, Link
+from turnlog.formats.claude_code.blocks import block, larger, plain_answer
+from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.heading import CHAIN, Heading
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
@@ -46,12 +46,14 @@ class _Message(Struct):
     key: str
     id: str
     first: dict[str, Any]
+    message: dict[str, Any]
     parent: str
     content: list[Any]
     uuids: list[str]
-    usage: dict[str, Any] = {}
-    results: list[tuple[str, Message]] = []
-    waiting: int = 0
+    usage: dict[str, Any]
+    results: list[tuple[str, str, Message]]
+    """Each with the record it is from, and its key."""
+    stop: dict[str, Any] = {}
 
 
 class _Reader:
@@ -66,8 +68,8 @@ class _Reader:
         self._before = ""
         """The record of the chain before."""
         self._missing = 0
-        self._calls: dict[str, str] = {}
-        """Which node has the result of each call, for what is cleared from the context later."""
+        self._calls: dict[int, str] = {}
+        """Which node has the result of each call (its hash: there are many), for what is cleared later."""
         self._titles: dict[str, str] = {}
         self._unknown: dict[str, int] = {}
         self._boundary: dict[str, Any] = {}
@@ -81,7 +83,7 @@ class _Reader:
             self._number, record = number, row.data
             kind = record.get("type")
             if kind in CHAIN and isinstance(record.get("uuid"), str):
-                if record["uuid"] in self._chain.links or self._is_elsewhere(record):
+                if record["uuid"] in self._chain or self._is_elsewhere(record):
                     continue
                 self._chained(record)
             else:
@@ -107,7 +109,7 @@ class _Reader:
         """Whether it belongs to a subagent that an early version kept in the file of its parent."""
         if self._source.key:
             uuid, parent = record["uuid"], record.get("parentUuid")
-            return uuid != self._source.key and parent not in self._chain.links
+            return uuid != self._source.key and parent not in self._chain
         return record.get("isSidechain") is True and not self._is_side
 
     # ── the chain ─────────────────────────────────────────────────────────────────────────────────
@@ -117,11 +119,10 @@ class _Reader:
         parent = text(record.get("parentUuid" if "parentUuid" in record else "logicalParentUuid"))
         if parent is None:
             parent = "" if "parentUuid" in record else self._before
-        elif parent not in self._chain.links:
+        elif parent not in self._chain:
             self._missing += bool(self._before)
             parent = self._before
         self._before = uuid
-        self._chain.names(parent)
         message = fields(record.get("message"))
         if kind == "assistant":
             self._assistant(record, uuid, parent, message)
@@ -139,7 +140,7 @@ class _Reader:
             entry = Custom(
                 kind=f"claude-code.{fields(data).get('type')}", data=data, at=moment(record.get("timestamp"))
             )
-            self._node(self._key(record), parent, Record(entry=entry, key=self._key(record)), [uuid])
+            self._node(self._key(record), parent, Record(entry=entry, key=self._key(record)), uuid)
         else:
             self._alias(uuid, parent)
 
@@ -150,18 +151,18 @@ class _Reader:
         return copied if isinstance(copied, str) else record["uuid"]
 
     def _alias(self, uuid: str, parent: str) -> None:
-        self._chain.hang(uuid, Link(parent, self._chain.place(parent), self._number, False, False))
+        self._chain.hang(uuid, parent, self._chain.place(parent))
 
     def _node(
-        self, key: str, parent: str, record: Record, uuids: list[str], *, said: bool = False, live: bool = True
+        self, key: str, parent: str, record: Record, uuid: str = "", *, said: bool = False, live: bool = True
     ) -> None:
         place = self._chain.place(parent)
         if place != self._last and (self._last or place):
             self._out.append(Move(to=place))
         self._out.append(record)
         self._last = key
-        for index, uuid in enumerate(uuids):
-            self._chain.hang(uuid, Link(parent if not index else uuids[index - 1], key, self._number, said, live))
+        if uuid:
+            self._chain.hang(uuid, parent, key, said=said, live=live)
 
     def _assistant(self, record: dict[str, Any], uuid: str, parent: str, message: dict[str, Any]) -> None:
         found = self._open
@@ -170,27 +171,34 @@ class _Reader:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         if found is None or found.id != id or self._is_apart(found, parent):
             self._close()
-            found = self._open = _Message(self._key(record), id, record, parent, [], [], results=[])
+            found = self._open = _Message(self._key(record), id, record, message, parent, [], [], {}, [])
         found.content += blocks
         found.uuids.append(uuid)
-        found.usage = larger(found.usage, fields(message.get("usage")))
+        usage = message.get("usage")
+        if usage != found.usage and isinstance(usage, dict):
+            found.usage = larger(found.usage, fields(usage))
         if message.get("stop_reason"):
-            found.first = {**found.first, "message": {**fields(found.first.get("message")), **_ending(message)}}
-        self._chain.hang(uuid, Link(parent, found.key, self._number, True, _is_live(record)))
+            found.stop = _ending(message)
+        self._chain.hang(uuid, parent, found.key, said=True, live=_is_live(record))
 
     def _is_apart(self, found: _Message, parent: str) -> bool:
         """Whether this is the same answer on another branch."""
-        return parent not in found.uuids and self._chain.place(parent) not in {key for key, _ in found.results}
+        return parent not in found.uuids and self._chain.place(parent) not in {key for _, key, _ in found.results}
 
     def _close(self) -> None:
         """The API message is complete: it, and then the results that belong to it."""
         found, self._open = self._open, None
         if found is None:
             return
-        raw = {**fields(found.first.get("message")), "content": found.content, "usage": found.usage or None}
+        error = found.first.get("error") or (True if found.first.get("isApiErrorMessage") else None)
+        made = None if error else plain_answer(found.message, found.stop, found.content, found.usage)
+        if made is not None:
+            force_setattr(made, "at", moment(found.first.get("timestamp")))
+            self._answered(found, made)
+            return
+        raw = {**found.message, **found.stop, "content": found.content, "usage": found.usage or None}
         made = anthropic.draft(raw)
         request = text(found.first.get("requestId"))
-        error = found.first.get("error") or (True if found.first.get("isApiErrorMessage") else None)
         made = replace(
             made,
             at=moment(found.first.get("timestamp")),
@@ -201,15 +209,22 @@ class _Reader:
             meta=None,
             usage=made.usage if found.usage else None,
         )
-        links = {uuid: self._chain.links[uuid] for uuid in found.uuids}
-        self._node(found.key, found.parent, Record(entry=made, key=found.key), [])
-        self._chain.links.update(links)
-        for key, result in found.results:
+        self._answered(found, made)
+        if found.first.get("isApiErrorMessage"):
+            # What the program says in the model's place when a request failed is not for the model.
+            key = f"{found.key}#error"
+            self._out.append(Record(entry=Edit(entry=0, blocks=None), key=key, names={"entry": found.key}))
+            self._last = key
+            for uuid in found.uuids:
+                self._chain.redirect(uuid, key)
+
+    def _answered(self, found: _Message, made: Message) -> None:
+        self._node(found.key, found.parent, Record(entry=made, key=found.key))
+        for _, key, result in found.results:
             self._out.append(Record(entry=result, key=key))
             self._last = key
-        if found.results:
-            for key, _ in found.results:  # the conversation goes on behind all of them, whichever it hangs on
-                self._chain.redirect(key, self._last)
+        for uuid, _, _ in found.results[:-1]:  # the conversation goes on behind all of them, whichever it hangs on
+            self._chain.redirect(uuid, self._last)
 
     def _user(self, record: dict[str, Any], uuid: str, parent: str, message: dict[str, Any]) -> None:
         content = message.get("content")
@@ -220,27 +235,29 @@ class _Reader:
         display = False if record.get("isMeta") or record.get("isVisibleInTranscriptOnly") else None
         if results:
             name = f"{key}#results" if said else key
-            made = Message(role="tool", blocks=[self._result(part, record) for part in results], at=at, display=display)
+            made = Message(
+                id="-", role="tool", blocks=[self._result(part, record) for part in results], at=at, display=display
+            )
             for part in results:
-                self._calls[str(part.get("tool_use_id") or "")] = name
+                self._calls[hash(str(part.get("tool_use_id") or ""))] = name
             owner = self._open
             if owner is not None and self._answers(owner, results, parent):
-                owner.results.append((name, made))
-                self._chain.hang(uuid, Link(parent, name, self._number, True, live))
+                owner.results.append((uuid, name, made))
+                self._chain.hang(uuid, parent, name, said=True, live=live)
                 if not said:
                     return
                 self._close()
             else:
                 self._close()
-                self._node(name, parent, Record(entry=made, key=name), [uuid], said=True, live=live)
+                self._node(name, parent, Record(entry=made, key=name), uuid, said=True, live=live)
             if said:
                 parent = uuid
         else:
             self._close()
         if said or not results:
             blocks = [block(part) for part in said]
-            entry = Message(role="user", blocks=blocks, at=at, display=display)
-            self._node(key, parent, Record(entry=entry, key=key), [uuid], said=True, live=live)
+            entry = Message(id="-", role="user", blocks=blocks, at=at, display=display)
+            self._node(key, parent, Record(entry=entry, key=key), uuid, said=True, live=live)
 
     def _answers(self, owner: _Message, results: list[dict[str, Any]], parent: str) -> bool:
         calls = {str(block.get("id")) for block in owner.content if block.get("type") == "tool_use"}
@@ -273,7 +290,9 @@ class _Reader:
         if boundary and parent == boundary.get("uuid"):
             parent = text(boundary.get("logicalParentUuid")) or parent
         key = self._key(record)
-        self._node(key, parent, Record(entry=entry, key=key), [uuid], said=True, live=_is_live(record))
+        kept = self._chain.place(str(fields(about.get("preservedSegment")).get("headUuid")))
+        made = Record(entry=entry, key=key, names={"keep": kept} if kept else {})
+        self._node(key, parent, made, uuid, said=True, live=_is_live(record))
 
     def _system(self, record: dict[str, Any], uuid: str, parent: str) -> None:
         kind = str(record.get("subtype"))
@@ -294,7 +313,7 @@ class _Reader:
         about = fields(record.get("microcompactMetadata"))
         names = about.get("compactedToolIds")
         for call in cast("list[Any]", names) if isinstance(names, list) else []:
-            key = self._calls.get(str(call))
+            key = self._calls.get(hash(str(call)))
             if key is None:
                 continue
             blocks: list[AnyBlock] = [ToolResult(call=str(call), content=_CLEARED)]
@@ -302,7 +321,7 @@ class _Reader:
             name = f"{uuid}#{call}"
             self._out.append(Record(entry=entry, key=name, names={"entry": key}))
             self._last = name
-            self._chain.hang(uuid, Link(uuid, name, self._number, False, False))
+            self._chain.hang(uuid, uuid, name)
 
     # ── everything else ───────────────────────────────────────────────────────────────────────────
 
@@ -326,7 +345,9 @@ class _Reader:
             facts["pull_request"] = record.get("prUrl")
         elif kind not in _QUIET:
             self._unknown[kind] = self._unknown.get(kind, 0) + 1
-            self._out.append(Record(entry=Note(text=f"a record of the type {kind}", data=record), key=f"at {row.offset}"))
+            self._out.append(
+                Record(entry=Note(text=f"a record of the type {kind}", data=record), key=f"at {row.offset}")
+            )
 
 
 def _is_live(record: dict[str, Any]) -> bool:

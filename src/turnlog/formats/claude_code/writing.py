@@ -80,7 +80,7 @@ class _Writer:
             self._message(message)
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set())
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from turnlog.formats import Output, Transcript, Written
 from turnlog.formats._json import decode
 from turnlog.formats._mend import mended
+from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import claw, compact, fnv1a64
 from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts, original, plain_text, stand_in
 from turnlog.formats.claw.naming import file_name
@@ -160,7 +161,8 @@ def _whole(value: Any, tally: Tally) -> Any:
 
 def write(transcript: Transcript) -> Written:
     """The session as a snapshot of claw's: what the model sees, after the record of the last compaction."""
-    return _Writer(transcript).written()
+    written = _Writer(transcript).written()
+    return also_lost(transcript, written, "claw", "edit", "usage of a message")
 
 
 def _is_prompt(note: Note) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Step
 from turnlog.formats._key import Keys
@@ -31,7 +31,10 @@ _QUIET = frozenset((
     "collab_close_end", "collab_agent_interaction_end", "codex/event/raw_item", "turn_diff", "background_event",
 ))  # fmt: skip
 """Events that repeat what response items say, or that only the screen needs."""
-_APART = ("world_state", "inter_agent_communication", "inter_agent_communication_metadata", "security_risk_score")
+_APART = (
+    "token_usage_record", "world_state", "inter_agent_communication", "inter_agent_communication_metadata",
+    "security_risk_score",
+)  # fmt: skip
 _ENDS = {"task_complete": "completed", "turn_complete": "completed", "turn_aborted": "aborted"}
 
 
@@ -62,12 +65,19 @@ class _Reader:
         self._asked: list[Message] = []
         """What people said, which an early compaction keeps."""
         self._unknown: dict[str, int] = {}
+        self._out: list[Step] = []
+        """Steps that are not taken yet."""
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
+        out = self._out
         for row in self._rows():
-            yield from self._step(row)
-        yield from self._answer(None)
+            self._step(row)
+            if out:
+                yield from out
+                out.clear()
+        self._answer(None)
+        yield from out
         for kind, number in self._unknown.items():
             told = f"{number} record{'s' * (number != 1)} of the unknown type {kind!r:.60}: kept as notes"
             tell(self._reading.problems, Problem(told))
@@ -87,27 +97,30 @@ class _Reader:
                     yield row
         yield from rows(self._source.path, self._reading.problems, marks=("type", "record_type"))
 
-    def _step(self, row: Row) -> Iterator[Step]:
+    def _step(self, row: Row) -> None:
         record = row.data
-        kind, payload, at = record.get("type"), record.get("payload"), moment(record.get("timestamp"))
+        kind, payload = record.get("type"), record.get("payload")
+        if kind == "event_msg" and isinstance(payload, dict) and fields(payload).get("type") in _QUIET:
+            return
+        at = moment(record.get("timestamp"))
         if isinstance(payload, dict):
             about = fields(payload)
             if kind == "response_item":
-                yield from self._item(about, at)
+                self._item(about, at)
             elif kind == "event_msg":
-                yield from self._event(about, at, row)
+                self._event(about, at, row)
             elif kind == "compacted":
-                yield from self._compacted(about, at)
+                self._compacted(about, at)
             elif kind == "turn_context":
                 self._context(about)
             elif kind == "session_meta":
                 self._meta(about)
             elif kind not in _APART:
-                yield from self._note(str(kind), record, at)
+                self._note(str(kind), record, at)
         elif isinstance(kind, str):
-            yield from self._item(record, at)  # the bare items of 2025
+            self._item(record, at)  # the bare items of 2025
         elif "record_type" not in record and "instructions" not in record:
-            yield from self._note("none", record, at)
+            self._note("none", record, at)
 
     def _meta(self, about: dict[str, Any]) -> None:
         system = text(fields(about.get("base_instructions")).get("text"))
@@ -122,34 +135,37 @@ class _Reader:
 
     # ── the conversation ──────────────────────────────────────────────────────────────────────────
 
-    def _item(self, item: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+    def _item(self, item: dict[str, Any], at: datetime | None) -> None:
         kind = item.get("type")
         if kind in ANSWERS or (kind == "message" and item.get("role") == "assistant"):
             if not self._output:
                 self._output_at = at
             self._output.append(item)
         elif kind == "message":
-            yield from self._answer(None)
+            self._answer(None)
             made = said(item)
             if made.role == "user" and made.display is None:
                 self._turns.append(self._last if self._begun is None else self._begun)
                 self._begun = None
                 self._asked.append(made)
-            yield self._node(made, at)
+            self._out.append(self._node(made, at))
         elif kind in OUTPUTS:
-            yield from self._answer(None)
-            yield self._node(result(item), at)
+            self._answer(None)
+            self._out.append(self._node(result(item), at))
         elif kind != "ghost_snapshot":
-            yield from self._note(str(kind), item, at)
+            self._note(str(kind), item, at)
 
-    def _answer(self, info: dict[str, Any] | None, at: datetime | None = None) -> Iterator[Step]:
+    def _answer(self, info: dict[str, Any] | None, at: datetime | None = None) -> None:
         """What the model said is complete, and what it cost is known if its count follows."""
         spent = self._meter.spent(info) if info is not None else None
         if self._output:
             output, self._output = self._output, []
-            yield self._node(replace(answered(output), usage=spent, model=self._model), self._output_at)
+            made = answered(output)
+            force_setattr(made, "usage", spent)
+            force_setattr(made, "model", self._model)
+            self._out.append(self._node(made, self._output_at))
         elif spent is not None:
-            yield self._mark(Spent(usage=spent, model=self._model), at)
+            self._out.append(self._mark(Spent(id="-", usage=spent, model=self._model), at))
 
     def _node(self, entry: Entry, at: datetime | None) -> Record:
         record = self._mark(entry, at)
@@ -157,10 +173,13 @@ class _Reader:
         return record
 
     def _mark(self, entry: Any, at: datetime | None) -> Record:
-        return Record(entry=replace(entry, at=at, turn=self._turn), key=self._keys.of(entry))
+        key = self._keys.of(entry)
+        force_setattr(entry, "at", at)
+        force_setattr(entry, "turn", self._turn)
+        return Record(entry=entry, key=key)
 
-    def _compacted(self, about: dict[str, Any], at: datetime | None) -> Iterator[Step]:
-        yield from self._answer(None)
+    def _compacted(self, about: dict[str, Any], at: datetime | None) -> None:
+        self._answer(None)
         history = about.get("replacement_history")
         summary = text(about.get("message"))
         replacement: list[Message] = []
@@ -169,32 +188,32 @@ class _Reader:
         else:
             replacement = [*self._asked, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
         self._asked = [message for message in replacement if message.role == "user"]
-        yield self._node(Compaction(replacement=list(replacement)), at)
+        self._out.append(self._node(Compaction(replacement=list(replacement)), at))
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────
 
-    def _event(self, about: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+    def _event(self, about: dict[str, Any], at: datetime | None, row: Row) -> None:
         kind = str(about.get("type"))
         if kind == "token_count":
-            yield from self._answer(fields(about.get("info")), at)
+            self._answer(fields(about.get("info")), at)
         elif kind in ("task_started", "turn_started"):
-            yield from self._answer(None)
+            self._answer(None)
             self._begun = self._last
             self._turn = text(about.get("turn_id"))
             if self._turn is not None:
-                yield self._mark(Turn(state="begin"), at)
+                self._out.append(self._mark(Turn(id="-", state="begin"), at))
         elif kind in _ENDS:
-            yield from self._answer(None)
+            self._answer(None)
             if self._turn is not None:
-                yield self._mark(Turn(state=_ENDS[kind], error=text(about.get("reason"))), at)
+                self._out.append(self._mark(Turn(id="-", state=_ENDS[kind], error=text(about.get("reason"))), at))
             self._turn = self._begun = None
         elif kind == "thread_rolled_back":
-            yield from self._answer(None)
-            yield from self._rolled_back(count(about.get("num_turns")), at, row)
+            self._answer(None)
+            self._rolled_back(count(about.get("num_turns")), at, row)
         elif kind == "turn.completed":
             spent = usage_of(fields(about.get("usage")))
             if spent is not None:
-                yield self._mark(Spent(usage=spent, model=self._model), at)
+                self._out.append(self._mark(Spent(id="-", usage=spent, model=self._model), at))
         elif kind == "thread_name_updated":
             name = text(about.get("thread_name")) or text(about.get("name"))
             self._reading.header = replace(self._reading.header, title=name or self._reading.header.title)
@@ -203,13 +222,15 @@ class _Reader:
         elif kind == "patch_apply_end":
             paths = sorted(fields(about.get("changes")))
             data = {"call": about.get("call_id"), "changes": about.get("changes"), "success": about.get("success")}
-            yield self._mark(Note(text=f"a patch was applied to {', '.join(paths) or 'nothing'}", data=data), at)
+            self._out.append(
+                self._mark(Note(id="-", text=f"a patch was applied to {', '.join(paths) or 'nothing'}", data=data), at)
+            )
         elif kind in ("error", "stream_error", "warning"):
-            yield self._mark(Note(text=text(about.get("message")) or kind, data=about), at)
+            self._out.append(self._mark(Note(id="-", text=text(about.get("message")) or kind, data=about), at))
         elif kind not in _QUIET:
-            yield from self._note(kind, about, at)
+            self._note(kind, about, at)
 
-    def _rolled_back(self, number: int, at: datetime | None, row: Row) -> Iterator[Step]:
+    def _rolled_back(self, number: int, at: datetime | None, row: Row) -> None:
         if not number:
             return
         dropped = self._turns[-number:]
@@ -220,11 +241,11 @@ class _Reader:
             )
             return
         self._last = dropped[0]
-        yield Move(to=self._last, key=f"rollback at {row.offset}", why="rewind", at=at)
+        self._out.append(Move(to=self._last, key=f"rollback at {row.offset}", why="rewind", at=at))
 
-    def _note(self, kind: str, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+    def _note(self, kind: str, data: dict[str, Any], at: datetime | None) -> None:
         self._unknown[kind] = self._unknown.get(kind, 0) + 1
-        yield self._mark(Note(text=f"a record of the type {kind}", data=data), at)
+        self._out.append(self._mark(Note(id="-", text=f"a record of the type {kind}", data=data), at))
 
 
 def _messages(history: list[dict[str, Any]]) -> list[Message]:

@@ -90,7 +90,7 @@ class _Writer:
             self._message(message)
         self._end_turn()
         self._spent_apart()
-        carried = _CARRIED | ({"system prompt"} if self._is_own else set())
+        carried = _CARRIED | ({"system prompt"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -138,7 +138,8 @@ class _Writer:
                 "originator": known.get("originator") or "codex_cli_rs",
                 "cli_version": known.get("cli_version") or _VERSION,
                 "source": known.get("source") if isinstance(known.get("source"), str) else "cli",
-                "model_provider": known.get("model_provider") or "openai",
+                # One that is named and not the user's own is refused, and not even listed.
+                "model_provider": known.get("model_provider"),
                 "base_instructions": {"text": system} if isinstance(system, str) and system else None,
                 "history_mode": "legacy",
                 **({"git": known["git"]} if isinstance(known.get("git"), dict) else {}),
@@ -258,7 +259,9 @@ class _Writer:
             return {"type": "custom_tool_call", "name": name, "input": block.input, "call_id": self._id(block.id)}
         self._custom.discard(block.id)
         given = json_text(block.input if block.input is not None else {})
-        return {"type": "function_call", "name": name, "arguments": given, "call_id": self._id(block.id)}
+        made = {"type": "function_call", "name": name, "arguments": given, "call_id": self._id(block.id)}
+        space = fields(fields(block.meta).get("openai")).get("namespace")
+        return {**made, "namespace": space} if self._is_own and isinstance(space, str) else made
 
     def _id(self, id: str) -> str:
         return id if 0 < len(id) <= 64 else f"call_{short_id(id, length=24)}"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
+from turnlog.formats._records import rows
 from turnlog.formats.gemini_cli.reading import is_ours, read
 from turnlog.formats.gemini_cli.writing import place, write
 
@@ -13,6 +14,7 @@ __all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Gemini CLI, chats as JSON and as JSON lines"
 _NAME = "gemini-cli"
+_SMALL = 1 << 20
 
 
 def homes(places: Places) -> list[str]:
@@ -29,8 +31,18 @@ def find(path: str) -> Iterator[Source]:
     for folder, folders, files in os.walk(path):
         folders.sort()
         for name in sorted(files):
-            if name.endswith((".json", ".jsonl")) and is_ours(os.path.join(folder, name)):
-                yield Source(_NAME, os.path.join(folder, name))
+            path = os.path.join(folder, name)
+            if name.endswith((".json", ".jsonl")) and is_ours(path) and not _is_remains(path, files):
+                yield Source(_NAME, path)
+
+
+def _is_remains(path: str, beside: list[str]) -> bool:
+    """Whether it is the second and empty file that resuming makes: the session goes on in the first one."""
+    name = os.path.basename(path)
+    end = name[name.rfind("-") :]
+    if not end.endswith(".jsonl") or not any(other.endswith(end) and other < name for other in beside):
+        return False
+    return os.path.getsize(path) < _SMALL and not any("type" in row.data for row in rows(path, []))
 
 
 def resume(id: str, path: str, workspace: str) -> list[str]:

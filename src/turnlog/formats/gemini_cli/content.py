@@ -25,19 +25,24 @@ def is_aside(message: Message) -> bool:
 
 def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     """What the model said, and what the tools that it called answered."""
-    parts = [part for part in parts_of(record.get("content")) if "functionResponse" not in part]
+    content = record.get("content")
+    parts = [part for part in parts_of(content) if "functionResponse" not in part]
     calls = items(record.get("toolCalls"))
     is_whole = any("functionCall" in part or part.get("thought") for part in parts)
+    blocks: list[AnyBlock]
     raw = {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
         "responseId": record.get("id"),
     }
-    made = gemini.draft(raw)
-    blocks = list(made.blocks)
+    if isinstance(content, str):
+        blocks = [Text(text=content)] if content else []
+    else:
+        blocks = list(gemini.draft(raw).blocks)
     if not is_whole:
         blocks = [*_thoughts(record), *blocks, *(_call(call, index, record) for index, call in enumerate(calls))]
     results = [_result(call, index, record) for index, call in enumerate(calls) if _is_answered(call)]
     message = Message(
+        id="-",
         role="assistant",
         blocks=blocks,
         model=None if record.get("model") == "unknown" else text(record.get("model")),

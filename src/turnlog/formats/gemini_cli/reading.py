@@ -2,7 +2,8 @@
 
 A message that is written again under the same id is replaced, `$rewindTo` drops a message and all behind it, and
 `$set.messages` replaces the whole list. What was replaced is not worth keeping, because it only ever grows; what was
-dropped stays as a branch, and a list that begins otherwise is a compaction.
+dropped stays as a branch. A list that was there before is where the conversation goes on: resuming writes an empty one
+and then the whole one again. A list that begins otherwise is a compaction.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
 from turnlog.formats._json import decode, document, lines, salvage
 from turnlog.formats._key import overlap
 from turnlog.formats._parts import said
-from turnlog.formats._records import fields, items, moment, rows, tell, text
+from turnlog.formats._records import fields, heads, items, moment, tell, text, whole_objects
 from turnlog.formats.gemini_cli.content import answered, is_aside
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
@@ -33,7 +34,16 @@ class _Patch(Struct, gc=False):
     offset: int = -1
     raw: Any = None
     rewind: str | None = None
-    messages: list[Any] | None = None
+    is_list: bool = False
+
+
+class _Head(Struct, gc=False):
+    """What a line is, without what it says."""
+
+    id: Any = None
+    session: Any = field(default=None, name="sessionId")
+    set: Raw = field(default=Raw(), name="$set")
+    rewind: Any = field(default=None, name="$rewindTo")
 
 
 def read(source: Source) -> Reading:
@@ -78,6 +88,7 @@ class _Chat:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self.path = source.path
+        self._file: BinaryIO | None = None
         self.about: dict[str, Any] = {}
         self.patches: list[_Patch] = []
         self.newest: dict[str, int] = {}
@@ -92,8 +103,28 @@ class _Chat:
             listed = items(whole.get("messages")) or _from_history(whole.get("history"))
             self.patches = [_Patch(id=_id(raw, i), raw=raw) for i, raw in enumerate(listed)]
             return
-        for row in rows(source.path, problems, marks=("type", "$set", "$rewindTo", "sessionId")):
-            self._take(row.data, row.offset)
+        # Of most lines only the id counts here: a later one may replace them.
+        for row in heads(source.path, problems, _Head, marks=("type", "$set", "$rewindTo", "sessionId")):
+            head = row.data
+            if isinstance(head, dict):
+                self._take(cast("dict[str, Any]", head), row.offset)
+            elif head.set or head.rewind is not None or head.session is not None:
+                self._take(fields(self.at(row.offset)), row.offset)
+            else:
+                self._take({"id": head.id} if isinstance(head.id, str) else {}, row.offset)
+        self.close()  # whoever only wants the header reads no further
+
+    def at(self, offset: int) -> Any:
+        """The record at an offset; None if it is damaged."""
+        if self._file is None:
+            self._file = open(self.path, "rb")  # noqa: SIM115 - as long as it is being read
+        self._file.seek(offset)
+        data = self._file.readline()
+        try:
+            return decode(data)
+        except ValueError:
+            found = next(iter(whole_objects(data)), None)
+            return found[1] if found is not None else None
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         if "$rewindTo" in record:
@@ -101,7 +132,7 @@ class _Chat:
         elif "$set" in record:
             change = fields(record["$set"])
             if isinstance(change.get("messages"), list):
-                self.patches.append(_Patch(messages=items(change["messages"])))
+                self.patches.append(_Patch(offset=offset, is_list=True))
             self.about.update({key: value for key, value in change.items() if key != "messages"})
         elif "sessionId" in record and "type" not in record:
             self.about = {**self.about, **{key: value for key, value in record.items() if key != "messages"}}
@@ -113,16 +144,24 @@ class _Chat:
 
     def records(self) -> Iterator[tuple[_Patch, dict[str, Any]]]:
         """The patches in order, each with the last version of its message."""
-        with open(self.path, "rb") as file:
-            for patch in self.patches:
-                if patch.offset < 0:
-                    yield patch, fields(patch.raw)
-                    continue
-                file.seek(self.newest[patch.id])
-                try:
-                    yield patch, fields(decode(file.readline()))
-                except ValueError:
-                    yield patch, {}  # told when it was looked through
+        for patch in self.patches:
+            if patch.offset < 0:
+                yield patch, fields(patch.raw)
+            elif patch.is_list:
+                yield patch, fields(self.at(patch.offset))
+            else:
+                yield patch, self.newest_of(patch.id)
+        self.close()
+
+    def newest_of(self, id: str) -> dict[str, Any]:
+        """The last version of a message."""
+        return fields(self.at(self.newest[id]))
+
+    def close(self) -> None:
+        """No more is read."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def _id(record: dict[str, Any], number: int) -> str:
@@ -138,14 +177,29 @@ def _from_history(value: Any) -> list[dict[str, Any]]:
     ]
 
 
+class _Item(Struct, frozen=True, gc=False):
+    """One message of the list: its id, its first node ("" for none), the last one at or before it, and its place."""
+
+    id: str
+    first: str
+    last: str
+    place: int
+
+
 class _Reader:
     def __init__(self, chat: _Chat, reading: Reading) -> None:
         self._chat = chat
         self._reading = reading
         self._last = ""
         """The key of the node before."""
-        self._ids: list[tuple[str, str, str]] = []
-        """The list as it is: each id, its first node ("" for none), and the last node at or before it."""
+        self._ids: list[_Item] = []
+        """The list as it is."""
+        self._places: dict[tuple[int, str], int] = {}
+        """Every list that there was, message by message: from the place of one to that of the next."""
+        self._known: dict[int, _Item] = {}
+        """What stands at a place, where the conversation can go on from there."""
+        self._shown = ""
+        """The newest node that was given."""
         self._meanings: dict[str, bytes] = {}
         self._answered: set[str] = set()
         """Calls whose results are there: the program writes each into the model's message and behind it."""
@@ -155,23 +209,36 @@ class _Reader:
         for patch, record in self._chat.records():
             if patch.rewind is not None:
                 yield from self._rewound(patch.rewind)
-            elif patch.messages is not None:
-                yield from self._replaced(patch.messages)
+            elif patch.is_list:
+                yield from self._replaced(items(fields(record.get("$set")).get("messages")))
             elif record:
                 yield from self._message(patch.id, record)
+        if self._last != self._shown:
+            yield Move(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
 
     def _message(self, id: str, record: dict[str, Any]) -> Iterator[Step]:
         first = ""
-        if not self._is_repeat(record):
+        is_repeat = self._is_repeat(record)
+        if not is_repeat:
             made = list(self._entries(id, record))
-            self._meanings[id] = _meaning(made)
+            if id not in self._chat.newest:
+                self._meanings[id] = _meaning(made)
             for key, entry in made:
                 yield Record(entry=entry, key=key)
                 if entry.is_node:
-                    self._last = key
+                    self._last = self._shown = key
                     first = first or key
             self._note_results(made)
-        self._ids.append((id, first, self._last))
+        place = self._place()
+        item = _Item(id, first, self._last, place if is_repeat else self._next(place, id))
+        self._known[item.place] = item
+        self._ids.append(item)
+
+    def _place(self) -> int:
+        return self._ids[-1].place if self._ids else 0
+
+    def _next(self, place: int, id: str) -> int:
+        return self._places.setdefault((place, id), len(self._places) + 1)
 
     def _is_repeat(self, record: dict[str, Any]) -> bool:
         """Whether it only says again what the tools answered."""
@@ -220,60 +287,103 @@ class _Reader:
 
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""
-        index = next((i for i, (name, _, _) in enumerate(self._ids) if name == id), 0)
+        index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
         dropped = self._ids[index:]
         del self._ids[index:]
-        self._last = self._ids[-1][2] if self._ids else ""
+        self._last = self._ids[-1].last if self._ids else ""
         if dropped:
-            yield Move(to=self._last, key=f"rewind {id} {dropped[-1][2]}", why="rewind")
+            self._shown = self._last
+            yield Move(to=self._last, key=f"rewind {id} {dropped[-1].last}", why="rewind")
 
     def _replaced(self, messages: list[dict[str, Any]]) -> Iterator[Step]:
-        listed = [(_id(raw, index), raw) for index, raw in enumerate(messages)]
-        fresh = [(name, raw) for name, raw in listed if not self._is_repeat(raw)]
-        old = [item for item in self._ids if item[1]]
-        at, length = overlap([name for name, _, _ in old], [name for name, _ in fresh])
-        if old and not length:
-            yield from self._anew(fresh)
-            return
-        known: dict[str, tuple[str, str, str]] = {}
-        if old:
-            start = len(old) - length
-            if start or at:
-                yield from self._compacted(fresh[:at], old[start][1])
-            for (name, first, last), (_, raw) in zip(old[start:], fresh[at : at + length], strict=True):
-                yield from self._edited(name, first, raw)
-                known[name] = (name, first, last)
-            fresh = fresh[at + length :]
+        listed = [(_id(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
+        found = self._walked(listed)
+        place = found[-1].place if found else 0
+        is_longer = bool(self._ids) and place == self._place()
+        if not (is_longer or (len(found) == len(listed) and (not place or place in self._known))):
+            if self._ids:
+                yield from self._otherwise(listed)
+                return
+            found = []
+        last = found[-1].last if found else ""
+        self._ids = found
+        if last != self._last:
+            yield Move(to=last)
+            self._last = last
+        for item, (name, raw, _) in zip(found, listed, strict=False):
+            if item.first:
+                yield from self._edited(name, item.first, raw)
+        self._settle()
+        for name, raw, _ in listed[len(found) :]:
+            yield from self._message(name, raw)
+
+    def _walked(self, listed: list[tuple[str, dict[str, Any], bool]]) -> list[_Item]:
+        """As much of a list as there was before."""
+        found: list[_Item] = []
+        place = 0
+        for name, _, is_repeat in listed:
+            if is_repeat:
+                found.append(_Item(name, "", found[-1].last if found else "", place))
+                continue
+            place = self._places.get((place, name), 0)
+            if not place:
+                break
+            found.append(self._known.get(place) or _Item(name, "", "", place))
+        return found
+
+    def _settle(self) -> None:
+        """The conversation goes on behind whatever was last done to the list."""
+        if self._ids and self._ids[-1].last != self._last:
+            item = self._ids[-1] = replace(self._ids[-1], last=self._last)
+            self._known[item.place] = item
+
+    def _otherwise(self, listed: list[tuple[str, dict[str, Any], bool]]) -> Iterator[Step]:
+        """Another list than before: what is not in the old one stands for what is no longer in the new one."""
+        fresh = [(name, raw) for name, raw, is_repeat in listed if not is_repeat]
+        old = [item for item in self._ids if item.first]
+        at, length = overlap([item.id for item in old], [name for name, _ in fresh])
+        kept = {item.id: item for item in old[len(old) - length :]} if length else {}
+        start = next((i for i, (name, _, _) in enumerate(listed) if name in kept), len(listed))
+        yield from self._compacted([(name, raw) for name, raw, _ in listed[:start]], next(iter(kept.values()), None))
+        for name, raw in fresh[at : at + length]:
+            yield from self._edited(name, kept[name].first, raw)
+        later = {name for name, _ in fresh[at + length :]} if length else set[str]()
         self._ids = []
-        later = {name for name, _ in fresh}
-        for name, raw in listed:
-            if name in known:
-                self._ids.append(known[name])
-            elif name in later:
+        for name, raw, is_repeat in listed:
+            if name in later:
+                self._settle()
                 yield from self._message(name, raw)
-            elif self._ids:  # a repeat, which is to be found when the list is rewound to it
-                self._ids.append((name, "", self._ids[-1][2]))
+                continue
+            place = self._place()
+            item = kept.get(name) or _Item(name, "", self._ids[-1].last if self._ids else self._last, 0)
+            self._ids.append(replace(item, place=place if is_repeat else self._next(place, name)))
+        self._settle()
+        if self._ids:
+            self._known.setdefault(self._ids[-1].place, self._ids[-1])
 
-    def _anew(self, fresh: list[tuple[str, dict[str, Any]]]) -> Iterator[Step]:
-        """Nothing of the old list is in the new one: that is all a model sees from here."""
-        yield from self._compacted(fresh, "")
-        self._ids = []
-
-    def _compacted(self, before: list[tuple[str, dict[str, Any]]], keep: str) -> Iterator[Step]:
-        replacement = [
-            entry for name, raw in before for _, entry in self._entries(name, raw) if isinstance(entry, Message)
-        ]
+    def _compacted(self, before: list[tuple[str, dict[str, Any]]], kept: _Item | None) -> Iterator[Step]:
+        replacement: list[Message] = []
+        seen, self._answered = self._answered, set()
+        for name, raw in before:
+            if not self._is_repeat(raw):
+                made = list(self._entries(name, raw))
+                self._note_results(made)
+                replacement += [entry for _, entry in made if isinstance(entry, Message)]
+        self._answered |= seen
         digest = sha256(b"".join(_digest(raw) for _, raw in before)).hexdigest()[:24]
         key = f"compaction {digest} {self._last}"
         at = moment(before[0][1].get("timestamp")) if before else None
-        made = Compaction(replacement=[replace(m, at=None) for m in replacement], at=at)
-        yield Record(entry=made, key=key, names={"keep": keep} if keep else {})
-        self._last = key
+        entry = Compaction(replacement=[replace(m, at=None) for m in replacement], at=at)
+        yield Record(entry=entry, key=key, names={"keep": kept.first} if kept is not None else {})
+        self._last = self._shown = key
 
     def _edited(self, name: str, first: str, raw: dict[str, Any]) -> Iterator[Step]:
         """The same message with other content: what the model sees of it changed."""
         made = list(self._entries(name, raw))
-        if self._meanings.get(name) == _meaning(made):
+        before = self._meanings.get(name)
+        if before is None and name in self._chat.newest:
+            before = _meaning(list(self._entries(name, self._chat.newest_of(name))))
+        if before == _meaning(made):
             return
         self._meanings[name] = _meaning(made)
         for key, entry in made:
@@ -281,7 +391,7 @@ class _Reader:
                 target = first if entry.role != "tool" else f"{first}#results" if "~" in first else f"{name}#results"
                 made = f"edit {key} {_digest(raw).hex()[:12]}"
                 yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=made, names={"entry": target})
-                self._last = made
+                self._last = self._shown = made
 
 
 def _meaning(made: list[tuple[str, Message | Note]]) -> bytes:

@@ -103,7 +103,7 @@ class _Writer:
         if transcript.title:
             change["summary"] = transcript.title
         self.records.append({"$set": change})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set())
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -239,7 +239,8 @@ _CARRIED = frozenset(("reasoning count", "how a message is shown"))
 
 
 def _given(call: ToolCall) -> dict[str, Any]:
-    return fields(call.input) if isinstance(call.input, dict) else {"input": call.input}
+    given: Any = call.input
+    return fields(given) if isinstance(given, dict) else {"input": given}
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

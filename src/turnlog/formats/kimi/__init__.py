@@ -35,23 +35,28 @@ def find(path: str) -> Iterator[Source]:
         return
     for folder, folders, files in os.walk(path):
         folders.sort(key=lambda name: (name != "main", name))
-        known = set(files)
-        for name in sorted(files):
-            if name == "wire.jsonl" and "context.jsonl" in known:
-                continue
-            yield from _in_file(os.path.join(folder, name))
+        found = [source for name in sorted(files) for source in _in_file(os.path.join(folder, name))]
+        yield from dict.fromkeys(found)
 
 
 def _in_file(path: str) -> Iterator[Source]:
     name = os.path.basename(path)
     if not name.endswith(".jsonl") or _ROTATED.fullmatch(name):
         return
-    beside = os.path.join(os.path.dirname(path), "context.jsonl")
-    kind = _kind(path)
-    if kind == "wire" and name == "wire.jsonl" and _kind(beside) == "context":
+    kind, beside = _kind(path), os.path.join(os.path.dirname(path), "context.jsonl")
+    if kind == "wire" and name == "wire.jsonl" and (_kind(beside) or _was_cleared(beside)):
         yield Source(NAME, beside)
-    elif kind:
+    elif kind or (name == "context.jsonl" and _was_cleared(path)):
         yield Source(NAME, path)
+
+
+def _was_cleared(path: str) -> bool:
+    """Whether a context is empty because what was in it was put aside."""
+    folder = os.path.dirname(path)
+    if not os.path.isfile(path) or os.path.getsize(path) > 0:
+        return False
+    names = [name for name in os.listdir(folder or ".") if _ROTATED.fullmatch(name)]
+    return any(_kind(os.path.join(folder, name)) == "context" for name in names)
 
 
 def _kind(path: str) -> str:

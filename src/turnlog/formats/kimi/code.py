@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats._json import is_deep
 from turnlog.formats._records import Row, fields, items, moment, record_at, rows, tell, text
 from turnlog.formats.kimi.parts import (
     NAME,
@@ -189,7 +190,7 @@ class _Reader:
                     facts[key] = record[name]
         elif kind == "permission.set_mode" and text(record.get("mode")):
             facts["permission_mode"] = record["mode"]
-        elif kind == "llm.tools_snapshot" and isinstance(record.get("tools"), list):
+        elif kind == "llm.tools_snapshot" and isinstance(record.get("tools"), list) and not is_deep(record):
             facts["tools"] = record["tools"]
         elif kind == "llm.request":
             self._model = text(record.get("modelAlias")) or text(record.get("model")) or self._model
@@ -327,7 +328,8 @@ class _Reader:
             number = max(0, kept - len(first))
             last = rest[len(rest) - number :] if number < len(rest) else rest
             found = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
-            replacement = [Message(role="user", blocks=blocks_of(raw.get("content"))) for raw in found] + replacement
+            kept_blocks = [blocks_of(raw.get("content")) for raw in found if raw]
+            replacement = [Message(role="user", blocks=blocks) for blocks in kept_blocks] + replacement
         elif type(count) is int and 0 <= count < len(self._history):
             tail = self._history[count:]
         before, after = record.get("tokensBefore"), record.get("tokensAfter")
@@ -349,9 +351,8 @@ class _Reader:
         gone = min(gone, size - start) if type(gone) is int and gone > 0 else 0
         fresh = items(record.get("messages"))
         if start + gone < size and fresh:
-            tell(
-                self._reading.problems, Problem("messages put in the middle: they stand at the end", offset=row.offset)
-            )
+            told = "messages put in the middle: they stand at the end"
+            tell(self._reading.problems, Problem(told, offset=row.offset))
         if gone and start + gone == size:
             last = self._history[-1].key
             del self._history[start:]
@@ -359,9 +360,8 @@ class _Reader:
             yield Move(to=to, key=self._names.of(f"splice {last}"), why="rewind", at=at)
         elif gone:
             for item in self._history[start : start + gone]:
-                yield Record(
-                    entry=Edit(entry=0, at=at), key=self._names.of(f"cut {item.key}"), names={"entry": item.key}
-                )
+                key = self._names.of(f"cut {item.key}")
+                yield Record(entry=Edit(entry=0, at=at), key=key, names={"entry": item.key})
             del self._history[start : start + gone]
         for raw in fresh:
             yield from self._message(row, raw, at)

@@ -63,6 +63,12 @@ def _is_storage(folder: str) -> bool:
 
 def resume(id: str, path: str, workspace: str) -> list[str]:
     """See `turnlog.formats`. What is not in its database has to be taken in first."""
-    if path.endswith(".db") or storage_of(path):
+    if storage_of(path) or any(source.key == id for source in _databases(os.path.dirname(path))):
         return ["opencode", "-s", id]
     return ["sh", "-c", f"opencode import {shlex.quote(path)} && opencode -s {shlex.quote(id)}"]
+
+
+def _databases(folder: str) -> Iterator[Source]:
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".db"):
+            yield from _in_file(os.path.join(folder, name))

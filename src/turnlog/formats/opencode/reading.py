@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Spawn, Step
 from turnlog.formats._records import count, fields, items, json_text, moment, tell, text
 from turnlog.formats._tally import unknown
 from turnlog.formats.opencode.shelf import (
@@ -40,7 +40,7 @@ def read(source: Source) -> Reading:
     problems: list[Problem] = []
     shelf = _open(source, problems)
     info = shelf.info
-    parent = text(info.get("parentID"))
+    parent, fork = text(info.get("parentID")), shelf.fork
     header = Header(
         id=text(info.get("id")) or source.key or "unknown",
         workspace=text(info.get("directory")),
@@ -48,6 +48,7 @@ def read(source: Source) -> Reading:
         created=moment(fields(info.get("time")).get("created")),
         spawned=Spawn(parent) if parent else None,
         hidden=parent is not None,
+        fork=Forked(fork, source=Source(NAME, source.path, fork) if fork else None) if fork is not None else None,
         origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
     )
     reading = Reading(header=header, steps=iter(()), problems=problems)
@@ -72,23 +73,37 @@ class _Reader:
         self._keys: dict[str, str] = {}
         self._asked: dict[str, dict[str, Any]] = {}
         """Compactions that were asked for, by the message that did."""
+        self._times: dict[str, int] = {}
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
-        for told in self._shelf.messages:
+        told = next(self._shelf.messages, None)
+        while told is not None:
+            after = next(self._shelf.messages, None)
             id = str(told.info.get("id"))
             self._behind[id] = self._last
-            for record in self._message(id, told):
+            for record in self._message(id, told, is_last=after is None):
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
                     self._keys.setdefault(id, self._last)
+            told = after
         revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
         if revert in self._behind and self._behind[revert] != self._last:
             yield Move(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
-    def _message(self, id: str, told: Told) -> Iterator[Record]:
+    def _key(self, id: str, info: dict[str, Any]) -> str:
+        """When it was said, and by whom: a fork copies its messages under other ids, but leaves their times."""
+        created = fields(info.get("time")).get("created")
+        if not isinstance(created, (int, float)):
+            return id
+        key = f"{info.get('role')} {created}"
+        number = self._times[key] = self._times.get(key, 0) + 1
+        return key if number == 1 else f"{key} {number}"
+
+    def _message(self, id: str, told: Told, *, is_last: bool) -> Iterator[Record]:
         info, parts = told.info, told.parts
+        key = self._key(id, info)
         at = moment(fields(info.get("time")).get("created"))
         if info.get("role") == "user":
             asked = next((part for part in parts if part.get("type") == "compaction"), None)
@@ -97,24 +112,26 @@ class _Reader:
                 return
             blocks = [_said(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")]
             shown = [part for part in parts if not part.get("synthetic")]
-            yield Record(entry=Message(role="user", blocks=blocks, at=at, display=None if shown else False), key=id)
+            yield Record(entry=Message(role="user", blocks=blocks, at=at, display=None if shown else False), key=key)
             model = fields(info.get("model"))
             if text(model.get("modelID")):
                 self._reading.facts["model"] = model["modelID"]
         elif info.get("role") == "assistant":
             asked = self._asked.pop(str(info.get("parentID")), None) if info.get("summary") is True else None
             if asked is not None:
-                yield self._compaction(id, info, parts, asked)
+                yield self._compaction(key, info, parts, asked)
             else:
-                yield from self._assistant(id, info, parts)
+                yield from self._assistant(key, info, parts, is_last=is_last)
         else:
             tell(
                 self._reading.problems,
                 Problem(f"a message of the unknown role {info.get('role')!r:.40}: kept as a note"),
             )
-            yield Record(entry=Note(text="a message of an unknown role", data=info, at=at), key=id)
+            yield Record(entry=Note(text="a message of an unknown role", data=info, at=at), key=key)
 
-    def _assistant(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[Record]:
+    def _assistant(
+        self, name: str, info: dict[str, Any], parts: list[dict[str, Any]], *, is_last: bool
+    ) -> Iterator[Record]:
         times = fields(info.get("time"))
         provider = text(info.get("providerID")) or ""
         blocks = [_answer(part, provider) for part in parts if part.get("type") not in _SILENT]
@@ -133,7 +150,7 @@ class _Reader:
             meta={"provider": provider} if provider else None,
         )
         is_open = times.get("completed") is None and not error and info.get("time") is not None and "finish" not in info
-        key = f"{id}~{_digest(info, parts)}" if is_open else id
+        key = f"{name}~{_digest(info, parts)}" if is_open and is_last else name
         yield Record(entry=message, key=key)
         results = [part for part in parts if part.get("type") == "tool" and _state(part) in _ANSWERED]
         if results:
@@ -150,7 +167,7 @@ class _Reader:
                     )
                     yield Record(entry=cleared, key=f"cleared {call}", names={"entry": f"{key}#results"})
 
-    def _compaction(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]], asked: dict[str, Any]) -> Record:
+    def _compaction(self, key: str, info: dict[str, Any], parts: list[dict[str, Any]], asked: dict[str, Any]) -> Record:
         said = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
         summary = Message(role="user", blocks=list(said))
         tail = self._keys.get(str(asked.get("tail_start_id")))
@@ -161,7 +178,7 @@ class _Reader:
             usage=_usage(info),
             at=moment(fields(info.get("time")).get("created")),
         )
-        return Record(entry=entry, key=id, names={"keep": tail} if tail else {})
+        return Record(entry=entry, key=key, names={"keep": tail} if tail else {})
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────

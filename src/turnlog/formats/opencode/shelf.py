@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -33,6 +34,8 @@ class Shelf(Struct):
 
     info: dict[str, Any]
     messages: Iterator[Told]
+    fork: str | None = None
+    """The session that it is a copy of, "" where that is not known."""
 
 
 # ── the database ──────────────────────────────────────────────────────────────────────────────────
@@ -79,6 +82,7 @@ def open_database(source: Source, problems: list[Problem]) -> Shelf:
         with closing(_connect(source.path)) as base:
             row = base.execute("select * from session where id = ?", (source.key,)).fetchone()
             about = dict(row) if row is not None else {"id": source.key}
+            fork = _copied(base, about)
     except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
         raise OSError(f"{source.path}: {error}") from None
     info: dict[str, Any] = {
@@ -87,7 +91,34 @@ def open_database(source: Source, problems: list[Problem]) -> Shelf:
         "time": {"created": about.get("time_created"), "updated": about.get("time_updated")},
         "revert": _json(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
     }  # fmt: skip
-    return Shelf(info, _from_database(source, problems))
+    return Shelf(info, _from_database(source, problems), fork)
+
+
+_TIMES = "select time_created from message where session_id = ? order by time_created, id"
+
+
+def _copied(base: sqlite3.Connection, about: dict[str, Any]) -> str | None:
+    """The session that a fork is a copy of: it says nowhere that it is one, but its messages are older than itself.
+
+    Of those of its project that begin with the same messages, the one that shares most with it.
+    """
+    id, created, project = about.get("id"), about.get("time_created"), about.get("project_id")
+    said = [row[0] for row in base.execute(_TIMES, (id,))]
+    if not isinstance(created, int) or not said or said[0] >= created or about.get("parent_id"):
+        return None
+    others = base.execute(
+        "select session.id from session join message on session.id = message.session_id"
+        " where message.time_created = ? and session.project_id = ? and session.id != ? and session.time_created < ?"
+        " group by session.id order by session.time_created, session.id",
+        (said[0], project, id, created),
+    )
+    best, most = "", 0
+    for row in others.fetchall():
+        times = [found[0] for found in base.execute(_TIMES, (row[0],))]
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(said, times, strict=False)))
+        if same > most:
+            best, most = str(row[0]), same
+    return best
 
 
 def _json(value: Any) -> Any:

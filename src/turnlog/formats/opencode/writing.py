@@ -72,7 +72,7 @@ class _Writer:
             self._compaction(view.summary, tail, view.compaction)
             self._all(behind)
         self._all(view.messages)
-        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set())
+        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
         spent = [entry for entry in transcript.entries() if _is_spent(entry)]
         if [entry.seq for entry in spent] == [entry.seq for entry in [view.compaction] if entry and _is_spent(entry)]:
             carried = carried | {"spending apart from answers"}

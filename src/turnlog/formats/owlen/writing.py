@@ -11,6 +11,7 @@ from turnlog.formats import Output, Transcript, Written
 from turnlog.formats._json import fields
 from turnlog.formats._patch import apply
 from turnlog.formats._place import safe_name
+from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import compact, pretty
 from turnlog.formats._tally import Tally, is_import_note, plain_text, stand_in
 from turnlog.formats.owlen import shape
@@ -22,7 +23,10 @@ from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Me
 
 def write(transcript: Transcript) -> Written:
     """The checkpoints of a session, the newest first."""
-    return _Writer(transcript).written()
+    written = _Writer(transcript).written()
+    return also_lost(
+        transcript, written, "owlen", "workspace", "system prompt", "model of a message", "time of a message", "fact"
+    )
 
 
 class _Writer:

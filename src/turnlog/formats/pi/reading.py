@@ -8,11 +8,11 @@ from __future__ import annotations
 import binascii
 import os
 from base64 import b64decode
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Step
 from turnlog.formats._json import decode
@@ -31,7 +31,7 @@ _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
     row = next(rows(source.path, []), None)
-    first = row.data if row is not None and row.data.get("type") == "session" else {}
+    first: dict[str, Any] = row.data if row is not None and row.data.get("type") == "session" else {}
     parent = text(first.get("parentSession")) or text(first.get("branchedFrom"))
     stem = os.path.basename(source.path).removesuffix(".jsonl")
     header = Header(
@@ -70,6 +70,7 @@ class _Reader:
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
+        out: list[Step] = []
         for number, row in enumerate(rows(self._source.path, self._reading.problems)):
             record = row.data
             id = text(record.get("id")) or f"line {number}"
@@ -81,7 +82,10 @@ class _Reader:
                     Problem(f"hangs on entry {parent!r:.40}, which is missing", offset=row.offset),
                 )
                 place = self._last
-            key = yield from self._entry(record, row, place)
+            key = self._entry(record, row, place, out)
+            if out:
+                yield from out
+                out.clear()
             self._order.append((id, key))
             self._places[id] = key or ("" if record.get("type") == "session" else place)
             self._before = id
@@ -89,7 +93,7 @@ class _Reader:
         if live != self._last:
             yield Move(to=live, key=f"live {live} {self._last}")
 
-    def _entry(self, record: dict[str, Any], row: Row, place: str) -> Generator[Step, None, str]:
+    def _entry(self, record: dict[str, Any], row: Row, place: str, out: list[Step]) -> str:
         """The steps of one line; returns the key of the node it is."""
         kind, at = str(record.get("type")), moment(record.get("timestamp"))
         names: dict[str, str] = {}
@@ -114,28 +118,31 @@ class _Reader:
                 made = Edit(entry=0, blocks=None if instead is None else _blocks(fields(instead).get("content")))
                 names = {"entry": target}
         elif kind in _LINKS:
-            yield from self._link(kind, record, at)
+            out += self._link(kind, record, at)
             return ""
         else:
             tell(
                 self._reading.problems,
                 Problem(f"an entry of the unknown type {kind!r:.60}: kept as a note", offset=row.offset),
             )
-            yield self._mark(Note(text=f"an entry of the type {kind}", data=record), at)
+            out.append(self._mark(Note(text=f"an entry of the type {kind}", data=record), at))
             return ""
         if made is None:
             tell(self._reading.problems, Problem(f"a {kind} that makes no sense: kept as a note", offset=row.offset))
-            yield self._mark(Note(text=f"a {kind} that makes no sense", data=record), at)
+            out.append(self._mark(Note(text=f"a {kind} that makes no sense", data=record), at))
             return ""
         if place != self._last:
-            yield Move(to=place)
-        step = replace(self._mark(made, at), names=names)
-        yield step
+            out.append(Move(to=place))
+        step = self._mark(made, at)
+        out.append(replace(step, names=names) if names else step)
         self._last = step.key or ""
         return self._last
 
     def _mark(self, entry: Any, at: datetime | None) -> Record:
-        return Record(entry=replace(entry, at=at), key=self._keys.of(entry))
+        force_setattr(entry, "id", "-")
+        key = self._keys.of(entry)
+        force_setattr(entry, "at", at)
+        return Record(entry=entry, key=key)
 
     def _link(self, kind: str, record: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         facts = self._reading.facts

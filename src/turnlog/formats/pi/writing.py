@@ -90,7 +90,7 @@ class _Writer:
             self._entry(
                 "session_info", "title", iso(transcript.updated, transcript.created), {"name": transcript.title}
             )
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set())
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
         if spent == (view.compaction is not None and bool(view.compaction.usage)):
             carried = carried | {"spending apart from answers"}

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Loss, Output, Transcript, Written
 from turnlog.formats._json import decode
+from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import compact
 from turnlog.formats._tally import is_import_note, lost_facts
 from turnlog.formats.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
@@ -27,7 +28,8 @@ from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message
 
 def write(transcript: Transcript) -> Written:
     """The files of a session, and what they cannot say."""
-    return _Writer(transcript).run()
+    written = _Writer(transcript).run()
+    return also_lost(transcript, written, "rho", "time of a message", "usage of a message", "trigger of a compaction")
 
 
 class _Writer:

@@ -11,6 +11,7 @@ from turnlog.errors import NotFound
 from turnlog.formats import Output, Transcript, Written
 from turnlog.formats._json import fields, items
 from turnlog.formats._patch import apply
+from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import pretty
 from turnlog.formats._tally import Tally, is_import_note
 from turnlog.formats.sofos import shape
@@ -25,7 +26,20 @@ from turnlog.log.usage import Usage
 
 def write(transcript: Transcript) -> Written:
     """The session's file, and its row in the index."""
-    return _Writer(transcript).written()
+    written = _Writer(transcript).written()
+    return also_lost(
+        transcript,
+        written,
+        "sofos",
+        "edit",
+        "compaction",
+        "message before the last compaction",
+        "workspace",
+        "model of a message",
+        "time of a message",
+        "usage of a message",
+        "title",
+    )
 
 
 class _Writer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import urlsafe_b64decode
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -27,7 +28,12 @@ _REFUSALS = frozenset((
 def _get(data: Any, name: str) -> Any:
     """A field, as the SDK spells it (`finish_reason`) or as REST does (`finishReason`)."""
     found = fields(data)
-    return found[name] if name in found else found.get(re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name))
+    return found[name] if name in found else found.get(_camel(name))
+
+
+@cache
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name)
 
 
 def draft(response: Any, *, context: Context | None = None, account: str | None = None) -> Message:

@@ -1,0 +1,118 @@
+"""What Turnlog holds of a conversation, in the words in which the real agents' requests are compared with it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any
+
+from tests.agents import script
+from tests.agents.drive import AGENTS, heard
+from tests.agents.script import Block, Call, Conversation, Result, flat
+from turnlog.formats._tally import stand_in
+from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Message
+from turnlog.session.exports import transcript_of
+
+PI_SUMMARY = re.compile(r"The conversation history before .*?<summary>\n(.*)\n</summary>", re.DOTALL)
+OPENCODE_ASKS = "What did we do so far?"
+"""How these two put a summary to the model: it is theirs, and not what was said."""
+CLAUDE_CODE_SUMMARY = re.compile(r"This session is being continued from [^\n]*What was said before:\n\n", re.DOTALL)
+"""What we put before a summary, because that is how Claude Code's begin."""
+
+Said = list[tuple[str, Block]]
+
+
+def held(session: Any) -> Conversation:
+    """The conversation as `context()` gives it."""
+    return [(message.role, _blocks(message)) for message in transcript_of(session).context.messages]
+
+
+def _blocks(message: Message) -> list[Block]:
+    return [_block(block) for block in message.blocks]
+
+
+def _block(block: AnyBlock) -> Block:
+    match block:
+        case Text(text=text):
+            return script.Text(text)
+        case Image():
+            return _image(block)
+        case Thinking(text=text, data=data):
+            about = data if isinstance(data, dict) else {}
+            item = about.get("item") or {}
+            return script.Thinking(text, str(about.get("signature") or item.get("encrypted_content") or ""))
+        case ToolCall(id=id, name=name, input=given, by=None, meta=meta):
+            space = (meta or {}).get("openai", {}).get("namespace")
+            return Call(id, f"{space}/{name}" if space else name, given)
+        case ToolResult(call=call, content=content, is_error=is_error):
+            inner = [Text(text=content)] if isinstance(content, str) else content
+            text = "\n".join(part.text for part in inner if isinstance(part, Text))
+            return Result(call, text, is_error, tuple(_image(part) for part in inner if isinstance(part, Image)))
+        case _:
+            return script.Text(stand_in(block))
+
+
+def _image(block: Image) -> script.Image:
+    assert block.data is not None
+    return script.Image(block.media_type or "", b64encode(block.data).decode())
+
+
+def alike(agent: str, conversation: Conversation) -> Said:
+    """A conversation of that agent without what it says on its own account, and without how it says it.
+
+    Whether a tool failed is left to those who can say so, and what a model thought to those who send it back.
+    """
+    said: Said = []
+    for role, block in flat(heard(AGENTS[agent], conversation)):
+        one: Block = block
+        if isinstance(one, script.Thinking):
+            if agent == "gemini-cli":
+                continue
+            one = script.Thinking(one.text, one.opaque if agent in ("claude-code", "codex") else "")
+        elif isinstance(one, Result):
+            error = one.error if agent in ("claude-code", "gemini-cli") else None
+            one = Result(_call(agent, one.call), one.text, error, one.images)
+        elif isinstance(one, Call):
+            one = Call(_call(agent, one.id), one.name, one.input)
+        elif isinstance(one, script.Text) and role == "user":
+            # Claude Code joins what a user says in a row.
+            one = script.Text(_summary(agent, one.text).removesuffix("\n"))
+        # Gemini CLI sends a result twice after resuming a session of its own.
+        if not (isinstance(one, Result) and (role, one) in said):
+            said.append((role, one))
+    return _answered(said) if agent == "opencode" else said
+
+
+def _call(agent: str, id: str) -> str:
+    """Gemini CLI puts a tool's name before the id that the model gave."""
+    return id.rpartition("__")[2] if agent == "gemini-cli" else id
+
+
+def _summary(agent: str, text: str) -> str:
+    if agent == "pi" and (found := PI_SUMMARY.fullmatch(text)):
+        return found[1]
+    return CLAUDE_CODE_SUMMARY.sub("", text) if agent == "claude-code" else text
+
+
+def _answered(said: Said) -> Said:
+    """opencode lets the model have said a summary, because it was asked for one."""
+    for index, (role, block) in enumerate(said[:-1]):
+        if role == "user" and block == script.Text(OPENCODE_ASKS):
+            return [*said[:index], ("user", said[index + 1][1]), *_answered(said[index + 2 :])]
+    return said
+
+
+def recorded(pairs: Iterable[list[Any]]) -> Conversation:
+    """A request as `expected.json` has it."""
+    kinds: dict[str, Any] = {
+        "text": script.Text, "thinking": script.Thinking, "image": script.Image, "call": Call, "result": Result,
+    }  # fmt: skip
+    found: Conversation = []
+    for role, raw in pairs:
+        about = {key: value for key, value in raw.items() if key != "kind"}
+        if "images" in about:
+            about["images"] = tuple(script.Image(**image) for image in about["images"])
+        found.append((role, [kinds[raw["kind"]](**about)]))
+    return found

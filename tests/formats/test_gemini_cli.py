@@ -1,0 +1,201 @@
+"""Gemini CLI: a log of patches, read as its loader applies them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.composing import bring, grows_alike, lines, talk, what
+from turnlog import Compaction, Edit, Note, Usage
+
+HEAD = {
+    "sessionId": "11111111-1111-4111-8111-111111111111", "projectHash": "ab" * 32,
+    "startTime": "2026-01-01T00:00:00.000Z", "lastUpdated": "2026-01-01T00:00:00.000Z", "kind": "main",
+}  # fmt: skip
+
+
+def user(id: str, text: str) -> dict[str, Any]:
+    return {"id": id, "timestamp": "2026-01-01T00:00:01.000Z", "type": "user", "content": [{"text": text}]}
+
+
+def model(id: str, text: str, out: int = 0, calls: Any = None, **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "id": id,
+        "timestamp": "2026-01-01T00:00:02.000Z",
+        "type": "gemini",
+        "content": text,
+        "model": "g",
+    }
+    if out:
+        made["tokens"] = {"input": 10, "output": out, "cached": 4, "thoughts": 1, "tool": 0, "total": 11 + out}
+    return {**made, **({"toolCalls": calls} if calls else {}), **more}
+
+
+def call(id: str, output: str | None, status: str = "success", more: Any = ()) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": id, "name": "ls", "args": {"p": id}, "status": status}
+    if output is not None:
+        key = "output" if status == "success" else "error"
+        made["result"] = [{"functionResponse": {"id": id, "name": "ls", "response": {key: output}}}, *more]
+    return made
+
+
+def response(id: str, *calls: tuple[str, str]) -> dict[str, Any]:
+    parts = [{"functionResponse": {"id": c, "name": "ls", "response": {"output": o}}} for c, o in calls]
+    return {"id": id, "timestamp": "2026-01-01T00:00:03.000Z", "type": "user", "content": parts}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tmp" / "proj" / "chats" / "session-2026-01-01T00-00-11111111.jsonl"
+
+
+def only(path: Path, records: list[Any]) -> tuple[Any, Any]:
+    [found] = bring("gemini-cli", lines(path, [HEAD, *records]))
+    return found
+
+
+def test_a_message_under_the_same_id_replaces_the_other(path: Path) -> None:
+    item, session = only(path, [user("u", "hi"), model("m", "I lo"), model("m", "I look", 5, [call("c", "a.txt")])])
+    assert item.problems == []
+    assert talk(session.context()) == ["user: hi", "assistant: I look", "call: ls", "result: a.txt"]
+    assert session.usage().own == Usage(input_tokens=6, cache_read_tokens=4, output_tokens=6, reasoning_tokens=1)
+
+
+def test_set_changes_what_is_known_of_the_session(path: Path) -> None:
+    _, session = only(path, [user("u", "hi"), {"$set": {"summary": "a talk", "lastUpdated": "x"}}])
+    assert session.title == "a talk"
+
+
+def test_a_result_that_is_told_twice_is_one_result(path: Path) -> None:
+    """The program writes it into the model's message, and again as a message in the user's place."""
+    _, session = only(
+        path,
+        [
+            user("u", "hi"),
+            model("m", "", 5, [call("c", "a.txt")]),
+            response("r", ("c", "a.txt")),
+            model("n", "done", 2),
+        ],
+    )
+    assert talk(session.entries()) == ["user: hi", "call: ls", "result: a.txt", "assistant: done"]
+
+
+def test_a_list_that_says_the_same_again_changes_nothing(path: Path) -> None:
+    """On resuming, the program writes the whole conversation again, in parts, with responses under ids of their own."""
+    both = [call("c", "A"), call("d", "B")]
+    shared = both[0]["result"] + both[1]["result"]
+    first = [user("u", "hi"), model("m", "look", 5, both), response("r", ("c", "A"), ("d", "B")), model("n", "done", 2)]
+    parts = [{"text": "hm", "thought": True}, {"text": "look"}]
+    parts += [{"functionCall": {"id": i, "name": "ls", "args": {"p": i}}} for i in "cd"]
+    again = model("m", "", 5, [{**one, "result": shared} for one in both], content=parts)
+    rest = [
+        again,
+        response("m_response", ("c", "A"), ("d", "B")),
+        first[2],
+        {**first[3], "content": [{"text": "done"}]},
+    ]
+    _, session = only(path, [*first, {"$set": {"messages": [first[0], *rest]}}, user("v", "on")])
+    assert talk(session.entries()) == [
+        "user: hi", "assistant: look", "call: ls", "call: ls", "result: A", "result: B", "assistant: done", "user: on",
+    ]  # fmt: skip
+    assert not [entry for entry in session.path() if isinstance(entry, (Compaction, Edit))]
+
+
+def test_a_list_that_begins_otherwise_is_a_compaction(path: Path) -> None:
+    first = [user("u", "hi"), model("m", "hello", 3), user("v", "kept"), model("n", "yes", 2)]
+    _, session = only(path, [*first, {"$set": {"messages": [user("s", "in short"), *first[2:]]}}, user("w", "on")])
+    assert talk(session.context()) == ["user: in short", "user: kept", "assistant: yes", "user: on"]
+    assert talk(session.path())[:2] == ["user: hi", "assistant: hello"]
+    assert session.usage().own.output_tokens == 7
+
+
+def test_a_list_with_other_content_is_an_edit(path: Path) -> None:
+    first = [user("u", "hi"), model("m", "secret", 3), user("v", "on")]
+    _, session = only(path, [*first, {"$set": {"messages": [first[0], model("m", "[masked]", 3), first[2]]}}])
+    assert talk(session.context()) == ["user: hi", "assistant: [masked]", "user: on"]
+    assert "assistant: secret" in talk(session.path())
+
+
+def test_a_rewind_drops_a_message_and_all_behind_it(path: Path) -> None:
+    records = [
+        user("u", "hi"),
+        model("m", "hello", 3),
+        user("v", "wrong"),
+        model("n", "no", 2),
+        {"$rewindTo": "v"},
+        user("w", "right"),
+    ]
+    _, session = only(path, records)
+    assert talk(session.context()) == ["user: hi", "assistant: hello", "user: right"]
+    assert "user: wrong" in talk(session.entries())
+
+
+def test_a_rewind_to_a_repeated_response_is_found(path: Path) -> None:
+    records = [
+        user("u", "hi"),
+        model("m", "", 5, [call("c", "A")]),
+        response("r", ("c", "A")),
+        model("n", "no", 2),
+        {"$rewindTo": "r"},
+    ]
+    _, session = only(path, records)
+    assert talk(session.context()) == ["user: hi", "call: ls", "result: A"]
+
+
+def test_a_rewind_to_what_is_not_there_drops_everything(path: Path) -> None:
+    _, session = only(path, [user("u", "hi"), model("m", "hello", 3), {"$rewindTo": "nothing"}, user("w", "anew")])
+    assert talk(session.context()) == ["user: anew"]
+
+
+def test_one_document_of_an_earlier_version(tmp_path: Path) -> None:
+    path = tmp_path / "chats" / "session-2025-01-01T00-00-11111111.json"
+    path.parent.mkdir()
+    path.write_text(
+        json.dumps({**HEAD, "messages": [user("u", "hi"), model("m", "x", 5, [call("c", "no", "error")])]}, indent=2)
+    )
+    [(item, session)] = bring("gemini-cli", path)
+    assert item.problems == []
+    assert talk(session.context()) == ["user: hi", "assistant: x", "call: ls", "error: no"]
+
+
+def test_pictures_beside_a_response_are_part_of_the_result(path: Path) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
+    _, session = only(path, [user("u", "hi"), model("m", "", 5, [call("c", "see", more=[picture])])])
+    [result] = session.context()[-1].blocks
+    assert [type(block).__name__ for block in result.content] == ["Text", "Image"]
+
+
+def test_what_the_program_says_itself_is_no_conversation(path: Path) -> None:
+    records = [
+        user("s", "<session_context>\nToday is"),
+        user("u", "hi"),
+        {"id": "i", "type": "info", "content": "saved"},
+        {"id": "e", "type": "error", "content": "oops"},
+    ]
+    _, session = only(path, records)
+    assert [message.display for message in session.context()] == [False, None]
+    assert [entry.text for entry in session.entries() if isinstance(entry, Note)] == ["saved", "oops"]
+
+
+def test_damage_costs_only_the_damaged_record(path: Path) -> None:
+    raw = json.dumps(user("v", "two")).encode()
+    item, session = only(
+        path, [user("u", "one"), b"\0" * 9 + b"\n", raw[:30] + raw + b"\n", {"id": "x", "type": "hologram"}, raw[:20]]
+    )
+    assert talk(session.context()) == ["user: one", "user: two"]
+    assert "NUL" in what(item.problems)
+    assert "hologram" in what(item.problems)
+
+
+def test_record_by_record_it_becomes_the_same_session(path: Path) -> None:
+    first = [user("u", "hi"), model("m", "", 5, [call("c", "A")]), response("r", ("c", "A")), model("n", "done", 2)]
+    later = [
+        {"$set": {"messages": [user("s", "in short"), first[3]]}},
+        user("v", "wrong"),
+        {"$rewindTo": "v"},
+        user("w", "right"),
+    ]
+    grows_alike("gemini-cli", path, [HEAD, *first, *later])

@@ -1,0 +1,251 @@
+"""opencode: its database, its folders, exports and captured events all tell the same session."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.formats.composing import bring, lines, talk, what
+from turnlog import Usage
+
+SES = "ses_0000000000001aaaaaaaaaaaaa"
+NOW = 1_767_225_600_000
+
+
+def user(id: str, text: str, at: int, **more: Any) -> dict[str, Any]:
+    info = {"id": id, "sessionID": SES, "role": "user", "time": {"created": NOW + at}, "agent": "build"}
+    return {
+        "info": info,
+        "parts": [{"id": f"prt_{id}", "sessionID": SES, "messageID": id, "type": "text", "text": text, **more}],
+    }
+
+
+def answer(id: str, parent: str, at: int, *parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    tokens = {"input": 10, "output": 5, "reasoning": 2, "cache": {"read": 3, "write": 1}}
+    info = {
+        "id": id, "sessionID": SES, "role": "assistant", "parentID": parent, "modelID": "m", "providerID": "p",
+        "mode": "build", "agent": "build", "path": {"cwd": "/p", "root": "/p"}, "cost": 0.25, "tokens": tokens,
+        "time": {"created": NOW + at, "completed": NOW + at + 1}, "finish": "stop", **more,
+    }  # fmt: skip
+    ids = {"sessionID": SES, "messageID": id}
+    return {"info": info, "parts": [{"id": f"prt_{id}{n}", **ids, **part} for n, part in enumerate(parts)]}
+
+
+def tool(call: str, output: str, status: str = "completed", **times: int) -> dict[str, Any]:
+    told = {"output": output, "title": "", "metadata": {}} if status == "completed" else {"error": output}
+    state = {"status": status, "input": {"c": call}, "time": {"start": NOW, "end": NOW + 50, **times}, **told}
+    return {"type": "tool", "callID": call, "tool": "ls", "state": state}
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+TALK = [
+    user("msg_1", "hi", 1),
+    answer("msg_2", "msg_1", 2, {"type": "step-start"}, text("I look"), tool("c1", "a.txt"), tool("c2", "no", "error")),
+    answer("msg_3", "msg_1", 3, text("done")),
+    user("msg_4", "thanks", 4),
+]
+SAID = [
+    "user: hi",
+    "assistant: I look",
+    "call: ls",
+    "call: ls",
+    "result: a.txt",
+    "error: no",
+    "assistant: done",
+    "user: thanks",
+]
+SPENT = Usage(
+    input_tokens=20,
+    cache_read_tokens=6,
+    cache_write_tokens=2,
+    output_tokens=14,
+    reasoning_tokens=4,
+    cost_micros=500_000,
+)
+
+
+def info(**more: Any) -> dict[str, Any]:
+    times = {"created": NOW, "updated": NOW + 9}
+    return {
+        "id": SES,
+        "slug": "x",
+        "projectID": "global",
+        "directory": "/p",
+        "title": "T",
+        "version": "1.18.0",
+        "time": times,
+        **more,
+    }
+
+
+def database(path: Path, messages: list[dict[str, Any]], **about: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("pragma journal_mode = wal")
+        base.execute(
+            "create table session (id text, project_id text, parent_id text, slug text, directory text, title text,"
+            " version text, revert text, time_created integer, time_updated integer)"
+        )
+        base.execute(
+            "create table message (id text, session_id text, time_created integer, time_updated integer, data text)"
+        )
+        base.execute("create table part (id text, message_id text, session_id text, time_created integer, data text)")
+        row = (
+            SES,
+            "global",
+            about.get("parent"),
+            "x",
+            "/p",
+            "T",
+            "1.18.0",
+            json.dumps(about.get("revert")),
+            NOW,
+            NOW + 9,
+        )
+        base.execute("insert into session values (?,?,?,?,?,?,?,?,?,?)", row)
+        for message in messages:
+            about = {key: value for key, value in message["info"].items() if key not in ("id", "sessionID")}
+            at = message["info"]["time"]["created"]
+            base.execute(
+                "insert into message values (?,?,?,?,?)", (message["info"]["id"], SES, at, at, json.dumps(about))
+            )
+            for part in message["parts"]:
+                data = {key: value for key, value in part.items() if key not in ("id", "sessionID", "messageID")}
+                base.execute(
+                    "insert into part values (?,?,?,?,?)", (part["id"], part["messageID"], SES, at, json.dumps(data))
+                )
+        base.commit()
+    return path
+
+
+def export(path: Path, messages: list[dict[str, Any]], **more: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"info": info(**more), "messages": messages}))
+    return path
+
+
+def storage(root: Path, messages: list[dict[str, Any]]) -> Path:
+    def put(place: Path, value: Any) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(value))
+
+    put(root / "session" / "global" / f"{SES}.json", info())
+    for message in messages:
+        put(root / "message" / SES / f"{message['info']['id']}.json", message["info"])
+        for part in message["parts"]:
+            put(root / "part" / message["info"]["id"] / f"{part['id']}.json", part)
+    return root
+
+
+def events(path: Path, messages: list[dict[str, Any]]) -> Path:
+    found: list[Any] = []
+    for message in messages:
+        early = {**message["info"], "time": {"created": message["info"]["time"]["created"]}}
+        found.append({"type": "message.updated", "properties": {"info": early}})
+        found += [{"type": "message.part.updated", "properties": {"part": part}} for part in message["parts"]]
+        found.append({"type": "message.updated", "properties": {"info": message["info"]}})
+    return lines(path, found)
+
+
+def test_every_form_tells_the_same_session(tmp_path: Path) -> None:
+    places = [
+        database(tmp_path / "1" / "opencode.db", TALK), storage(tmp_path / "2" / "storage", TALK),
+        export(tmp_path / "3" / "x.json", TALK), events(tmp_path / "4" / "events.jsonl", TALK),
+    ]  # fmt: skip
+    for place in places:
+        [(item, session)] = bring("opencode", place)
+        assert item.problems == [], place
+        assert talk(session.context()) == SAID, place
+        assert session.usage().own == SPENT, place
+
+
+def test_the_database_is_not_touched(tmp_path: Path) -> None:
+    path = database(tmp_path / "opencode.db", TALK)
+    before = path.read_bytes()
+    bring("opencode", tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_compaction_keeps_the_tail_that_it_names(tmp_path: Path) -> None:
+    asked = user("msg_5", "", 5)
+    asked["parts"] = [
+        {
+            "id": "prt_5",
+            "sessionID": SES,
+            "messageID": "msg_5",
+            "type": "compaction",
+            "auto": True,
+            "tail_start_id": "msg_4",
+        }
+    ]
+    summary = answer("msg_6", "msg_5", 6, text("in short"), summary=True)
+    path = export(tmp_path / "x.json", [*TALK, asked, summary, user("msg_7", "on", 7)])
+    [(_, session)] = bring("opencode", path)
+    assert talk(session.context()) == ["user: in short", "user: thanks", "user: on"]
+    assert talk(session.path())[: len(SAID)] == SAID
+    assert session.usage().own.output_tokens == 21
+
+
+def test_a_revert_hides_what_comes_after_it(tmp_path: Path) -> None:
+    path = database(tmp_path / "opencode.db", TALK, revert={"messageID": "msg_3"})
+    [(_, session)] = bring("opencode", path)
+    assert talk(session.context()) == SAID[:-2]
+    assert "user: thanks" in talk(session.entries())
+
+
+def test_pruned_outputs_are_cleared_for_the_model_only(tmp_path: Path) -> None:
+    talked = [TALK[0], answer("msg_2", "msg_1", 2, tool("c1", "long", compacted=NOW + 9)), TALK[3]]
+    [(_, session)] = bring("opencode", export(tmp_path / "x.json", talked))
+    assert "result: long" in talk(session.path())
+    assert "result: long" not in talk(session.context())
+
+
+def test_what_is_synthetic_or_ignored(tmp_path: Path) -> None:
+    messages = [
+        user("msg_1", "from the program", 1, synthetic=True),
+        user("msg_2", "not sent", 2, ignored=True),
+        *TALK[3:],
+    ]
+    [(_, session)] = bring("opencode", export(tmp_path / "x.json", messages))
+    assert talk(session.context()) == ["user: from the program", "user: thanks"]
+    assert [message.display for message in session.context()] == [False, None]
+
+
+def test_an_answer_that_is_still_being_written_is_replaced_when_it_is_done(tmp_path: Path) -> None:
+    import turnlog
+
+    with turnlog.open("memory:") as home:
+        early = answer("msg_2", "msg_1", 2, text("I l"))
+        early["info"]["time"] = {"created": NOW + 2}
+        del early["info"]["finish"], early["info"]["tokens"], early["info"]["cost"]
+        path = tmp_path / "x.json"
+        bring("opencode", export(path, [TALK[0], early]), home)
+        [(_, session)] = bring("opencode", export(path, TALK), home)
+        assert talk(session.context()) == SAID
+        assert session.usage().own == SPENT
+        assert bring("opencode", path, home)[0][0].added == 0
+
+
+def test_a_subagent_belongs_to_its_parent(tmp_path: Path) -> None:
+    path = database(tmp_path / "opencode.db", TALK, parent="ses_parent")
+    [(_, session)] = bring("opencode", path)
+    assert session.entries()
+    start = next(iter(session.entries()))
+    assert start.spawned.session == "opencode-ses_parent"
+
+
+def test_damage_costs_only_the_damaged_part(tmp_path: Path) -> None:
+    path = database(tmp_path / "opencode.db", TALK)
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("update part set data = '{\"type\":' where id = 'prt_msg_21'")
+        base.execute("update message set data = 'x' where id = 'msg_4'")
+        base.commit()
+    [(item, session)] = bring("opencode", path)
+    assert talk(session.context()) == [said for said in SAID if said not in ("assistant: I look", "user: thanks")]
+    assert what(item.problems).count("not JSON") == 2

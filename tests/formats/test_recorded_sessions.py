@@ -1,0 +1,130 @@
+"""What the real agents wrote is read as they themselves read it, and counted as it was counted apart from Turnlog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from tests.agents import script
+from tests.formats.agents.said import alike, held, recorded
+from turnlog.log.block import ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Message, Start
+from turnlog.log.usage import Usage
+from turnlog.session.exports import transcript_of
+
+HERE = Path(__file__).parent / "agents"
+AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
+SESSIONS: dict[str, dict[str, Any]] = {
+    agent: json.loads((HERE / agent / "recorded/expected.json").read_text())["sessions"] for agent in AGENTS
+}
+SUMMARIES = {"claude-code": (1, 0), "codex": (0, -1), "gemini-cli": (1, 0), "opencode": (1, 1), "pi": (1, 0)}
+"""As what a compaction is counted there, which is one entry here: what a user says, what a model answers.
+
+Codex writes a summary as an answer, too, right behind another one: these two are counted as one there.
+"""
+
+
+@pytest.fixture(scope="module", params=AGENTS)
+def brought(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """An agent, a home with all its recorded sessions, and those as they were brought in, by the name of each."""
+    agent: str = request.param
+    folder = HERE / agent / "recorded"
+    with turnlog.open("memory:") as home:
+        found = list(home.import_sessions(folder / "opencode.db" if agent == "opencode" else folder, agent=agent))
+        names = [item.source.key or Path(item.source.path).relative_to(folder).as_posix() for item in found]
+        yield agent, home, dict(zip(names, found, strict=True))
+
+
+def wanted(agent: str, brought: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is expected of each session. The second and empty files of Gemini CLI are none."""
+    return {name: one for name, one in SESSIONS[agent].items() if name in brought or one["user"]}
+
+
+def test_every_session_is_read_without_a_problem(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    agent, _, found = brought
+    assert found.keys() == wanted(agent, found).keys()
+    assert {name: item.problems for name, item in found.items() if item.problems} == {}
+
+
+def test_messages_and_calls_are_as_they_were_counted(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    agent, home, found = brought
+    for name, expected in wanted(agent, found).items():
+        user = assistant = calls = results = 0
+        with home.resume(found[name].id) as session:
+            for entry in session.entries():
+                if isinstance(entry, Start) and entry.id == session.id and agent == "codex":
+                    user = assistant = calls = results = 0  # its forks do not copy what they continue
+                elif isinstance(entry, Compaction):
+                    user, assistant = user + SUMMARIES[agent][0], assistant + SUMMARIES[agent][1]
+                elif isinstance(entry, Message):
+                    user += entry.role == "user"
+                    assistant += entry.role == "assistant"
+                    calls += sum(isinstance(block, ToolCall) for block in entry.blocks)
+                    results += sum(isinstance(block, ToolResult) for block in entry.blocks)
+        assert (user, assistant, calls, results) == (
+            expected["user"] + expected["injected"],
+            expected["assistant"],
+            expected["tool_calls"],
+            expected["tool_results"],
+        ), name
+
+
+def test_tokens_are_as_they_were_counted_and_nothing_counts_twice(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    agent, home, found = brought
+    for name, expected in wanted(agent, found).items():
+        with home.resume(found[name].id) as session:
+            usage = session.usage()
+        assert tokens(usage.own) == expected["own_usage"], name
+        if agent != "codex":
+            assert tokens(usage.own + usage.inherited) == expected["usage"], name
+
+
+def tokens(usage: Usage) -> dict[str, int]:
+    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
+    found = {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "cache_write": written}
+    found |= {"output": usage.output_tokens, "reasoning": usage.reasoning_tokens}
+    return {f"{name}_tokens": value for name, value in found.items()}
+
+
+def test_the_conversation_is_what_the_agent_itself_read_from_the_file(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    agent, home, found = brought
+    compared = 0
+    for name, expected in wanted(agent, found).items():
+        if "last_request" not in expected:
+            continue  # a subagent
+        sent = recorded([*expected["last_request"], ["assistant", {"kind": "text", "text": expected["last_answer"]}]])
+        with home.resume(found[name].id) as session:
+            assert alike(agent, held(session)) == alike(agent, sent), name
+        compared += 1
+    assert compared >= 5
+
+
+def test_a_fork_shares_what_it_was_forked_from(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    agent, home, found = brought
+    scenes = {one.get("scene"): name for name, one in SESSIONS[agent].items()}
+    if "fork" not in scenes:
+        pytest.skip(f"{agent} cannot fork without a terminal")
+    with home.resume(found[scenes["fork"]].id) as fork:
+        start = transcript_of(fork).start
+        assert start.fork is not None
+        assert start.fork.session == found[scenes["work"]].id
+        assert fork.usage().inherited.output_tokens
+
+
+def test_nothing_is_new_the_second_time(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    agent, home, found = brought
+    assert [item.added for item in home.import_sessions(HERE / agent / "recorded", agent=agent)] == [0] * (
+        len(found) + (agent == "opencode") * len(list((HERE / agent / "recorded").glob("ses_*.json")))
+    )
+
+
+def test_what_is_compared_can_differ() -> None:
+    one = [("user", [script.Text("a")]), ("assistant", [script.Text("b")])]
+    for agent in AGENTS:
+        assert alike(agent, one) != alike(agent, one[:1])
+        assert alike(agent, one) != alike(agent, [one[0], ("user", [script.Text("b")])])
