@@ -31,7 +31,7 @@ demo: $(VENV)/.ready ## See what turnlog does, in a minute
 test: $(VENV)/.ready ## Run the tests
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(ARGS)
 
-test-agents: $(VENV)/.ready $(AGENTS)/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
+test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
 	$(VENV)/bin/python -m pytest tests/agents $(ARGS)
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
@@ -61,6 +61,7 @@ lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	@$(VENV)/bin/python $(PIP) install '$(UV)'
 	$(LOCK) --group dev --output-file requirements/dev.lock
 	$(LOCK) --group peers --output-file requirements/peers.lock
+	$(LOCK) --group agents --output-file requirements/agents.lock
 
 clean: ## Remove the environments, caches and builds
 	rm -rf $(VENV) $(PEERS) $(AGENTS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -97,4 +98,10 @@ $(AGENTS)/.ready: tests/agents/package.json tests/agents/package-lock.json
 	@npm ci --prefix tests/agents --ignore-scripts --no-audit --no-fund --loglevel=error
 	@env -i PATH="$$PATH" HOME="$(CURDIR)/$(AGENTS)/.home" TMPDIR="$(CURDIR)/$(AGENTS)" \
 		npm rebuild --prefix tests/agents --loglevel=error @anthropic-ai/claude-code opencode-ai
+	@touch $@
+
+# For the one that has a library. Its wheels carry the whole agent again, so it is built from its source.
+$(AGENTS)/.python/.ready: $(AGENTS)/.ready requirements/agents.lock
+	@$(VENV)/bin/python $(PIP) install --no-deps --require-hashes --no-build-isolation --no-binary claude-agent-sdk \
+		--target $(AGENTS)/.python --upgrade -r requirements/agents.lock
 	@touch $@

@@ -247,6 +247,8 @@ def lost(before: Account, after: Account) -> dict[str, int]:
             gone["system role"] += 1
         elif atom.is_edited:
             gone["edit"] += 1
+        elif atom.kind == "result" and any(o.kind == "result" and o.says.startswith(atom.says) for o in rest):
+            continue  # with a word for its picture behind it
         elif not (atom.kind == "user" and any(atom.says in other.says for other in loose)):
             is_apart = atom.kind not in ("user", "assistant", "system", "call", "result")
             is_apart = is_apart or (atom.kind == "result" and atom.more[0] == "?")

@@ -402,7 +402,10 @@ def test_a_session_that_owlen_never_saw_is_written_so_that_it_loads(home: Any, t
     assert found["tool_calls"][1]["result"] == "boom" and "interrupted" in found["tool_calls"][0]["result"]
     assert found["assistant_responses"] == []
     lost = {loss.what: loss.count for loss in written.lost}
-    assert lost == {"title": 1, "image block": 1, "system message": 1, "place of a tool call": 2}
+    assert lost == {
+        "title": 1, "image block": 1, "system message": 1, "place of a tool call": 2, "system prompt": 1,
+        "time of a message": 4,
+    }  # fmt: skip
     again = session_of(home, Path(owlen.place(written, str(tmp_path))))
     assert files_of(again) == {output.path: output.data}
 

@@ -369,7 +369,7 @@ def test_a_session_that_never_was_in_rho_is_version_1_and_loads_everywhere(home)
     assert {record["type"] for record in rest} == {"message"}
     assert files.files[0].path == f"{workspace_key('/home/anna/нов')}/{head['timestamp']}_{files.id}.jsonl"
     assert len(seed(files.files[0].data)) == len(load(session).model) == 5
-    assert {loss.what for loss in files.lost} == {"title", "model of a message"}
+    assert {loss.what for loss in files.lost} == {"title", "model of a message", "time of a message"}
 
 
 def test_reasoning_pictures_display_and_broken_off_responses_survive_the_way_there_and_back(home, tmp_path):
@@ -408,6 +408,7 @@ def test_every_loss_is_told_once_with_its_count(home):
     assert told == {
         ("file", 1), ("image", 1), ("provider's tool call", 1), ("media in a tool result", 1), ("note", 1),
         ("missing tool result", 1), ("usage of a message", 1), ("workspace", 1),
+        ("time of a message", 5),
     }  # fmt: skip
     model = load(session).model
     assert complete(model) == model

@@ -579,6 +579,7 @@ def test_a_session_that_sofos_never_saw_is_written_so_that_it_loads(home: Any) -
     assert {loss.what: loss.count for loss in written.lost} == {
         "title": 1, "note": 1, "reasoning without its seal": 1, "picture or file in a tool result": 1,
         "error flag of a tool result": 2, "file": 1, "odd block": 1, "usage of single messages": 1,
+        "cache write by duration": 1, "workspace": 1, "model of a message": 1, "time of a message": 7,
     }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ class Row(Struct, gc=False):
     """One record, and where its line begins."""
 
     offset: int
-    data: Any
+    data: dict[str, Any]
 
 
 def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type",)) -> Iterator[Row]:

@@ -44,8 +44,8 @@ def also_lost(transcript: Transcript, written: Written, agent: str, *words: str)
 _NOWHERE = (
     "tool definition", "reported cost", "cache write by duration", "reasoning count", "stop reason",
     "error of an answer", "duration", "details of a tool result", "how a message is shown", "custom entry",
-    "trigger of a compaction", "size before a compaction", "agent of a message", "spending apart from answers",
-    "checkpoint of files", "message without content", "tool result without its call",
+    "trigger of a compaction", "size before a compaction", "agent of a message", "checkpoint of files",
+    "message without content",
 )  # fmt: skip
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from collections.abc import Iterable
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from tests.agents import script
 from tests.agents.drive import AGENTS, heard
 from tests.agents.script import Block, Call, Conversation, Result, flat
 from turnlog.formats._tally import stand_in
-from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.session.exports import transcript_of
 
 PI_SUMMARY = re.compile(r"The conversation history before .*?<summary>\n(.*)\n</summary>", re.DOTALL)
@@ -20,25 +19,36 @@ OPENCODE_ASKS = "What did we do so far?"
 """How these two put a summary to the model: it is theirs, and not what was said."""
 CLAUDE_CODE_SUMMARY = re.compile(r"This session is being continued from [^\n]*What was said before:\n\n", re.DOTALL)
 """What we put before a summary, because that is how Claude Code's begin."""
+ITSELF: dict[str, tuple[tuple[str, Block], ...]] = {
+    # When it goes on with a session in which a prompt or a result has no answer.
+    "claude-code": (
+        ("user", script.Text("Continue from where you left off.")),
+        ("assistant", script.Text("No response requested.")),
+    ),
+    "gemini-cli": (("assistant", script.Text("[The previous response was interrupted before it completed.]")),),
+    "opencode": (("user", script.Text("Attached media from tool result:")),),
+    "pi": (("user", script.Text("Attached image(s) from tool result:")),),
+}
+"""What agents put into a conversation on their own account."""
+PI_SEE = "(see attached image)"
 
 Said = list[tuple[str, Block]]
 
 
-def held(session: Any) -> Conversation:
-    """The conversation as `context()` gives it."""
-    return [(message.role, _blocks(message)) for message in transcript_of(session).context.messages]
+def held(session: Any, lost: Collection[str] = ()) -> Conversation:
+    """The conversation as `context()` gives it; with words where an export says that pictures or files are lost."""
+    messages = transcript_of(session).context.messages
+    return [(message.role, [_block(block, lost) for block in message.blocks]) for message in messages]
 
 
-def _blocks(message: Message) -> list[Block]:
-    return [_block(block) for block in message.blocks]
-
-
-def _block(block: AnyBlock) -> Block:
+def _block(block: AnyBlock, lost: Collection[str]) -> Block:
     match block:
         case Text(text=text):
             return script.Text(text)
-        case Image():
-            return _image(block)
+        case Image(data=bytes()) if "image" not in lost:
+            return _media(block)
+        case File(data=bytes()) if "file" not in lost:
+            return _media(block)
         case Thinking(text=text, data=data):
             about = data if isinstance(data, dict) else {}
             item = about.get("item") or {}
@@ -49,12 +59,12 @@ def _block(block: AnyBlock) -> Block:
         case ToolResult(call=call, content=content, is_error=is_error):
             inner = [Text(text=content)] if isinstance(content, str) else content
             text = "\n".join(part.text for part in inner if isinstance(part, Text))
-            return Result(call, text, is_error, tuple(_image(part) for part in inner if isinstance(part, Image)))
+            return Result(call, text, is_error, tuple(_media(part) for part in inner if isinstance(part, Image)))
         case _:
             return script.Text(stand_in(block))
 
 
-def _image(block: Image) -> script.Image:
+def _media(block: Image | File) -> script.Image:
     assert block.data is not None
     return script.Image(block.media_type or "", b64encode(block.data).decode())
 
@@ -65,23 +75,36 @@ def alike(agent: str, conversation: Conversation) -> Said:
     Whether a tool failed is left to those who can say so, and what a model thought to those who send it back.
     """
     said: Said = []
-    for role, block in flat(heard(AGENTS[agent], conversation)):
+    media: list[script.Image] = []
+    """Pictures of results: some agents send them behind all results, as the user's."""
+    for role, block in [*flat(heard(AGENTS[agent], conversation)), ("", script.Text("end"))]:
         one: Block = block
+        if role != "tool":
+            said += [("user", image) for image in media]
+            media = []
+        if (role, block) in ITSELF.get(agent, ()):
+            continue
         if isinstance(one, script.Thinking):
             if agent == "gemini-cli":
                 continue
             one = script.Thinking(one.text, one.opaque if agent in ("claude-code", "codex") else "")
         elif isinstance(one, Result):
             error = one.error if agent in ("claude-code", "gemini-cli") else None
-            one = Result(_call(agent, one.call), one.text, error, one.images)
+            text = "" if agent == "pi" and one.text == PI_SEE else one.text
+            is_apart = agent in ("gemini-cli", "opencode", "pi")
+            one = Result(_call(agent, one.call), text, error, () if is_apart else one.images)
+            if (role, one) in said:
+                continue  # Gemini CLI sends a result twice after resuming a session of its own
+            media += block.images if is_apart and isinstance(block, Result) else ()
         elif isinstance(one, Call):
             one = Call(_call(agent, one.id), one.name, one.input)
+        elif isinstance(one, script.Image) and agent == "opencode" and one.mime.startswith("text/"):
+            one = script.Text(b64decode(one.data).decode().removesuffix("\n"))
         elif isinstance(one, script.Text) and role == "user":
             # Claude Code joins what a user says in a row.
             one = script.Text(_summary(agent, one.text).removesuffix("\n"))
-        # Gemini CLI sends a result twice after resuming a session of its own.
-        if not (isinstance(one, Result) and (role, one) in said):
-            said.append((role, one))
+        said.append((role, one))
+    del said[-1]
     return _answered(said) if agent == "opencode" else said
 
 

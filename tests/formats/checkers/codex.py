@@ -61,9 +61,11 @@ def _role(line: dict[str, Any]) -> Any:
 def _meta(meta: dict[str, Any], id: str, found: Faults) -> None:
     found.need(meta.get("id") == id, "the id of session_meta is not that of the name")
     found.need(STAMP.fullmatch(str(meta.get("timestamp"))), "timestamp of session_meta")
-    for key in ("cwd", "originator", "cli_version", "model_provider"):
+    for key in ("cwd", "originator", "cli_version"):
         found.need(isinstance(meta.get(key), str) and meta[key], f"session_meta: {key}")
     found.need(meta.get("source") in ("cli", "vscode", "exec", "mcp"), f"session_meta: source {meta.get('source')}")
+    provider = meta.get("model_provider")  # the one that is set up there, where none is named
+    found.need(provider is None or (isinstance(provider, str) and provider), "session_meta: model_provider")
     found.need(meta.get("history_mode") == "legacy", "session_meta: history_mode")
     base = meta.get("base_instructions")
     found.need(base is None or isinstance(base.get("text"), str), "session_meta: base_instructions")

@@ -43,10 +43,18 @@ def is_apart(facts: dict[str, Any]) -> bool:
     return provider == "anthropic" or (isinstance(model, str) and model.startswith("claude"))
 
 
+_ALSO = (
+    "edit",
+    "compaction",
+    "model of a message",
+    "usage of a message",
+)
+
+
 def write(transcript: Transcript) -> Written:
     """The session as one document, in the layout that it came in; flat, where it came from elsewhere."""
     written = _Writer(transcript).written()
-    return also_lost(transcript, written, "a3s", "edit", "compaction", "model of a message", "usage of a message")
+    return also_lost(transcript, written, "a3s", *_ALSO)
 
 
 class _Writer:

@@ -159,10 +159,13 @@ def _whole(value: Any, tally: Tally) -> Any:
 # ── the session ───────────────────────────────────────────────────────────────────────────────────
 
 
+_ALSO = ("edit", "earlier compaction", "spending apart from answers")
+
+
 def write(transcript: Transcript) -> Written:
     """The session as a snapshot of claw's: what the model sees, after the record of the last compaction."""
     written = _Writer(transcript).written()
-    return also_lost(transcript, written, "claw", "edit", "usage of a message")
+    return also_lost(transcript, written, "claw", *_ALSO)
 
 
 def _is_prompt(note: Note) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
 from turnlog.formats._records import rows
-from turnlog.formats.gemini_cli.reading import is_ours, read
+from turnlog.formats.gemini_cli.chat import is_ours
+from turnlog.formats.gemini_cli.reading import read
 from turnlog.formats.gemini_cli.writing import place, write
 
 __all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]

@@ -152,6 +152,9 @@ class _Reader:
         is_open = times.get("completed") is None and not error and info.get("time") is not None and "finish" not in info
         key = f"{name}~{_digest(info, parts)}" if is_open and is_last else name
         yield Record(entry=message, key=key)
+        if error and blocks and not _is_cut(error, blocks):
+            # The program leaves answers out that failed.
+            yield Record(entry=Edit(entry=0, blocks=None), key=f"{key}#left out", names={"entry": key})
         results = [part for part in parts if part.get("type") == "tool" and _state(part) in _ANSWERED]
         if results:
             ends = [fields(fields(part.get("state")).get("time")).get("end") for part in results]
@@ -248,6 +251,12 @@ def _result(part: dict[str, Any]) -> ToolResult:
         duration_ms=_between(times.get("start"), times.get("end")),
         details=state.get("metadata") or None,
     )
+
+
+def _is_cut(error: Any, blocks: list[AnyBlock]) -> bool:
+    """Whether an answer was only cut short, and says something."""
+    is_aborted = fields(error).get("name") == "MessageAbortedError"
+    return is_aborted and not all(isinstance(block, Thinking) for block in blocks)
 
 
 def _named(model: Any) -> str | None:

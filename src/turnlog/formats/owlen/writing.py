@@ -20,13 +20,20 @@ from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
 
+_ALSO = (
+    "workspace",
+    "system prompt",
+    "model of a message",
+    "time of a message",
+    "fact",
+    "spending apart from answers",
+)
+
 
 def write(transcript: Transcript) -> Written:
     """The checkpoints of a session, the newest first."""
     written = _Writer(transcript).written()
-    return also_lost(
-        transcript, written, "owlen", "workspace", "system prompt", "model of a message", "time of a message", "fact"
-    )
+    return also_lost(transcript, written, "owlen", *_ALSO)
 
 
 class _Writer:

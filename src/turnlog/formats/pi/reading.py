@@ -63,8 +63,8 @@ class _Reader:
         self._keys = Keys()
         self._places: dict[str, str] = {}
         """The node that each entry of the file stands for, by the id it has there."""
-        self._order: list[tuple[str, str]] = []
-        """Every line: its id, and the node it is or nothing."""
+        self._links: set[str] = set()
+        """Those that are no node themselves."""
         self._before = ""
         self._last = ""
 
@@ -86,7 +86,8 @@ class _Reader:
             if out:
                 yield from out
                 out.clear()
-            self._order.append((id, key))
+            if not key:
+                self._links.add(id)
             self._places[id] = key or ("" if record.get("type") == "session" else place)
             self._before = id
         live = self._places.get(self._before, "")
@@ -136,6 +137,10 @@ class _Reader:
         step = self._mark(made, at)
         out.append(replace(step, names=names) if names else step)
         self._last = step.key or ""
+        if isinstance(made, Message) and made.stop in ("error", "aborted") and made.blocks:
+            # The program leaves answers out that failed or were cut short.
+            self._last = f"{step.key}#left out"
+            out.append(Record(entry=Edit(entry=0, blocks=None), key=self._last, names={"entry": step.key or ""}))
         return self._last
 
     def _mark(self, entry: Any, at: datetime | None) -> Record:
@@ -172,15 +177,16 @@ class _Reader:
         """The first entry that stays: the node at that line, or the next one behind it."""
         index = record.get("firstKeptEntryIndex")
         wanted = record.get("firstKeptEntryId")
-        if wanted is None and type(index) is int and 0 <= index < len(self._order):
+        order = list(self._places)
+        if wanted is None and type(index) is int and 0 <= index < len(order):
             start = index
         else:
-            start = next((i for i, (id, _) in enumerate(self._order) if id == wanted), -1)
+            start = order.index(wanted) if isinstance(wanted, str) and wanted in self._places else -1
         if start < 0:
             if wanted is not None and wanted != record.get("id"):
                 tell(self._reading.problems, Problem("a compaction keeps an entry that is missing", offset=row.offset))
             return {}
-        key = next((key for _, key in self._order[start:] if key), "")
+        key = next((self._places[id] for id in order[start:] if id not in self._links), "")
         return {"keep": key} if key else {}
 
 

@@ -10,7 +10,6 @@ import msgspec
 from turnlog.formats import Output, Transcript, Written
 from turnlog.formats._json import fields
 from turnlog.formats._place import put_files
-from turnlog.formats._records import json_text
 from turnlog.formats._rest import tell_rest
 from turnlog.formats._tally import Tally, stand_in
 from turnlog.formats._view import as_uuid, iso, short_id, view_of, when
@@ -18,7 +17,7 @@ from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, T
 from turnlog.log.entry import Compaction, Message, Spent
 from turnlog.log.usage import Usage
 
-_STOPS = {"end": "stop", "length": "length", "tool_use": "toolUse", "error": "error", "aborted": "aborted"}
+_STOPS = {"end": "stop", "length": "length", "tool_use": "toolUse"}
 _PROVIDERS = {"google": "gemini", "openai-codex": "openai"}
 _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "gemini": "google-generative-ai"}
 
@@ -165,9 +164,9 @@ class _Writer:
             "stopReason": _STOPS.get(message.stop or "", "toolUse" if called else "stop"),
             "timestamp": ms,
         }
-        told = fields(message.error).get("message")
-        if message.error:
-            made["errorMessage"] = self.tally.text(told if isinstance(told, str) and told else json_text(message.error))
+        # An answer that it thinks failed would not go to the model.
+        self.tally.add("stop reason", "a plain end", int(message.stop in ("error", "aborted")))
+        self.tally.add("error of an answer", "", int(bool(message.error)))
         return made
 
     def _answer(self, block: AnyBlock, provider: str) -> dict[str, Any] | None:

@@ -25,11 +25,17 @@ from turnlog.formats.rho.sidecar import sidecars
 from turnlog.formats.rho.tree import Growth
 from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message, Note
 
+_ALSO = (
+    "time of a message",
+    "usage of a message",
+    "spending apart from answers",
+)
+
 
 def write(transcript: Transcript) -> Written:
     """The files of a session, and what they cannot say."""
     written = _Writer(transcript).run()
-    return also_lost(transcript, written, "rho", "time of a message", "usage of a message", "trigger of a compaction")
+    return also_lost(transcript, written, "rho", *_ALSO)
 
 
 class _Writer:

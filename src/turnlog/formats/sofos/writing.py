@@ -23,23 +23,21 @@ from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Note, Set, Spent
 from turnlog.log.usage import Usage
 
+_ALSO = (
+    "edit",
+    "compaction",
+    "message before the last compaction",
+    "workspace",
+    "model of a message",
+    "time of a message",
+    "fact",
+)
+
 
 def write(transcript: Transcript) -> Written:
     """The session's file, and its row in the index."""
     written = _Writer(transcript).written()
-    return also_lost(
-        transcript,
-        written,
-        "sofos",
-        "edit",
-        "compaction",
-        "message before the last compaction",
-        "workspace",
-        "model of a message",
-        "time of a message",
-        "usage of a message",
-        "title",
-    )
+    return also_lost(transcript, written, "sofos", *_ALSO)
 
 
 class _Writer:
