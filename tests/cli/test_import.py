@@ -91,7 +91,7 @@ def test_importing_twice_adds_nothing(process: Cli):
     first = process("import", *places, "--json").json["sessions"]
     before = conversations(process)
     again = process("import", *places, "--json").json["sessions"]
-    assert [row["id"] for row in again] == [row["id"] for row in first]
+    assert sorted(row["source"] for row in again) == sorted(row["source"] for row in first)
     assert [row for row in again if row["added"]] == []
     assert conversations(process) == before
     told = process("import", str(RHO))
@@ -290,3 +290,13 @@ def test_formats_says_what_can_be_done_with_each(process: Cli):
     assert "read, write, resume  ~/.claude/projects " in lines["claude-code"]
     assert "read                 ~/" in lines["copilot-cli"]
     assert "read, write          ./.owlen/checkpoints " in lines["owlen"]
+
+
+def test_a_folder_above_several_workspaces_is_looked_through(process: Cli, tmp_path: Path):
+    deep = tmp_path / "work" / "clients" / "one"
+    shutil.copytree(SEEDS / "sofos" / "v0.2.8", deep / "sofos")
+    shutil.copytree(SEEDS / "claw" / "seed_12c364da", deep / "claw")
+    shutil.copytree(SEEDS / "claw" / "seed_12c364da", tmp_path / "work" / "node_modules" / "claw")
+    rows = process("import", tmp_path / "work", "--json").json["sessions"]
+    assert {row["agent"] for row in rows} == {"sofos", "claw"}
+    assert not [row for row in rows if "node_modules" in row["source"] or ".rot-" in row["source"]]

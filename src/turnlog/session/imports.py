@@ -26,6 +26,8 @@ from turnlog.session.session import Session
 if TYPE_CHECKING:
     from turnlog.session.home import Home
 
+_FOLDERS = 2000
+_APART = (".git", "node_modules", ".venv", "__pycache__")
 Progress = Callable[[int, int, Source], None]
 """Told before each source: how many are done, how many there are, and which comes now."""
 
@@ -56,7 +58,7 @@ def sources(
         place = os.path.abspath(expand(os.fspath(path)))
         if not os.path.lexists(place):
             raise NotFound(f"there is nothing at {place}")
-        found = list(find_sources(place, agents=agents))
+        found = [source for name in agents for source in _under(place, name)]
         if not found:
             raise NotFound(f"no session of another agent at {place}", hint=f"looked for {', '.join(agents)}")
     else:
@@ -70,6 +72,25 @@ def sources(
                     found += form.find(home)
     found = list(dict.fromkeys(found))
     return found if workspace is None else [source for source in found if _is_for(source, workspace_path(workspace))]
+
+
+def _under(place: str, agent: str) -> list[Source]:
+    """The sessions of an agent at a path; where there are none, those of the folders below, not too many of them."""
+    found = list(find_sources(place, agents=[agent]))
+    if found or not os.path.isdir(place):
+        return found
+    folders = [place]
+    for folder in folders:  # grows while it is gone through: near ones come first
+        try:
+            inner = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+        for path in inner:
+            sessions = [] if os.path.basename(path) in _APART else list(find_sources(path, agents=[agent]))
+            found += sessions
+            if not sessions and os.path.basename(path) not in _APART and len(folders) < _FOLDERS:
+                folders.append(path)
+    return found
 
 
 def _is_for(source: Source, workspace: str) -> bool:

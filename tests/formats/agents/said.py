@@ -97,7 +97,9 @@ def alike(agent: str, conversation: Conversation) -> Said:
                 continue  # Gemini CLI sends a result twice after resuming a session of its own
             media += block.images if is_apart and isinstance(block, Result) else ()
         elif isinstance(one, Call):
-            one = Call(_call(agent, one.id), one.name, one.input)
+            # Only Codex has tools that belong somewhere.
+            name = one.name if agent == "codex" else one.name.rpartition("/")[2]
+            one = Call(_call(agent, one.id), name, one.input)
         elif isinstance(one, script.Image) and agent == "opencode" and one.mime.startswith("text/"):
             one = script.Text(b64decode(one.data).decode().removesuffix("\n"))
         elif isinstance(one, script.Text) and role == "user":

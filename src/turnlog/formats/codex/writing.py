@@ -81,8 +81,7 @@ class _Writer:
             self._message(message)
         if view.compaction is not None:
             self._end_turn()
-            told = [Message(role="user", blocks=[Text(text=view.summary)])] if view.summary else []
-            stays = [*told, *view.rest, *view.kept]
+            stays = [*view.told, *view.rest, *view.kept]
             history = [item for message in stays for item in self._items(message)]
             self._add("compacted", {"message": self.tally.text(view.summary), "replacement_history": history})
             self._add("event_msg", {"type": "context_compacted"})
@@ -293,6 +292,7 @@ class _Writer:
 
 _CARRIED = frozenset((
     "cache write count", "reasoning count", "spending apart from answers", "how a message is shown",
+    "role of a system message",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
 _APPROVALS = ("untrusted", "on-failure", "on-request", "never")

@@ -96,8 +96,7 @@ class _Writer:
         if view.compaction is not None:
             self.records += self._messages([*view.hidden, *view.kept])
             self._taken.clear()
-            before = [Message(id="summary", role="user", blocks=[Text(text=view.summary)])] if view.summary else []
-            self.records.append({"$set": {"messages": self._messages([*before, *view.rest, *view.kept])}})
+            self.records.append({"$set": {"messages": self._messages([*view.told, *view.rest, *view.kept])}})
         self.records += self._messages(view.messages)
         change: dict[str, Any] = {"lastUpdated": iso(transcript.updated, transcript.created)}
         if transcript.title:
@@ -234,7 +233,7 @@ class _Writer:
         }
 
 
-_CARRIED = frozenset(("reasoning count", "how a message is shown"))
+_CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
 """What is told where it is met, or is no loss."""
 
 
