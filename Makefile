@@ -32,7 +32,7 @@ test: $(VENV)/.ready ## Run the tests
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(ARGS)
 
 test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
-	$(VENV)/bin/python -m pytest tests/agents $(ARGS)
+	$(VENV)/bin/python -m pytest tests/agents -n $(WORKERS) $(ARGS)
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .

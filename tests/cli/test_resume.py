@@ -86,7 +86,9 @@ def test_it_is_placed_where_the_agent_looks(process: Cli, session: str, tmp_path
     assert Path(told["path"]).is_relative_to(tmp_path / PLACES[agent])
     assert shlex.split(COMMANDS[agent].format(**told)) == told["command"]
     assert told["report"]["carried"]["tool_calls"] == 1
-    assert told["report"]["notes"] == []
+    cautions = ["may delete a session that was resumed"] if agent == "gemini-cli" else []
+    assert len(told["report"]["notes"]) == len(cautions)
+    assert all(words in note for words, note in zip(cautions, told["report"]["notes"], strict=True))
     there = process("show", told["path"], "--json").json
     assert there["agent"] == agent
     assert there["session"].endswith(told["id"])

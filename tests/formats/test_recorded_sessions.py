@@ -97,7 +97,7 @@ def test_the_conversation_is_what_the_agent_itself_read_from_the_file(brought: t
     for name, expected in wanted(agent, found).items():
         if "last_request" not in expected:
             continue  # a subagent
-        sent = recorded([*expected["last_request"], ["assistant", {"kind": "text", "text": expected["last_answer"]}]])
+        sent = recorded([*expected["last_request"], ["assistant", text(expected["last_answer"])]])
         with home.resume(found[name].id) as session:
             assert alike(agent, held(session)) == alike(agent, sent), name
         compared += 1
@@ -116,11 +116,51 @@ def test_a_fork_shares_what_it_was_forked_from(brought: tuple[str, Any, dict[str
         assert fork.usage().inherited.output_tokens
 
 
+def test_a_fork_of_a_session_with_branches_shares_all_of_them(tmp_path: Path) -> None:
+    """Claude Code copies every record and says nowhere that it did; the parent lies beside it."""
+    [name] = [name for name, one in SESSIONS["claude-code"].items() if one.get("scene") == "branched"]
+    whole = (HERE / "claude-code/recorded" / name).read_text()
+    old, new = Path(name).stem, "00000000-0000-4000-8000-000000000001"
+    last = json.loads([line for line in whole.splitlines() if '"type":"assistant"' in line][-1])
+    later = {"timestamp": "2030-01-01T00:00:00.000Z", "sessionId": new}
+    begun = {"type": "queue-operation", "operation": "enqueue", **later}
+    more = {**last, "uuid": new, "parentUuid": last["uuid"], **later, "message": {**last["message"], "id": "msg_new"}}
+    records = [json.dumps(begun), *whole.replace(old, new).splitlines(), json.dumps(more)]
+    (tmp_path / f"{old}.jsonl").write_text(whole)
+    (tmp_path / f"{new}.jsonl").write_text("\n".join(records) + "\n")
+    with turnlog.open("memory:") as home:
+        found = {Path(item.source.path).stem: item for item in home.import_sessions(tmp_path, agent="claude-code")}
+        with home.resume(found[new].id) as fork, home.resume(found[old].id) as parent:
+            assert tokens(parent.usage().own) == SESSIONS["claude-code"][name]["own_usage"]
+            assert fork.usage().own.output_tokens == last["message"]["usage"]["output_tokens"]
+            assert alike("claude-code", held(fork))[:-1] == alike("claude-code", held(parent))
+
+
 def test_nothing_is_new_the_second_time(brought: tuple[str, Any, dict[str, Any]]) -> None:
     agent, home, found = brought
     assert [item.added for item in home.import_sessions(HERE / agent / "recorded", agent=agent)] == [0] * (
         len(found) + (agent == "opencode") * len(list((HERE / agent / "recorded").glob("ses_*.json")))
     )
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "pi"])
+def test_a_session_that_is_read_while_it_is_written_is_the_same_in_the_end(agent: str, tmp_path: Path) -> None:
+    [(name, expected)] = [pair for pair in SESSIONS[agent].items() if pair[1].get("scene") == "work"]
+    lines = (HERE / agent / "recorded" / name).read_bytes().splitlines(keepends=True)
+    path = tmp_path / Path(name).name
+    for until in range(3, len(lines)):
+        with turnlog.open("memory:") as home:
+            for data in (lines[:until], lines[: until + 3], lines):
+                path.write_bytes(b"".join(data))
+                found = list(home.import_sessions(path, agent=agent))
+            with home.resume(found[0].id) as session:
+                sent = recorded([*expected["last_request"], ["assistant", text(expected["last_answer"])]])
+                assert alike(agent, held(session)) == alike(agent, sent), until
+                assert tokens(session.usage().own) == expected["own_usage"], until
+
+
+def text(said: str) -> dict[str, str]:
+    return {"kind": "text", "text": said}
 
 
 def test_what_is_compared_can_differ() -> None:

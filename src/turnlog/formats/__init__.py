@@ -10,6 +10,7 @@ format too big for one file is a folder of that name. What formats share has a n
     write(transcript)      files that the agent loads, and what they could not carry
     place(written, folder) those files laid out in a folder as the agent would, and the path of the session's own
     resume(id, path, folder)  the command that goes on, in its workspace, with the session of that id at that path
+    CAUTION                what people should know before they go on there; most have nothing to say
 
 A format without `write` and `place` is only read; one without `resume` has an agent that cannot be told to go on.
 Reading never raises for what is in a file: a problem costs the record it is in, and is reported. Only a file that

@@ -54,23 +54,24 @@ class Keys:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
+        self._counts: dict[str, int] = {}
 
     def of(self, entry: Entry) -> str:
         """The key of the next record. One with the id `-`, and without a time, is taken as it is."""
         if entry.id == "-" and type(entry) is not Compaction:
             try:
                 digest = sha256(_encode(entry)).hexdigest()[:24]
-            except UnicodeEncodeError:
+            except (UnicodeEncodeError, OverflowError):
                 digest = content_key(entry)
         else:
             digest = content_key(entry)
-        short = int(digest[:15], 16)
-        number = self._counts[short] = self._counts.get(short, 0) + 1
-        return f"{digest}.{number}"
+        # The first of its kind is called like what is remembered of it: readers that keep keys keep them once.
+        number = self._counts[digest] = self._counts.get(digest, 0) + 1
+        return digest if number == 1 else f"{digest}.{number}"
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+"""Faster than JSON, and nobody reads it; it has no integers beyond 64 bits."""
 
 
 def overlap(before: list[str], said: list[str]) -> tuple[int, int]:

@@ -53,9 +53,7 @@ class Taken(AlreadyExists):
     """A file of that name is already there; `path` says where."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path} is already there", hint="choose another place with -o, or overwrite it with --force"
-        )
+        super().__init__(f"{path} is already there", hint="choose another place with -o, or overwrite it with --force")
         self.path = path
 
 

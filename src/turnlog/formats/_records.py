@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -37,36 +37,28 @@ def heads(path: str, problems: list[Problem], kind: Any, *, marks: tuple[str, ..
     start = 0
     if not path.endswith(".zst"):
         with open(path, "rb", buffering=_CHUNK) as file:
-            for start, data in _short(file):
+            read = file.readline
+            while data := read(MAX_LINE + 1):
+                if len(data) > MAX_LINE and data[-1:] != b"\n":
+                    break
                 try:
                     value = decode_line(data)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     yield from _odd(data, start, problems, marks)
+                    start += len(data)
                     continue
                 if type(value) is wanted:
                     yield Row(start, value)
                 else:
                     tell(problems, Problem("a line that is no record", offset=start, length=len(data)))
-            start = file.tell()
-            if file.read(1) == b"":
+                start += len(data)
+            else:
                 return
     for line in lines(path, start=start):
         if line.problem is not None:
             tell(problems, line.problem)
         else:
             yield from _odd(line.data, line.offset, problems, marks)
-
-
-def _short(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with where they begin, up to one that is too long."""
-    start = 0
-    read = file.readline
-    while data := read(MAX_LINE + 1):
-        if len(data) > MAX_LINE and data[-1:] != b"\n":
-            file.seek(start)
-            return
-        yield start, data
-        start += len(data)
 
 
 _decode = msgspec.json.Decoder().decode
@@ -194,6 +186,8 @@ def moment(value: Any) -> datetime | None:
 
 def count(value: Any) -> int:
     """A number of tokens; 0 for anything that is none."""
+    if type(value) is int:
+        return value if 0 < value < 1 << 53 else 0
     return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 << 53 else 0
 
 

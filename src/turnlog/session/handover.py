@@ -88,7 +88,7 @@ def hand_over(
         transcript = _without_origin(transcript)
     there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
     if there is not None and workspace is None and not _went_on_here(session):
-        notes = [*_went_on_there(form, there, session), *_missing(cwd)]
+        notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form)]
         command = form.resume(transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, Report(notes=notes))
     if there is not None:  # its id is taken, by itself
@@ -106,6 +106,11 @@ def _missing(cwd: str) -> list[str]:
     return [] if os.path.isdir(cwd) else [f"the folder {cwd} is not there"]
 
 
+def _caution(form: Format) -> list[str]:
+    told = getattr(form, "CAUTION", None)
+    return [told] if isinstance(told, str) else []
+
+
 def _place(form: Format, agent: str, transcript: Transcript, cwd: str) -> Resumable:
     folder = next(iter(form.homes(places_of(cwd))), cwd)
     if not os.path.isdir(cwd) and folder.startswith(cwd.rstrip("/") + "/"):
@@ -121,7 +126,7 @@ def _place(form: Format, agent: str, transcript: Transcript, cwd: str) -> Resuma
                 continue
             notes = [*notes, *told]
         command = form.resume(written.id, path, cwd)
-        report = report_of(written.lost, carried, [*notes, *_missing(cwd)])
+        report = report_of(written.lost, carried, [*notes, *_missing(cwd), *_caution(form)])
         return Resumable(agent, written.id, path, cwd, command, report)
     raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")
 

@@ -75,6 +75,8 @@ class Importer:
         self._booked: dict[str, Usage] = {}
         self._sizes: dict[int, int] = {}
         """How many blocks each answer had."""
+        self._unpaid: set[int] = set()
+        """Answers of which nobody said what they cost."""
         self._late: dict[str, Usage] = {}
         """What answers cost that grew since they were first read, beyond what they said then."""
         self._cursor = 0
@@ -101,6 +103,8 @@ class Importer:
                 self._cursor = entry.seq
             if isinstance(entry, Message) and entry.role == "assistant":
                 self._sizes[entry.seq] = len(entry.blocks)
+                if entry.usage is None:
+                    self._unpaid.add(entry.seq)
             if isinstance(entry, Spent) and entry.why == _LATE and entry.request is not None:
                 self._late[entry.request] = self._late.get(entry.request, Usage()) + entry.usage
             if isinstance(entry, Spent) and entry.why == "import":
@@ -152,6 +156,8 @@ class Importer:
     def _grown(self, entry: AnyEntry, name: str, seq: int) -> int:
         """Which node to go on from. An answer that was still being written when it was last read gets the rest."""
         if not isinstance(entry, Message) or len(entry.blocks) <= self._sizes.get(seq, len(entry.blocks)):
+            if isinstance(entry, Message) and seq in self._unpaid and name not in self._late:
+                self._pay(entry, name, Usage())
             return seq
         grown = f"{name}~{len(entry.blocks)}"
         known = self._seqs.get(grown)
@@ -163,12 +169,16 @@ class Importer:
             booked = booked + before.usage
         self._cursor = max(seq, *(self._seqs.get(f"{name}~{size}", 0) for size in range(len(entry.blocks))))
         self._add(Edit(id=grown, entry=seq, blocks=entry.blocks, at=entry.at, origin=self._origin))
+        self._pay(entry, name, booked)
+        self._flush()
+        return self._cursor
+
+    def _pay(self, entry: Message, name: str, booked: Usage) -> None:
+        """What an answer cost beyond what was known of it."""
         more = _more(entry.usage or Usage(), booked)
         if any(more.values()):
             self._late[name] = self._late.get(name, Usage()) + Usage(**more)
             self._add(Spent(usage=Usage(**more), model=entry.model, why=_LATE, request=name, origin=self._origin))
-        self._flush()
-        return self._cursor
 
     def _move(self, move: Move) -> None:
         self._flush()

@@ -19,7 +19,7 @@ from turnlog.log.draft import prepare
 from turnlog.log.entry import Child, Spawned, Start
 from turnlog.log.secret import mask
 from turnlog.session.history import History
-from turnlog.session.importer import Importer, id_of
+from turnlog.session.importer import Importer, id_of, key_id
 from turnlog.session.places import expand, places_of, workspace_path
 from turnlog.session.session import Session
 
@@ -252,7 +252,9 @@ def _shared(parent: Session, steps: Iterator[Step]) -> tuple[int, list[Step]]:
     last = 0
     for step in steps:
         taken.append(step)
-        entry = None if isinstance(step, Move) else known.get(id_of(step, counts))
+        if isinstance(step, Move) and step.key is None:
+            continue  # only where the next one hangs
+        entry = known.get(key_id(str(step.key)) if isinstance(step, Move) else id_of(step, counts))
         if entry is None or entry.seq < last:
             break
         last = entry.seq

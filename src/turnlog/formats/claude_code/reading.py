@@ -73,17 +73,16 @@ class _Reader:
         self._titles: dict[str, str] = {}
         self._unknown: dict[str, int] = {}
         self._boundary: dict[str, Any] = {}
-        self._number = 0
         self._out: list[Step] = []
         """Steps that are not taken yet."""
 
     def steps(self) -> Iterator[Step]:
         out = self._out
-        for number, row in enumerate(rows(self._source.path, self._reading.problems)):
-            self._number, record = number, row.data
-            kind = record.get("type")
-            if kind in CHAIN and isinstance(record.get("uuid"), str):
-                if record["uuid"] in self._chain or self._is_elsewhere(record):
+        for row in rows(self._source.path, self._reading.problems):
+            record = row.data
+            kind, uuid = record.get("type"), record.get("uuid")
+            if kind in CHAIN and type(uuid) is str:
+                if uuid in self._chain or self._is_elsewhere(record):
                     continue
                 self._chained(record)
             else:
@@ -351,7 +350,8 @@ class _Reader:
 
 
 def _is_live(record: dict[str, Any]) -> bool:
-    return not (record.get("isSidechain") or record.get("isMeta") or record.get("teamName"))
+    get = record.get
+    return not (get("isSidechain") or get("isMeta") or get("teamName"))
 
 
 def _ending(message: dict[str, Any]) -> dict[str, Any]:

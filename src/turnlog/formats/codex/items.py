@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
+from operator import sub
 from typing import Any
 
 from msgspec.structs import force_setattr
@@ -42,7 +43,9 @@ def answered(output: list[dict[str, Any]]) -> Message:
             meta = _space(item) if "namespace" in item else None
             blocks.append(ToolCall(id=item["call_id"], name=str(item.get("name") or ""), input=given, meta=meta))
         elif kind == "reasoning" and not item.get("summary") and not item.get("content"):
-            kept = {key: value for key, value in item.items() if key != "type" and key != "status"}
+            kept = {**item}
+            del kept["type"]
+            kept.pop("status", None)
             blocks.append(Thinking(provider="openai", data={"item": kept}))
         else:
             break
@@ -143,20 +146,11 @@ def failed(output: str) -> bool:
     return False
 
 
-_TOTALS = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_input_tokens",
-    "output_tokens",
-    "reasoning_output_tokens",
-)
-
-
 class Meter:
     """The running totals of a session as the spending of each response."""
 
     def __init__(self) -> None:
-        self._before = [0] * len(_TOTALS)
+        self._before = (0, 0, 0, 0, 0)
 
     def spent(self, info: dict[str, Any]) -> Usage | None:
         """What was spent since the last count; None if that is nothing new."""
@@ -164,19 +158,28 @@ class Meter:
         if not total:
             raw = last or {"input_tokens": info.get("prompt"), "output_tokens": info.get("completion")}
             return usage_of(raw)
-        now = [count(total.get(name)) for name in _TOTALS]
-        if now == self._before:
+        now, before = _counts(total), self._before
+        if now == before:
             return None
-        more = [new - old for new, old in zip(now, self._before, strict=True)]
-        if min(more) < 0:
-            more = [count(last.get(name)) for name in _TOTALS]  # it began to count anew
         self._before = now
-        return _usage(*more)
+        more = tuple(map(sub, now, before))
+        return _usage(*(more if min(more) >= 0 else _counts(last)))  # otherwise it began to count anew
 
 
 def usage_of(raw: dict[str, Any]) -> Usage | None:
     """Codex counts cached input as input, and reasoning as output."""
-    return _usage(*(count(raw.get(name)) for name in _TOTALS))
+    return _usage(*_counts(raw))
+
+
+def _counts(raw: dict[str, Any]) -> tuple[int, int, int, int, int]:
+    get = raw.get
+    return (
+        count(get("input_tokens")),
+        count(get("cached_input_tokens")),
+        count(get("cache_write_input_tokens")),
+        count(get("output_tokens")),
+        count(get("reasoning_output_tokens")),
+    )
 
 
 def _usage(given: int, cached: int, written: int, out: int, thought: int) -> Usage | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import force_setattr, replace
 
@@ -57,6 +57,8 @@ class _Reader:
         self._turn: str | None = None
         self._output: list[dict[str, Any]] = []
         self._output_at: datetime | None = None
+        self._results: list[tuple[Message, datetime | None]] = []
+        """What tools answered to it: that may be there before the count of tokens is."""
         self._last = ""
         """The key of the node before."""
         self._turns: list[str] = []
@@ -100,11 +102,11 @@ class _Reader:
     def _step(self, row: Row) -> None:
         record = row.data
         kind, payload = record.get("type"), record.get("payload")
-        if kind == "event_msg" and isinstance(payload, dict) and fields(payload).get("type") in _QUIET:
-            return
-        at = moment(record.get("timestamp"))
-        if isinstance(payload, dict):
-            about = fields(payload)
+        if type(payload) is dict:
+            about = cast("dict[str, Any]", payload)
+            if kind == "event_msg" and about.get("type") in _QUIET:
+                return
+            at = moment(record.get("timestamp"))
             if kind == "response_item":
                 self._item(about, at)
             elif kind == "event_msg":
@@ -118,9 +120,9 @@ class _Reader:
             elif kind not in _APART:
                 self._note(str(kind), record, at)
         elif isinstance(kind, str):
-            self._item(record, at)  # the bare items of 2025
+            self._item(record, moment(record.get("timestamp")))  # the bare items of 2025
         elif "record_type" not in record and "instructions" not in record:
-            self._note("none", record, at)
+            self._note("none", record, moment(record.get("timestamp")))
 
     def _meta(self, about: dict[str, Any]) -> None:
         system = text(fields(about.get("base_instructions")).get("text"))
@@ -138,6 +140,8 @@ class _Reader:
     def _item(self, item: dict[str, Any], at: datetime | None) -> None:
         kind = item.get("type")
         if kind in ANSWERS or (kind == "message" and item.get("role") == "assistant"):
+            if self._results:
+                self._answer(None)
             if not self._output:
                 self._output_at = at
             self._output.append(item)
@@ -149,8 +153,9 @@ class _Reader:
                 self._begun = None
                 self._asked.append(made)
             self._out.append(self._node(made, at))
+        elif kind in OUTPUTS and self._output:
+            self._results.append((result(item), at))
         elif kind in OUTPUTS:
-            self._answer(None)
             self._out.append(self._node(result(item), at))
         elif kind != "ghost_snapshot":
             self._note(str(kind), item, at)
@@ -161,9 +166,13 @@ class _Reader:
         if self._output:
             output, self._output = self._output, []
             made = answered(output)
+            self._out.append(self._node(made, self._output_at))
+            # Not part of what tells it from others: it may be read before its count is there.
             force_setattr(made, "usage", spent)
             force_setattr(made, "model", self._model)
-            self._out.append(self._node(made, self._output_at))
+            for told, when in self._results:
+                self._out.append(self._node(told, when))
+            self._results.clear()
         elif spent is not None:
             self._out.append(self._mark(Spent(id="-", usage=spent, model=self._model), at))
 

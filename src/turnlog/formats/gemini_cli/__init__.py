@@ -11,9 +11,14 @@ from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import read
 from turnlog.formats.gemini_cli.writing import place, write
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["CAUTION", "TITLE", "find", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Gemini CLI, chats as JSON and as JSON lines"
+CAUTION = (
+    "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
+)
+"""Seen with 0.61: resuming in another minute than it began makes a second and empty file with the same id, which the
+next start takes for the remains of a session and removes, and with it all files of that id."""
 _NAME = "gemini-cli"
 _SMALL = 1 << 20
 

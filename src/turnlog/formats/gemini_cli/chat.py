@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
@@ -10,6 +11,8 @@ from msgspec import Raw, Struct, field
 from turnlog.formats import Problem, Source
 from turnlog.formats._json import decode, document, lines, salvage
 from turnlog.formats._records import fields, heads, items, text, whole_objects
+
+_CHUNK = 1 << 18
 
 
 class Patch(Struct, gc=False):
@@ -38,7 +41,7 @@ class Chat:
         self.path = source.path
         self._file: BinaryIO | None = None
         self.about: dict[str, Any] = {}
-        self.patches: list[Patch] = []
+        self.patches: deque[Patch] = deque()
         self.newest: dict[str, int] = {}
         """Where the last version of each message is."""
         if source.path.endswith(".json"):
@@ -49,15 +52,17 @@ class Chat:
             whole = fields(value)
             self.about = {key: item for key, item in whole.items() if key not in ("messages", "history")}
             listed = items(whole.get("messages")) or _from_history(whole.get("history"))
-            self.patches = [Patch(id=id_of(raw, i), raw=raw) for i, raw in enumerate(listed)]
+            self.patches.extend(Patch(id=id_of(raw, i), raw=raw) for i, raw in enumerate(listed))
             return
         # Of most lines only the id counts here: a later one may replace them.
         for row in heads(source.path, problems, _Head, marks=("type", "$set", "$rewindTo", "sessionId")):
             head = cast("Any", row.data)
             if isinstance(head, dict):
                 self._take(cast("dict[str, Any]", head), row.offset)
-            elif head.set or head.rewind is not None or head.session is not None:
+            elif head.rewind is not None or head.session is not None:
                 self._take(fields(self.at(row.offset)), row.offset)
+            elif head.set:
+                self._take({"$set": _inner(head.set)}, row.offset)
             else:
                 self._take({"id": head.id} if isinstance(head.id, str) else {}, row.offset)
         self.close()  # whoever only wants the header reads no further
@@ -65,7 +70,8 @@ class Chat:
     def at(self, offset: int) -> Any:
         """The record at an offset; None if it is damaged."""
         if self._file is None:
-            self._file = open(self.path, "rb")  # noqa: SIM115 - as long as it is being read
+            # As long as it is being read. Most offsets rise, so the next one mostly lies in what was read last.
+            self._file = open(self.path, "rb", buffering=_CHUNK)  # noqa: SIM115
         self._file.seek(offset)
         data = self._file.readline()
         try:
@@ -91,8 +97,9 @@ class Chat:
             self.newest[id] = offset
 
     def records(self) -> Iterator[tuple[Patch, dict[str, Any]]]:
-        """The patches in order, each with the last version of its message."""
-        for patch in self.patches:
+        """The patches in order, each with the last version of its message. They are forgotten on the way."""
+        while self.patches:
+            patch = self.patches.popleft()
             if patch.offset < 0:
                 yield patch, fields(patch.raw)
             elif patch.is_list:
@@ -110,6 +117,13 @@ class Chat:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _inner(raw: Raw) -> Any:
+    try:
+        return decode(bytes(raw))
+    except ValueError:
+        return None  # nested too deep
 
 
 def id_of(record: dict[str, Any], number: int) -> str:

@@ -30,13 +30,13 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     calls = items(record.get("toolCalls"))
     is_whole = any("functionCall" in part or part.get("thought") for part in parts)
     blocks: list[AnyBlock]
-    raw = {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
-        "responseId": record.get("id"),
-    }
     if isinstance(content, str):
         blocks = [Text(text=content)] if content else []
     else:
+        raw = {
+            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
+            "responseId": record.get("id"),
+        }
         blocks = list(gemini.draft(raw).blocks)
     if not is_whole:
         blocks = [*_thoughts(record), *blocks, *(_call(call, index, record) for index, call in enumerate(calls))]
@@ -52,7 +52,7 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     if not results:
         return message, None
     ends = [found for call in calls if (found := moment(call.get("timestamp"))) is not None]
-    return message, Message(role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
+    return message, Message(id="-", role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
 
 
 def _thoughts(record: dict[str, Any]) -> list[AnyBlock]:

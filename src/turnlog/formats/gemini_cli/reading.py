@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
 from turnlog.formats._key import overlap
@@ -159,7 +159,8 @@ class _Reader:
             key = id
             if not record.get("tokens") and "id" in record:
                 key = f"{id}~{_digest(record).hex()[:12]}"  # more of it may come, under the same id
-            yield key, replace(message, at=at)
+            force_setattr(message, "at", at)
+            yield key, message
             if results is not None:
                 made = f"{id}#results" if key == id else f"{key}#results"
                 yield made, results if results.at is not None else replace(results, at=at)

@@ -56,6 +56,11 @@ class _Writer:
         self._messages: list[dict[str, Any]] = []
         self._is_own = transcript.agent == "opencode"
         self._latest = 0
+        last = next((m for m in reversed(transcript.context.messages) if m.model), None)
+        self._model = {"providerID": "unknown", "modelID": "unknown"}
+        """It goes on with the model of the last prompt."""
+        if last is not None:
+            self._model = {"providerID": _provider_of(last), "modelID": last.model}
         self._results: dict[str, tuple[ToolResult, int | None]] = {}
         """What answers the calls of the message that is being written, and when."""
         self.tally = Tally()
@@ -143,11 +148,8 @@ class _Writer:
         self._user(parts, ms)
 
     def _user(self, parts: list[dict[str, Any]], ms: int) -> str:
-        model = {"providerID": "unknown", "modelID": "unknown"}
-        named = next((m.model for m in self._transcript.context.messages if m.model), None)
-        if named:
-            model = {"providerID": _provider(named), "modelID": named}
-        self._asked = self._add({"role": "user", "time": {"created": ms}, "agent": "build", "model": model}, parts, ms)
+        about = {"role": "user", "time": {"created": ms}, "agent": "build", "model": self._model}
+        self._asked = self._add(about, parts, ms)
         return self._asked
 
     def _assistant(self, message: Message, ms: int) -> str:
@@ -155,8 +157,7 @@ class _Writer:
             self._user([{"type": "text", "text": "(no prompt)", "synthetic": True}], ms)
         parts = [part for block in message.blocks if (part := self._answer(block, ms)) is not None]
         usage = message.usage or Usage()
-        known = fields(message.meta).get("provider")
-        provider = known if isinstance(known, str) else _provider(message.model)
+        provider = _provider_of(message)
         agent = (message.agent if self._is_own else None) or "build"
         finish = _STOPS.get(
             message.stop or "", "tool-calls" if any(part["type"] == "tool" for part in parts) else "stop"
@@ -291,6 +292,11 @@ _CARRIED = frozenset((
 
 def _is_spent(entry: AnyEntry) -> bool:
     return isinstance(entry, (Spent, Compaction)) and bool(entry.usage)
+
+
+def _provider_of(message: Message) -> str:
+    known = fields(message.meta).get("provider")
+    return known if isinstance(known, str) else _provider(message.model)
 
 
 def _provider(model: str | None) -> str:

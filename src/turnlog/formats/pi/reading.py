@@ -71,12 +71,17 @@ class _Reader:
     def steps(self) -> Iterator[Step]:
         """All of it."""
         out: list[Step] = []
+        places = self._places
         for number, row in enumerate(rows(self._source.path, self._reading.problems)):
             record = row.data
-            id = text(record.get("id")) or f"line {number}"
+            id = record.get("id")
+            if type(id) is not str or not id:
+                id = f"line {number}"
             parent = record.get("parentId") if "parentId" in record else self._before
-            place = self._places.get(parent, "") if isinstance(parent, str) else ""
-            if isinstance(parent, str) and parent and parent not in self._places:
+            place = places.get(parent) if type(parent) is str else ""
+            if place is None and not parent:
+                place = ""
+            elif place is None:
                 tell(
                     self._reading.problems,
                     Problem(f"hangs on entry {parent!r:.40}, which is missing", offset=row.offset),
@@ -88,7 +93,7 @@ class _Reader:
                 out.clear()
             if not key:
                 self._links.add(id)
-            self._places[id] = key or ("" if record.get("type") == "session" else place)
+            places[id] = key or ("" if record.get("type") == "session" else place)
             self._before = id
         live = self._places.get(self._before, "")
         if live != self._last:
@@ -144,7 +149,8 @@ class _Reader:
         return self._last
 
     def _mark(self, entry: Any, at: datetime | None) -> Record:
-        force_setattr(entry, "id", "-")
+        if entry.id != "-":
+            force_setattr(entry, "id", "-")
         key = self._keys.of(entry)
         force_setattr(entry, "at", at)
         return Record(entry=entry, key=key)
@@ -196,11 +202,12 @@ class _Reader:
 def _message(raw: dict[str, Any]) -> Entry | None:
     role = raw.get("role")
     if role in ("user", "system"):
-        return Message(role=role, blocks=_blocks(raw.get("content")))
+        return Message(id="-", role=role, blocks=_blocks(raw.get("content")))
     if role == "assistant":
         provider = _PROVIDERS.get(str(raw.get("api")).partition("-")[0], text(raw.get("provider")))
         error = text(raw.get("errorMessage"))
         return Message(
+            id="-",
             role="assistant",
             blocks=[_answer(part, provider) for part in items(raw.get("content"))],
             model=None if raw.get("model") == "unknown" else text(raw.get("model")),
@@ -218,7 +225,7 @@ def _message(raw: dict[str, Any]) -> Entry | None:
             is_error=raw.get("isError") is True,
             details=raw.get("details"),
         )
-        return Message(role="tool", blocks=[result])
+        return Message(id="-", role="tool", blocks=[result])
     if role == "bashExecution":
         about = {key: value for key, value in raw.items() if key not in ("role", "timestamp")}
         told = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
@@ -270,11 +277,12 @@ def _signature(part: dict[str, Any], provider: str | None) -> Any:
 def _usage(raw: dict[str, Any]) -> Usage | None:
     if not raw:
         return None
-    cost = fields(raw.get("cost")).get("total")
+    get = raw.get
+    cost = fields(get("cost")).get("total")
     return Usage(
-        input_tokens=count(raw.get("input")),
-        cache_read_tokens=count(raw.get("cacheRead")),
-        cache_write_tokens=count(raw.get("cacheWrite")),
-        output_tokens=count(raw.get("output")),
+        input_tokens=count(get("input")),
+        cache_read_tokens=count(get("cacheRead")),
+        cache_write_tokens=count(get("cacheWrite")),
+        output_tokens=count(get("output")),
         cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
     )
