@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from turnlog.errors import Invalid
+
 _LONGEST = 63
 
 
@@ -15,6 +17,8 @@ def key_of(name: str) -> bytes:
 
 def id_bytes(name: str) -> bytes:
     """An id as it is stored."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"an id is text, not {name!r:.80}")
     return name.encode("utf-8", "surrogatepass")
 
 
