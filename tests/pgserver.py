@@ -83,8 +83,21 @@ class Server:
     def kill(self) -> None:
         """End it and all its children at once, as a power cut would."""
         assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.send_signal(signal.SIGSTOP)  # so that it starts nobody while we look
+        family = self._children()
+        self.process.kill()
+        for pid in family:
+            os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        while family & self._alive():
+            time.sleep(0.005)
+
+    def _children(self) -> set[int]:
+        assert self.process is not None
+        return {pid for pid, parent, _ in _processes() if parent == self.process.pid}
+
+    def _alive(self) -> set[int]:
+        return {pid for pid, _, state in _processes() if not state.startswith("Z")}
 
     def stop(self) -> None:
         assert self.process is not None
@@ -95,3 +108,9 @@ class Server:
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.folder)
+
+
+def _processes() -> list[tuple[int, int, str]]:
+    """Every process: its pid, its parent's, its state."""
+    done = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True)
+    return [(int(pid), int(parent), state) for pid, parent, state in map(str.split, done.stdout.splitlines())]

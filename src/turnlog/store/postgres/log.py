@@ -15,7 +15,7 @@ from turnlog.log.draft import Draft, number
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.store import Clock
 from turnlog.store.postgres.names import key_of
-from turnlog.store.postgres.pool import Connection, Pool
+from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
 
 _NO_FENCE = (1 << 63) - 1
 _PAGE = 512
@@ -98,6 +98,11 @@ class PostgresLog:
         self._num = num
         self._root = root
         self._tail = tail
+        self._mutex = threading.RLock()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a child process: whoever holds the lock is not here."""
         self._mutex = threading.RLock()
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────

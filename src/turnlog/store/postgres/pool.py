@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from weakref import WeakSet
 
 import psycopg
 from psycopg.abc import PQGen
@@ -77,8 +78,14 @@ class Pool:
         self._size = size
         self._mutex = threading.Lock()
         self._idle: list[Connection] = []
-        self._pid = os.getpid()
         self._is_closed = False
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a child process: the connections are the parent's, and so is whoever holds a lock."""
+        self._idle = []  # not closed, which would end them in the parent as well
+        self._mutex = threading.Lock()
+        self._free = threading.BoundedSemaphore(self._size)
 
     # ── connections ───────────────────────────────────────────────────────────────────────────────
 
@@ -113,11 +120,6 @@ class Pool:
     def take(self) -> Connection:
         """A connection of one's own, outside the limit; give it back with `give`."""
         with self._mutex:
-            if self._pid != os.getpid():
-                # They belong to the process we were forked from: to close them here would end them there.
-                _inherited.extend(self._idle)
-                self._idle, self._pid = [], os.getpid()
-                self._free = threading.BoundedSemaphore(self._size)
             while self._idle:
                 found = self._idle.pop()
                 if not found.closed:
@@ -211,5 +213,24 @@ class Pool:
         return self.run(doing, lambda connection, _: connection.execute(query, values, binary=True).fetchall())
 
 
-_inherited: list[Connection] = []
-"""Connections of a parent process, kept so that nobody closes them."""
+class Renewable(Protocol):
+    """Something that a forked process has to begin anew."""
+
+    def after_fork(self) -> None:
+        """In the child."""
+
+
+_renewables: WeakSet[Renewable] = WeakSet()
+
+
+def renew_after_fork(what: Renewable) -> None:
+    """Have `after_fork` called in every child process."""
+    _renewables.add(what)
+
+
+def _renew_all() -> None:
+    for what in list(_renewables):
+        what.after_fork()
+
+
+os.register_at_fork(after_in_child=_renew_all)

@@ -37,22 +37,31 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
     newest = max(migrations())
     found = version(connection)
     if found < newest:
-        with connection.transaction():
-            connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-            found = version(connection)
-            if not found:
-                connection.execute("create schema if not exists turnlog")
-                connection.execute(
-                    "create table turnlog.migration ("
-                    "number int primary key, applied timestamptz not null default now())"
-                )
-            for number, text in migrations().items():
-                if number > found:
-                    connection.execute(text.encode(), prepare=False)
-                    connection.execute("insert into turnlog.migration (number) values (%s)", (number,))
-                    found = number
+        # Before the transaction begins: inside, the server may still believe that there is no such table.
+        connection.execute("select pg_advisory_lock(%s)", (_LOCK,))
+        try:
+            with connection.transaction():
+                found = _migrate(connection)
+        finally:
+            if not connection.closed:
+                connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
     if found > newest:
         raise Unsupported(
             f"the tables at {place} are of version {found}; this turnlog knows version {newest}",
             hint="upgrade turnlog",
         )
+
+
+def _migrate(connection: Connection) -> int:
+    found = version(connection)
+    if not found:
+        connection.execute("create schema if not exists turnlog")
+        connection.execute(
+            "create table turnlog.migration (number int primary key, applied timestamptz not null default now())"
+        )
+    for number, text in migrations().items():
+        if number > found:
+            connection.execute(text.encode(), prepare=False)
+            connection.execute("insert into turnlog.migration (number) values (%s)", (number,))
+            found = number
+    return found

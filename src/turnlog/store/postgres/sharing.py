@@ -11,7 +11,7 @@ from typing import LiteralString
 import psycopg
 
 from turnlog.errors import Unavailable
-from turnlog.store.postgres.pool import Connection, Pool
+from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
 
 _SPACE = 0x746C6F67
 """The first half of the key of the advisory lock; the tenant is the second."""
@@ -24,12 +24,20 @@ class Sharing:
     def __init__(self, pool: Pool, tenant: int) -> None:
         self._pool = pool
         self._tenant = tenant
+        self._begin()
+        renew_after_fork(self)
+
+    def _begin(self) -> None:
         self._changed = threading.Condition()
         self._together = 0
         self._alone: int | None = None
         self._is_locking = False
         self._holder: Connection | None = None
         self._generation = 0
+
+    def after_fork(self) -> None:
+        """In a child process: the lock is the parent's."""
+        self._begin()
 
     @property
     def holder(self) -> Connection:
