@@ -8,6 +8,9 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,6 +64,41 @@ class Server:
             connection.execute(f'create database "{name}"')
         return self.url.removesuffix("postgres") + name
 
+    @contextmanager
+    def asking_for_passwords(self, role: str) -> Iterator[None]:
+        """That role needs its password."""
+        path = self.data / "pg_hba.conf"
+        before = path.read_text()
+        path.write_text(f"host all {role} 127.0.0.1/32 scram-sha-256\n{before}")
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("select pg_reload_conf()")
+        while True:  # the server reads it when it gets round to it
+            try:
+                psycopg.connect(self.url.replace("postgres@", f"{role}@")).close()
+            except psycopg.OperationalError:
+                break
+        try:
+            yield
+        finally:
+            path.write_text(before)
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                connection.execute("select pg_reload_conf()")
+
+    def grant(self, database: str, role: str) -> None:
+        """The rights that docs/postgres.md names, and no others."""
+        text = (Path(__file__).parents[1] / "docs/postgres.md").read_text()
+        sql = text.split("```sql\n")[1].split("```")[0]
+        assert sql.startswith("grant usage")
+        with psycopg.connect(database, autocommit=True) as owner:
+            owner.execute(sql.replace(" to app;", f" to {role};").encode())
+
+    def role(self) -> str:
+        """A new role without any rights."""
+        name = f"r{uuid.uuid4().hex}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"create role {name} login password 'the right one'")
+        return name
+
     def start(self, *, wait: bool = True) -> None:
         options = [f"-c{name}={value}" for name, value in self.settings.items()]
         log = (self.folder / "log").open("ab")
@@ -106,7 +144,9 @@ class Server:
             self.process.wait()
 
     def remove(self) -> None:
-        self.stop()
+        assert self.process is not None
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
         shutil.rmtree(self.folder)
 
 

@@ -55,7 +55,9 @@ class Location:
         self.url = urlunsplit(parts._replace(query=urlencode(rest)))
         try:
             found = conninfo_to_dict(self.url)
-        except psycopg.ProgrammingError as error:
+            for port in str(found.get("port") or "5432").split(","):
+                int(port)
+        except (psycopg.ProgrammingError, ValueError) as error:
             # libpq repeats the whole location, password included.
             hint = "postgresql://user@host:5432/name, and libpq's parameters behind a question mark"
             raise Invalid("that is not the location of a database", hint=hint) from error.with_traceback(None)
@@ -83,7 +85,8 @@ class Pool:
 
     def after_fork(self) -> None:
         """In a child process: the connections are the parent's, and so is whoever holds a lock."""
-        self._idle = []  # not closed, which would end them in the parent as well
+        _inherited.extend(self._idle)  # to close them would end them in the parent as well
+        self._idle = []
         self._mutex = threading.Lock()
         self._free = threading.BoundedSemaphore(self._size)
 
@@ -110,7 +113,8 @@ class Pool:
                 "set_config('synchronous_commit', case when %s then 'off' "
                 "when current_setting('synchronous_commit') = 'off' then 'on' "
                 "else current_setting('synchronous_commit') end, false)",
-                (self.location.tenant, f"{int(self.patience * 1000)}ms", not self._durable),
+                # The server gives up first, and says why.
+                (self.location.tenant, f"{int(self.patience * 800)}ms", not self._durable),
             )
         except BaseException:
             made.close()
@@ -164,6 +168,9 @@ class Pool:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+    def __del__(self) -> None:
+        self.drop_idle()
 
     def close(self) -> None:
         """Close everything that nobody uses; what is in use is closed when it is given back."""
@@ -221,6 +228,7 @@ class Renewable(Protocol):
 
 
 _renewables: WeakSet[Renewable] = WeakSet()
+_inherited: list[Connection] = []
 
 
 def renew_after_fork(what: Renewable) -> None:

@@ -12,13 +12,60 @@ class Slow(psycopg.OperationalError):
     """No answer within the time we give the server."""
 
 
+_LATER = "the database at {} did not answer; a retry is safe"
+# Sqlstates, words that stand for them where there is no connection yet and so no state, what a person can do, and
+# whether to wait for it first.
+_REASONS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, bool], ...] = (
+    (
+        ("53300",),
+        ("too many connections", "too many clients", "remaining connection slots"),
+        "the database at {} is out of connections: raise max_connections, or put a pooler before it",
+        True,
+    ),
+    (
+        ("28P01", "28000"),
+        ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role "),
+        "check user and password for {}, and pg_hba.conf there",
+        False,
+    ),
+    (("3D000",), ("does not exist",), "make it with createdb, or correct the name in {}", False),
+    (
+        ("25006",),
+        ("read-only",),
+        "{} is a standby, or just became one: name all hosts, and target_session_attrs=read-write",
+        True,
+    ),
+    (
+        ("57P",),
+        ("starting up", "shutting down", "recovery mode"),
+        "the database at {} is starting or stopping; a retry is safe",
+        True,
+    ),
+    (
+        ("57014", "55P03"),
+        (),
+        "the database at {} is too slow or waits for a lock; a retry is safe",
+        False,
+    ),
+    (("08", "40"), (), _LATER, True),
+    ((), ("translate host name", "resolve host"), "no such host: {}", False),
+)
+
+
+def _reason(error: psycopg.Error) -> tuple[str, bool]:
+    """What a person can do about it, and whether the same may work in a moment, on a new connection."""
+    if isinstance(error, Slow):
+        return "the database at {} is too slow; a retry is safe", False
+    state, text = error.sqlstate or "", str(error)
+    for states, words, hint, passes in _REASONS:
+        if state.startswith(states) if state and states else not state and any(word in text for word in words):
+            return hint, passes
+    return _LATER, not state and isinstance(error, psycopg.OperationalError)
+
+
 def may_pass(error: psycopg.Error) -> bool:
     """Whether the same may work in a moment, on a new connection."""
-    state = error.sqlstate
-    if state is None:
-        return isinstance(error, psycopg.OperationalError) and not isinstance(error, Slow) and _reason(error) is None
-    # Connections that broke, servers that start or stop or became a standby, deadlocks, too many connections.
-    return state.startswith(("08", "57P", "40")) or state in ("25006", "53300")
+    return _reason(error)[1]
 
 
 def as_error(error: psycopg.Error, doing: str, place: str) -> TurnlogError:
@@ -32,30 +79,7 @@ def as_error(error: psycopg.Error, doing: str, place: str) -> TurnlogError:
         return Unsupported(message, hint="this role lacks a privilege that it needs; see docs/postgres.md")
     if state in ("3F000", "42P01", "42883", "42703"):
         return Unsupported(message, hint="the tables are not as turnlog made them; nothing was changed")
-    reason = _reason(error)
-    return Unavailable(message, hint=(reason or "the database at {} did not answer; a retry is safe").format(place))
-
-
-def _reason(error: psycopg.Error) -> str | None:
-    """What a person can do about it, where waiting a moment will not help, or not alone."""
-    state, text = error.sqlstate or "", str(error)
-    if isinstance(error, Slow) or state in ("57014", "55P03"):
-        return "the database at {} is too slow or waits for a lock; a retry is safe"
-    if state == "53300" or "too many clients" in text or "remaining connection slots" in text:
-        return "the database at {} is out of connections: raise max_connections, or put a pooler before it"
-    if state in ("28P01", "28000") or "authentication failed" in text or "no password supplied" in text:
-        return "check user and password for {}, and pg_hba.conf there"
-    if state == "3D000" or ("database" in text and "does not exist" in text):
-        return "make it with createdb, or correct the name in {}"
-    if state == "25006":
-        return "{} is a standby, or just became one: name all hosts, and target_session_attrs=read-write"
-    if state.startswith("57P"):
-        return "the database at {} is starting or stopping; a retry is safe"
-    if "could not translate host name" in text or "failed to resolve host" in text:
-        return "no such host: {}"
-    if "invalid connection option" in text or "invalid URI" in text:
-        return "postgresql://user@host:5432/name is how a location looks"
-    return None
+    return Unavailable(message, hint=_reason(error)[0].format(place))
 
 
 def too_old(version: int, place: str) -> Unsupported:
