@@ -85,8 +85,8 @@ class Server:
                 connection.execute("select pg_reload_conf()")
 
     def grant(self, database: str, role: str) -> None:
-        """The rights that docs/postgres.md names, and no others."""
-        text = (Path(__file__).parents[1] / "docs/postgres.md").read_text()
+        """The rights that docs/guide/postgres.md names, and no others."""
+        text = (Path(__file__).parents[1] / "docs/guide/postgres.md").read_text()
         sql = text.split("```sql\n")[1].split("```")[0]
         assert sql.startswith("grant usage")
         with psycopg.connect(database, autocommit=True) as owner:

@@ -215,7 +215,7 @@ def test_an_application_needs_no_more_rights_than_the_document_says(postgres: Se
     owned = database.replace("postgres@", f"{role}@")
     with pytest.raises(Unsupported, match="permission denied") as caught:
         turnlog.open(owned)
-    assert "docs/postgres.md" in str(caught.value.hint)
+    assert "docs/guide/postgres.md" in str(caught.value.hint)
     with turnlog.open(database) as home:
         with pytest.raises(Unsupported, match="permission denied"):
             turnlog.open(owned)

@@ -66,7 +66,8 @@ def open_home(
     try:
         module = import_module(f"turnlog.store.{kind}")
     except ModuleNotFoundError as error:
-        raise Unsupported(f"the {kind} store is not installed", hint=f"pip install 'turnlog[{kind}]' (missing: {error.name})") from None
+        hint = f"pip install 'turnlog[{kind}]'; missing: {error.name}"
+        raise Unsupported(f"the {kind} store is not installed", hint=hint) from None
     settings = Settings(checkpoints, max_file_bytes, quota_bytes)
     return Home(module.connect(place, **options), clock=clock, settings=settings)
 

@@ -32,9 +32,12 @@ class Connection(psycopg.Connection[Any]):
         """See psycopg; a time limit where the caller has none."""
         if timeout is not None:
             return super().wait(gen, interval, timeout)
+        deadline = time.monotonic() + self.patience
         try:
             return super().wait(gen, interval, self.patience)
-        except psycopg.errors._WaitTimeout:  # pyright: ignore[reportPrivateUsage]
+        except psycopg.OperationalError:
+            if time.monotonic() < deadline:
+                raise
             # What the server does with it is not known now, and the connection is of no use any more.
             self.close()
             raise Slow(f"no answer for {self.patience:g} seconds") from None

@@ -76,7 +76,7 @@ def as_error(error: psycopg.Error, doing: str, place: str) -> TurnlogError:
     if isinstance(error, errors.DiskFull):
         return OutOfSpace(message, hint=f"the disk of the database at {place} is full; nothing was changed")
     if state == "42501":
-        return Unsupported(message, hint="this role lacks a privilege that it needs; see docs/postgres.md")
+        return Unsupported(message, hint="this role lacks a privilege that it needs; see docs/guide/postgres.md")
     if state in ("3F000", "42P01", "42883", "42703"):
         return Unsupported(message, hint="the tables are not as turnlog made them; nothing was changed")
     return Unavailable(message, hint=_reason(error)[0].format(place))
