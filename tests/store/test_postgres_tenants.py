@@ -133,7 +133,7 @@ def test_a_number_that_was_guessed_opens_nothing(server, as_role, who: str):
         [(num, root, seq, at)] = admin.execute(query).fetchall()
         before = admin.execute("select count(*), max(seq) from turnlog.entry where session = %s", (num,)).fetchall()
     store = store_postgres.connect(f"{as_role(who)}?tenant=two")
-    log = PostgresLog(store._pool, store._clock, "only one", num, root, Tail(seq, at))
+    log = PostgresLog(store._pool, store._watch, store._clock, "only one", num, root, Tail(seq, at))
     with pytest.raises(NotFound):
         list(log.read())
     with pytest.raises(NotFound):

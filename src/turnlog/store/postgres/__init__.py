@@ -27,6 +27,7 @@ from turnlog.store.postgres.problem import as_error
 from turnlog.store.postgres.purge import purge
 from turnlog.store.postgres.schema import bring_up_to_date
 from turnlog.store.postgres.sharing import Sharing
+from turnlog.store.postgres.watch import Watch
 
 _PAGE = 200
 
@@ -122,6 +123,7 @@ class PostgresStore:
         self._clock = clock
         self._sharing = Sharing(pool, tenant)
         self._blobs = Blobs(pool, tenant, self._sharing)
+        self._watch = Watch(pool)
 
     # ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,7 +165,7 @@ class PostgresStore:
             raise AlreadyExists(f"there is a session {session_id!r} already", hint="resume it, or choose another id")
 
         num, root = self._pool.run(f"creating session {session_id}", job)
-        return PostgresLog(self._pool, self._clock, session_id, num, root, Tail(new.seqs[-1], new.last_at))
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(new.seqs[-1], new.last_at))
 
     def open(self, session_id: str) -> PostgresLog:
         """See `Store.open`."""
@@ -175,7 +177,7 @@ class PostgresStore:
                 hint="it was deleted; home.restore brings it back" if deleted else "see `turnlog ls`",
             )
         num, root, last_seq, last_at, *_ = rows[0]
-        return PostgresLog(self._pool, self._clock, session_id, num, root, Tail(last_seq, last_at))
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(last_seq, last_at))
 
     def base(self, session_id: str) -> PostgresLog:
         """See `Store.base`."""
@@ -183,7 +185,7 @@ class PostgresStore:
         if not rows:
             raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
         num, root, *_ = rows[0]
-        return PostgresLog(self._pool, self._clock, session_id, num, root, None)
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, None)
 
     def ids(self) -> Iterable[str]:
         """See `Store.ids`."""
@@ -194,7 +196,7 @@ class PostgresStore:
         """See `Store.all_logs`."""
         query = "select num, id, root from turnlog.session where tenant = %s and num > %s"
         for num, session_id, root in self._paged(query):
-            yield PostgresLog(self._pool, self._clock, id_text(bytes(session_id)), num, root, None)
+            yield PostgresLog(self._pool, self._watch, self._clock, id_text(bytes(session_id)), num, root, None)
 
     def _paged(self, query: LiteralString) -> Iterator[tuple[Any, ...]]:
         last = 0
@@ -356,6 +358,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """See `Store.close`."""
+        self._watch.close()
         self._pool.close()
 
 

@@ -16,23 +16,29 @@ from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.store import Clock
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
+from turnlog.store.postgres.watch import MODULUS, SPACE, Watch
 
 _NO_FENCE = (1 << 63) - 1
 _PAGE = 512
 _PAGE_BYTES = 1 << 20
+_LOOK_S = 1.0
+"""Whoever waits for news looks for himself as often as this."""
 
 _MOVE = """
 with moved as (
     update turnlog.session set last_seq = %s, last_at = %s, last_fence = greatest(last_fence, %s),
         wide_seq = coalesce(%s, wide_seq), bytes = bytes + %s
     where num = %s and state = 'live' and last_seq = %s and last_fence <= %s
-    returning num, root, tenant
+    returning num, root, tenant, pg_try_advisory_xact_lock(%s, (num %% %s)::int) as unwatched
 )
 insert into turnlog.entry (root, session, tenant, seq, key, line)
 """
-_APPEND_ONE = _MOVE + "select root, num, tenant, %s::bigint, %b::bytea, %b::bytea from moved"
+_UNWATCHED = " returning (select unwatched from moved)"
+_APPEND_ONE = _MOVE + "select root, num, tenant, %s::bigint, %b::bytea, %b::bytea from moved" + _UNWATCHED
 _APPEND_MANY = (
-    _MOVE + "select root, num, tenant, new.* from moved, unnest(%s::bigint[], %b::bytea[], %b::bytea[]) as new"
+    _MOVE
+    + "select root, num, tenant, new.* from moved, unnest(%s::bigint[], %b::bytea[], %b::bytea[]) as new"
+    + _UNWATCHED
 )
 _LOCK = "select state, last_seq, last_at, last_fence from turnlog.session where num = %s for no key update"
 _PRESENT = "select key, line from turnlog.entry where root = %s and session = %s and key = any(%b::bytea[])"
@@ -91,9 +97,14 @@ class Tail(Struct, frozen=True):
 class PostgresLog:
     """See `Log`."""
 
-    def __init__(self, pool: Pool, clock: Clock, session_id: str, num: int, root: int, tail: Tail | None) -> None:
+    def __init__(
+        self, pool: Pool, watch: Watch, clock: Clock, session_id: str, num: int, root: int, tail: Tail | None
+    ) -> None:
         self.id = session_id
         self._pool = pool
+        self._watch = watch
+        self._is_watched = False
+        self._closings = 0
         self._clock = clock
         self._num = num
         self._root = root
@@ -138,12 +149,17 @@ class PostgresLog:
                 return self._settle(connection, drafts, after, head, once, alone, limit, sent)
 
         with self._mutex:
-            return self._pool.run(f"appending to session {self.id}", job)
+            self._is_watched = False
+            entries = self._pool.run(f"appending to session {self.id}", job)
+            if self._is_watched:
+                self._watch.teller.mark(self._num)
+            return entries
 
     def _write(self, connection: Connection, new: Stamped, tail: Tail, limit: int) -> bool:
         """One statement: whether the log was as we thought, and took them."""
         values: tuple[Any, ...] = (
             new.seqs[-1], new.last_at, new.last_fence, new.wide_seq, new.size, self._num, tail.seq, limit,
+            SPACE, MODULUS,
         )  # fmt: skip
         if len(new.lines) == 1:
             done = connection.execute(_APPEND_ONE, (*values, new.seqs[0], new.keys[0], new.lines[0]))
@@ -152,6 +168,8 @@ class PostgresLog:
         if done.rowcount != len(new.lines):
             return False
         self._tail = Tail(new.seqs[-1], new.last_at)
+        row = done.fetchone()
+        self._is_watched = row is not None and not row[0]
         return True
 
     def _settle(
@@ -258,8 +276,16 @@ class PostgresLog:
         """See `Log.has_grown`."""
         return self._end() != seq
 
+    def wait(self, seq: int, *, seconds: float) -> None:
+        """See `Log.wait`. Longer than that, because it is told; but messages may be lost."""
+        del seq
+        closings = self._closings
+        self._watch.listener.wait(self._num, max(seconds, _LOOK_S), lambda: self._closings != closings)
+
     def close(self) -> None:
         """See `Log.close`. It holds nothing open."""
+        self._closings += 1
+        self._watch.listener.stir()
 
 
 def _pages(
