@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psycopg
 
+from turnlog.store.postgres import PostgresStore
+
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "60",
@@ -148,6 +150,18 @@ class Server:
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
         shutil.rmtree(self.folder)
+
+
+@contextmanager
+def impatient(store: PostgresStore, seconds: float = 0.4) -> Iterator[None]:
+    """Inside, that store gives the server no more time than this; before and after, as much as a busy machine needs."""
+    before, store._pool.patience = store._pool.patience, seconds
+    store._pool.drop_idle()
+    try:
+        yield
+    finally:
+        store._pool.patience = before
+        store._pool.drop_idle()
 
 
 def _processes() -> list[tuple[int, int, str]]:

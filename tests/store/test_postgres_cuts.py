@@ -160,9 +160,11 @@ def test_what_came_of_it_is_found_out_before_a_conflict_is_raised(
 def test_a_server_that_says_nothing_is_an_error_in_bounded_time_and_a_retry_counts_once(
     proxy: CutProxy, location: str
 ) -> None:
-    store = store_postgres.connect(location, patience=0.5)
+    store = store_postgres.connect(location)
     log = store.create("s", [start("s")])
     new = draft(Note(text="new"))
+    with store._pool.connection() as connection:
+        connection.patience = 0.5
     proxy.stall()
     with pytest.raises(Unavailable, match=r"no answer for 0\.5 seconds"):
         log.append([new], after=0, head=0)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 import turnlog
-from tests.pgserver import Server
+from tests.pgserver import Server, impatient
 from turnlog.errors import Invalid, OutOfSpace, Unavailable, Unsupported
 from turnlog.log.entry import Note
 from turnlog.log.payload import digest
@@ -92,8 +92,8 @@ def test_out_of_connections(postgres: Server, admin: psycopg.Connection, role: s
 
 
 def test_all_connections_of_this_process_are_busy(location: str):
-    store = store_postgres.connect(location, connections=1, patience=0.2)
-    with store._pool.connection(), pytest.raises(Unavailable, match="all 1 connections"):
+    store = store_postgres.connect(location, connections=1)
+    with store._pool.connection(), impatient(store), pytest.raises(Unavailable, match="all 1 connections"):
         store.has(digest(b""))
     assert not store.has(digest(b""))
     store.close()
@@ -102,13 +102,14 @@ def test_all_connections_of_this_process_are_busy(location: str):
 def test_a_server_that_went_away_and_came_back(postgres: Server):
     server = Server()
     try:
-        store = store_postgres.connect(server.url, patience=0.3)
+        store = store_postgres.connect(server.url)
         log = store.create("s", [start("s")])
         server.stop()
         new = note("new")
-        with pytest.raises(Unavailable):
-            log.append([new], after=0, head=0)
-        health = store.health()
+        with impatient(store):
+            with pytest.raises(Unavailable):
+                log.append([new], after=0, head=0)
+            health = store.health()
         assert health["ok"] is False
         assert "efused" in health["problem"]
         server.start()
@@ -152,10 +153,10 @@ def test_a_server_with_a_full_disk(database: str):
 
 
 def test_a_server_that_waits_for_a_lock(location: str, admin: psycopg.Connection):
-    store = store_postgres.connect(location, patience=0.4)
+    store = store_postgres.connect(location)
     log = store.create("s", [start("s")])
     new = note()
-    with admin.transaction():
+    with admin.transaction(), impatient(store):
         admin.execute("select from turnlog.session where num = %s for update", (log._num,))
         with pytest.raises(Unavailable) as caught:
             log.append([new], after=0, head=0)
@@ -169,11 +170,10 @@ def test_a_standby(postgres: Server, admin: psycopg.Connection, database: str, r
     turnlog.open(database).close()
     postgres.grant(database, role)
     owned = database.replace("postgres@", f"{role}@")
-    store = store_postgres.connect(owned, patience=0.3)
+    store = store_postgres.connect(owned)
     log = store.create("s", [start("s")])
     admin.execute(f"alter role {role} set default_transaction_read_only = on")
-    store._pool.drop_idle()
-    with pytest.raises(Unavailable) as caught:
+    with impatient(store), pytest.raises(Unavailable) as caught:
         log.append([note()], after=0, head=0)
     assert "target_session_attrs=read-write" in str(caught.value.hint)
     assert seqs(read(log)) == [1]
