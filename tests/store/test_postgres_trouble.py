@@ -255,10 +255,19 @@ def test_a_commit_waits_for_the_disk_whatever_the_default_is(
 # ── blobs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_collecting_waits_for_those_who_keep(location: str):
+def test_collecting_waits_for_those_who_keep(location: str, monkeypatch: pytest.MonkeyPatch):
     """Two stores, as two processes would have them."""
     one, two = store_postgres.connect(location), store_postgres.connect(location)
     order: list[str] = []
+    attempts = threading.Semaphore(0)
+    attempt = two._sharing._try
+
+    def counted(connection: pool.Connection, query: str) -> int | None:
+        got = attempt(connection, query)
+        attempts.release()
+        return got
+
+    monkeypatch.setattr(two._sharing, "_try", counted)
 
     def collect() -> None:
         with two.exclusively():
@@ -270,6 +279,8 @@ def test_collecting_waits_for_those_who_keep(location: str):
         with one.keeping():
             thread = threading.Thread(target=collect)
             thread.start()
+        attempts.acquire()
+        attempts.acquire(timeout=5)  # who tries a second time did not get in at the first
         order.append("kept")
         assert one.has(digest(b"x"))
     thread.join()
@@ -310,15 +321,16 @@ def test_a_damaged_blob_and_a_damaged_line_are_found_out(location: str, admin: p
     store = store_postgres.connect(location)
     log = store.create("s", [start("s")])
     log.append([note("right")], after=0, head=0)
-    data = b"text " * 1000
-    store.put({digest(data): data})
+    packed, raw = b"text " * 1000, bytes(range(256))
+    store.put({digest(packed): packed, digest(raw): raw})
     admin.execute(
         "update turnlog.piece set data = overlay(data placing '\\xff' from 20) from turnlog.blob b "
         "where blob = b.num and b.tenant = %s",
         (store._tenant,),
     )
-    with pytest.raises(turnlog.Corrupt):
-        store.get(digest(data))
+    for data in (packed, raw):
+        with pytest.raises(turnlog.Corrupt):
+            store.get(digest(data))
     admin.execute(
         "update turnlog.entry set line = replace(convert_from(line, 'UTF8'), 'right', 'wrong')::bytea "
         "where session = %s and seq = 2",
