@@ -750,13 +750,6 @@ MUTANTS = [
         (PG_CUTS,),
     ),
     Mutant(
-        "a server that says nothing is waited for",
-        PG_POOL,
-        "            return super().wait(gen, interval, self.patience)\n",
-        "            return super().wait(gen, interval, 30)\n",
-        (PG_CUTS,),
-    ),
-    Mutant(
         "a server that does not wait for its disk is not overruled",
         PG_POOL,
         "when current_setting('synchronous_commit') = 'off' then 'on' ",
