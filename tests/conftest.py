@@ -1,9 +1,12 @@
 """Settings that every test shares."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.coming_from import watch
+from tests.pgserver import Server
 
 # `make test` tries the same examples on every run and prints how to replay a failing one; the soak
 # goes looking for new ones. Choose with `pytest --hypothesis-profile=soak`.
@@ -26,3 +29,11 @@ settings.load_profile("turnlog")
 
 def pytest_configure(config: pytest.Config) -> None:
     watch(config)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL that many tests share, each with a tenant or a database of its own."""
+    server = Server()
+    yield server
+    server.remove()

@@ -1,4 +1,4 @@
-"""The two faces of a home, so that one test runs through both.
+"""The faces of a home, and its stores, so that one test runs through all of them.
 
 The asynchronous face is wrapped: every awaitable is run on an event loop in a thread of its own, `async with` and
 `async for` become `with` and `for`. So a test is written once, in plain calls.
@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from turnlog import aio
 from turnlog.store.files.names import file_name
 from turnlog.testing import ManualClock
 
-FACES = ("memory", "files", "aio")
+FACES = ("memory", "files", "aio", "postgres")
 
 
 class Loop:
@@ -104,8 +105,9 @@ Open = Callable[..., Any]
 class Place:
     """Where a test's home is: opens it any number of times, each as another process would."""
 
-    def __init__(self, face: str, folder: Path) -> None:
+    def __init__(self, face: str, folder: Path, url: str = "") -> None:
         self.face = face
+        self.url = url
         self.folder = folder
         self.clock = ManualClock()
         self._loop: Loop | None = None
@@ -122,6 +124,8 @@ class Place:
             home.store = self._memory
         elif self.face == "files":
             home = turnlog.open(self.folder, **options)
+        elif self.face == "postgres":
+            home = turnlog.open(self.url, **options)
         else:
             if self._loop is None:
                 self._loop = Loop()
@@ -148,10 +152,17 @@ class Place:
             self._loop.close()
 
 
+def location(request: pytest.FixtureRequest, folder: Path) -> str:
+    """An empty place for the store, or through the face, that a fixture was asked for."""
+    if request.param == "postgres":
+        return f"{request.getfixturevalue('postgres').url}?tenant={uuid.uuid4()}"
+    return "memory:" if request.param == "memory" else str(folder)
+
+
 @pytest.fixture(params=FACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Through every face; `place.folder` is empty for memory."""
-    place = Place(request.param, tmp_path / "home")
+    """Through every face; `place.folder` is empty for memory and PostgreSQL."""
+    place = Place(request.param, tmp_path / "home", location(request, tmp_path / "home"))
     yield place
     place.close()
 

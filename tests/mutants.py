@@ -32,6 +32,12 @@ FAULTS = "tests/workspace/test_faults.py"
 ATTACKS = "tests/workspace/test_attacks.py"
 RACES = "tests/workspace/test_races.py"
 COLLECTING = "tests/workspace/test_collect.py"
+PG_CONTRACT = "tests/store/test_postgres_contract.py::TestPostgres"
+PG_CUTS = "tests/store/test_postgres_cuts.py"
+PG_PROCESSES = "tests/store/test_postgres_processes.py"
+PG_TROUBLE = "tests/store/test_postgres_trouble.py"
+PG_TENANTS = "tests/store/test_postgres_tenants.py"
+PG_WATCH = "tests/store/test_postgres_watch.py"
 PRICES = "tests/pricing/test_pricing.py"
 CONTENTS = f"{CRASHES}::test_a_checkpoint_that_is_in_the_log_has_all_its_content"
 _PATIENCE_S = 300
@@ -55,6 +61,14 @@ FOLDER = "store/files/folder.py"
 PACKS = "store/files/packwriter.py"
 KNOWN = "store/files/known.py"
 HANDLE = "store/files/handle.py"
+PG_LOG = "store/postgres/log.py"
+PG_POOL = "store/postgres/pool.py"
+PG_STORE = "store/postgres/__init__.py"
+PG_BLOBS = "store/postgres/blobs.py"
+PG_SHARING = "store/postgres/sharing.py"
+PG_SCHEMA = "store/postgres/schema.py"
+PG_PURGE = "store/postgres/purge.py"
+PG_TABLES = "store/postgres/migrations/0001.sql"
 PLAN = "workspace/plan.py"
 RESTORE = "workspace/restore.py"
 SCAN = "workspace/scan.py"
@@ -690,6 +704,126 @@ MUTANTS = [
         "        if summary is not None:",
         "        if summary is not None and not summary.requests:",
         ("tests/log/test_summary.py",),
+    ),
+    # ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────
+    Mutant(
+        "a writer that appended a mark has seen what came before it",
+        PG_LOG,
+        "last_seq = %s and last_fence <= %s",
+        "last_seq = %s and %s is not null",
+        (PG_CONTRACT,),
+    ),
+    Mutant(
+        "a node of another machine is no conflict",
+        PG_LOG,
+        "        if last_fence > limit or (alone and last_seq > after):\n",
+        "        if alone and last_seq > after:\n",
+        (PG_CONTRACT,),
+    ),
+    Mutant(
+        "what we sent before the line was cut is taken for somebody else's",
+        PG_LOG,
+        "(once and present not in sent)",
+        "once",
+        (PG_CUTS,),
+    ),
+    Mutant(
+        "an append is sent again without a look whether it is there",
+        PG_LOG,
+        "        if known := self._answer_known(connection, drafts, once, sent):\n            return known\n",
+        "",
+        (PG_CUTS,),
+    ),
+    Mutant(
+        "a session made before the line was cut is taken for somebody else's",
+        PG_STORE,
+        "            if again and found[5] == mine:\n",
+        "            if not mine:\n",
+        (PG_CUTS,),
+    ),
+    Mutant(
+        "a deletion whose answer was lost is an error",
+        PG_STORE,
+        "            return row is not None and row[4] == target",
+        "            return row is None",
+        (PG_CUTS,),
+    ),
+    Mutant(
+        "a server that does not wait for its disk is not overruled",
+        PG_POOL,
+        "when current_setting('synchronous_commit') = 'off' then 'on' ",
+        "when false then 'on' ",
+        (PG_TROUBLE,),
+    ),
+    Mutant(
+        "tables are made without a lock",
+        PG_SCHEMA,
+        """        connection.execute("select pg_advisory_lock(%s)", (_LOCK,))\n""",
+        """        connection.execute("select pg_advisory_lock_shared(%s)", (_LOCK,))\n""",
+        (PG_PROCESSES,),
+    ),
+    Mutant(
+        "a fork of a parent that is gone",
+        PG_STORE,
+        "    where %(parent)b::bytea is null or exists (select from parent)\n",
+        "",
+        (PG_CONTRACT,),
+    ),
+    Mutant(
+        "what was kept aside stays for ever",
+        PG_PURGE,
+        "        num, root, _, above = base\n",
+        "        return True\n",
+        (PG_CONTRACT,),
+    ),
+    Mutant(
+        "a lock that was lost does not matter",
+        PG_SHARING,
+        "            if lost and shared:\n",
+        "            if lost and not shared:\n",
+        (PG_TROUBLE,),
+    ),
+    Mutant(
+        "a collection does not wait for other processes",
+        PG_SHARING,
+        """if shared else "select pg_try_advisory_lock(%s, %s)"\n""",
+        """if shared else "select pg_try_advisory_lock_shared(%s, %s)"\n""",
+        (PG_TROUBLE,),
+    ),
+    Mutant(
+        "content in a database is not looked at",
+        PG_BLOBS,
+        "        if whole.digest() != digest_key(digest):\n",
+        "        if length != size:\n",
+        (PG_TROUBLE,),
+    ),
+    Mutant(
+        "a tenant reads the entries of others",
+        PG_TABLES,
+        "create policy own on turnlog.entry using (tenant = (select turnlog.tenant_num()));",
+        "create policy own on turnlog.entry using (true);",
+        (PG_TENANTS,),
+    ),
+    Mutant(
+        "a role that is bound to a tenant chooses another",
+        PG_TABLES,
+        "(select tenant from turnlog.member where role = session_user), current_setting('turnlog.tenant', true), '')",
+        "current_setting('turnlog.tenant', true), (select tenant from turnlog.member where role = session_user), '')",
+        (PG_TENANTS,),
+    ),
+    Mutant(
+        "blobs of tenants are one",
+        PG_BLOBS,
+        """_GET = "select num, size from turnlog.blob where tenant = %s and digest = %b\"""",
+        """_GET = "select num, size from turnlog.blob where tenant >= %s - 999 and digest = %b\"""",
+        (PG_TENANTS,),
+    ),
+    Mutant(
+        "nobody is told that a log has grown",
+        PG_LOG,
+        "        self._is_watched = row is not None and not row[0]\n",
+        "",
+        (PG_WATCH,),
     ),
 ]
 

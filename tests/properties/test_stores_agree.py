@@ -1,7 +1,8 @@
-"""Any sequence of calls, in files and in memory: the same answers, live or resumed, with folds or without."""
+"""Any sequence of calls, in files, memory and PostgreSQL: the same answers, live or resumed, with folds or without."""
 
 import shutil
 import tempfile
+import uuid
 import zlib
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import turnlog
+from tests.pgserver import Server
 from turnlog import Compaction, Custom, Message, Note, Ref, Set, Text, ToolCall, TurnlogError, Usage
 from turnlog.session import appender
 
@@ -113,22 +115,27 @@ class Side:
 
 
 class Agreement(RuleBasedStateMachine):
-    """The file store has to agree with the memory store after every step."""
+    """The file store and PostgreSQL have to agree with the memory store after every step."""
+
+    server: Server
 
     @initialize()
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="turnlog-"))
-        self.sides = [Side(self.folder / "home"), Side("memory:")]
+        self.database = f"{self.server.url}?tenant={uuid.uuid4()}"
+        self.sides = [Side(self.folder / "home"), Side("memory:"), Side(self.database)]
+        self.elsewhere = turnlog.open(self.database, durability="flush")
         self.names: list[str] = []
         self.trash: list[str] = []
         self.count = self.steps = 0
         self.name = ""
-        self.both(lambda side: self.keep(side, side.home.create(id="s0", title="First", agent="a", labels={"l": "m"})))
+        self.all(lambda side: self.keep(side, side.home.create(id="s0", title="First", agent="a", labels={"l": "m"})))
         self.names.append("s0")
         self.name = "s0"
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
+            self.elsewhere.close()
             for side in self.sides:
                 side.home.close()
             shutil.rmtree(self.folder)
@@ -137,21 +144,20 @@ class Agreement(RuleBasedStateMachine):
         side.live[session.id] = session
         return session.head
 
-    def both(self, action: Any) -> Any:
-        """Do the same on both sides; they must answer alike."""
-        turns: list[dict[str, int]] = [{}, {}]
+    def all(self, action: Any) -> Any:
+        """Do the same on all sides; they must answer alike."""
         self.steps += 1
         # Never twice the same moment, or a millisecond would decide whether a time had to be held back.
         now = max(side.now for side in self.sides) // 10_000 * 10_000 + 10_000 + self.steps * 40
         for side in self.sides:
             side.now = now
-        first, second = (plain(side.do(action), seen) for side, seen in zip(self.sides, turns, strict=True))
-        assert coarse(first) == coarse(second)
+        first, second, third = (plain(side.do(action), {}) for side in self.sides)
+        assert coarse(first) == coarse(second) == coarse(third)
         return first
 
     def on(self, action: Any) -> Any:
         """Do something with the current session."""
-        return self.both(lambda side: action(side.live[self.name]))
+        return self.all(lambda side: action(side.live[self.name]))
 
     def seq(self, place: int) -> int:
         """Some place in the log, now and then one that is not there."""
@@ -268,7 +274,7 @@ class Agreement(RuleBasedStateMachine):
         """A new session, made from the current one."""
         self.count += 1
         name = f"s{self.count}"
-        done = self.both(lambda side: self.keep(side, make(side.live[self.name], name)))
+        done = self.all(lambda side: self.keep(side, make(side.live[self.name], name)))
         if not isinstance(done, str):
             self.names.append(name)
             self.name = name
@@ -299,7 +305,7 @@ class Agreement(RuleBasedStateMachine):
             side.live[self.name].close()
             return self.keep(side, side.home.resume(self.name))
 
-        self.both(again)
+        self.all(again)
 
     @rule(text=words, mark=st.booleans())
     def somebody_else_writes(self, text: str, mark: bool) -> None:
@@ -311,7 +317,7 @@ class Agreement(RuleBasedStateMachine):
             other.close()
             return done
 
-        self.both(write)
+        self.all(write)
         if not mark:
             assert self.on(lambda s: s.user("too late")) in ("Conflict", "Unsupported")
         self.on(lambda s: s.refresh())
@@ -323,7 +329,7 @@ class Agreement(RuleBasedStateMachine):
             side.live.pop(self.name).close()
             side.home.delete(self.name)
 
-        self.both(away)
+        self.all(away)
         self.names.remove(self.name)
         self.trash.append(self.name)
         self.name = self.names[0]
@@ -337,7 +343,7 @@ class Agreement(RuleBasedStateMachine):
             side.home.restore(name)
             return self.keep(side, side.home.resume(name))
 
-        self.both(back)
+        self.all(back)
         self.names.append(name)
         self.name = name
 
@@ -345,18 +351,22 @@ class Agreement(RuleBasedStateMachine):
     @rule(choice=places)
     def purge(self, choice: int) -> None:
         name = self.trash.pop(choice % len(self.trash))
-        self.both(lambda side: side.home.purge(name))
+        self.all(lambda side: side.home.purge(name))
 
     # ── what must hold ────────────────────────────────────────────────────────────────────────────
 
     @invariant()
-    def both_give_the_same_answers(self) -> None:
+    def all_give_the_same_answers(self) -> None:
         if not self.name:
             return
-        files, memory = (answers(side.live[self.name]) for side in self.sides)
+        files, memory, database = (answers(side.live[self.name]) for side in self.sides)
         assert_same(coarse(files), coarse(memory))
-        first, second = ([plain(info, {}) for info in side.home.sessions()] for side in self.sides)
-        assert sorted(coarse(first), key=str) == sorted(coarse(second), key=str)
+        assert_same(coarse(database), coarse(memory))
+        lists = [[plain(info, {}) for info in side.home.sessions()] for side in self.sides]
+        first, second, third = (sorted(coarse(infos), key=str) for infos in lists)
+        assert first == second == third
+        with self.elsewhere.resume(self.name) as session:
+            assert_same(answers(session), database)
         with turnlog.open(self.folder / "home", durability="flush") as home:
             assert_same(answers(home.resume(self.name)), files)
         with turnlog.open(self.without_folds(), durability="flush") as home:
@@ -389,8 +399,13 @@ def alone(line: bytes) -> bytes:
 
 
 @pytest.fixture(autouse=True)
+def on_server(postgres: Server) -> None:
+    Agreement.server = postgres
+
+
+@pytest.fixture(autouse=True)
 def many_folds(monkeypatch):
-    """By number, not by size, so that both sides fold at the same place."""
+    """By number, not by size, so that all sides fold at the same place."""
     monkeypatch.setattr(appender, "_FOLD_ENTRIES", 3)
     monkeypatch.setattr(appender, "_FOLD_BYTES", 1 << 40)
 

@@ -200,7 +200,7 @@ def test_a_row_says_what_one_wants_to_know(home, place, tmp_path):
     assert (info.labels, info.seq, info.updated_at, info.is_readable) == ({"a": "b"}, last.seq, last.at, True)
     assert info.updated_at > info.created_at
     assert (info.hidden, info.archived, info.tags, info.parent, info.fork) == (False, False, [], None, None)
-    if place.face != "memory":
+    if place.face in ("files", "aio"):
         assert info.size_bytes == place.path(session).stat().st_size
 
 
@@ -219,7 +219,7 @@ def test_a_home_says_what_it_is_and_how_it_is(home, place):
     health = home.health()
     assert health["ok"] is True
     assert health["sessions"] == 1
-    assert home.backend == health["backend"] == ("memory" if place.face == "memory" else "files")
+    assert home.backend == health["backend"] == {"aio": "files"}.get(place.face, place.face)
 
 
 def test_a_home_that_cannot_be_written_says_so(files):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.faces import location
 from turnlog.session.home import Home
 from turnlog.session.report import Settings
 from turnlog.store import files
@@ -22,9 +23,9 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["files", "memory"])
+@pytest.fixture(params=["files", "memory", "postgres"])
 def home(request, tmp_path: Path):
-    with turnlog.open("memory:" if request.param == "memory" else tmp_path / "home") as opened:
+    with turnlog.open(location(request, tmp_path / "home")) as opened:
         yield opened
 
 

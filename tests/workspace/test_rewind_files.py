@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.faces import location
 from turnlog.session.travel import Travel
 from turnlog.workspace.restore import Restorer
 
@@ -26,10 +27,9 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["files", "memory"])
+@pytest.fixture(params=["files", "memory", "postgres"])
 def home(request, tmp_path: Path):
-    location = "memory:" if request.param == "memory" else tmp_path / "home"
-    with turnlog.open(location, checkpoints=True) as opened:
+    with turnlog.open(location(request, tmp_path / "home"), checkpoints=True) as opened:
         yield opened
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.faces import location
 
 
 @pytest.fixture
@@ -18,9 +19,9 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["files", "memory"])
+@pytest.fixture(params=["files", "memory", "postgres"])
 def home(request, tmp_path: Path):
-    with turnlog.open("memory:" if request.param == "memory" else tmp_path / "home") as opened:
+    with turnlog.open(location(request, tmp_path / "home")) as opened:
         yield opened
 
 

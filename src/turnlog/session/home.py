@@ -42,7 +42,7 @@ def open_home(
     max_file_bytes: int = Settings().max_file_bytes,
     quota_bytes: int | None = None,
 ) -> Home:
-    """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, or `memory:`.
+    """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, `memory:` or `postgresql://…`.
 
     `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
     process, not a power cut. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
@@ -60,13 +60,14 @@ def open_home(
     elif colon and scheme in ("postgresql", "postgres"):
         kind = "postgres"
     elif colon and "//" in place and "/" not in scheme:
-        raise Unsupported(f"no store for {scheme}: locations", hint="a folder, or memory:")
+        raise Unsupported(f"no store for {scheme}: locations", hint="a folder, memory: or postgresql://…")
     else:
         kind, place = "files", expand(place)
     try:
         module = import_module(f"turnlog.store.{kind}")
     except ModuleNotFoundError as error:
-        raise Unsupported(f"the {kind} store is not installed", hint=f"missing: {error.name}") from None
+        hint = f"pip install 'turnlog[{kind}]'; missing: {error.name}"
+        raise Unsupported(f"the {kind} store is not installed", hint=hint) from None
     settings = Settings(checkpoints, max_file_bytes, quota_bytes)
     return Home(module.connect(place, **options), clock=clock, settings=settings)
 

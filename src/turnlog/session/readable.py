@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -275,7 +274,7 @@ class Readable:
                     last = entry.seq
                     yield entry
             if last == before:
-                time.sleep(_FOLLOW_PAUSE_S)
+                self._log.wait(last, seconds=_FOLLOW_PAUSE_S)
 
     @property
     def damage(self) -> list[Damage]:

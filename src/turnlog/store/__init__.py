@@ -6,6 +6,7 @@ store, found by its name: `connect(location, …)` gives the store.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -78,9 +79,22 @@ class Log(Protocol):
         """Whether there may be entries after `seq`: cheap, and never wrong when it says no."""
         ...
 
+    def wait(self, seq: int, *, seconds: float) -> None:
+        """Until there may be entries after `seq`, or about so long, or until `close`: it may also end for nothing."""
+        ...
+
     def close(self) -> None:
         """Let go of what the log holds open. It may be used again."""
         ...
+
+
+class Polled:
+    """For logs that nobody tells of news: one waits a moment and looks."""
+
+    def wait(self, seq: int, *, seconds: float) -> None:
+        """See `Log.wait`."""
+        del seq
+        time.sleep(seconds)
 
 
 class Pack(Protocol):

@@ -16,7 +16,7 @@ from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start, is_fence
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
-from turnlog.store import Clock, Found
+from turnlog.store import Clock, Found, Polled
 
 
 def now_ms() -> int:
@@ -30,7 +30,7 @@ def connect(location: str = "", *, durability: str = "fsync", clock: Clock = now
     return MemoryStore(clock)
 
 
-class MemoryLog:
+class MemoryLog(Polled):
     """See `Log`."""
 
     def __init__(self, session_id: str, clock: Clock, seq: int) -> None:

@@ -163,6 +163,15 @@ class Appending(Connected):
         [mine] = log.append([said("mine")], after=1, head=0)
         assert mine.seq == 3
 
+    def test_a_mark_of_ones_own_does_not_mean_that_one_has_seen_what_came_before_it(
+        self, store: Store, log: Log
+    ) -> None:
+        store.open("s").append([said("theirs")], after=1, head=0)
+        log.append([note("mine")], after=1, head=0)
+        with pytest.raises(Conflict):
+            log.append([said("mine")], after=1, head=0)
+        assert seqs(read(log)) == [1, 2, 3]
+
     def test_alone_means_that_nothing_at_all_came_later(self, store: Store, log: Log) -> None:
         store.open("s").append([note("theirs")], after=1, head=0)
         with pytest.raises(Conflict):

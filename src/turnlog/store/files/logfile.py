@@ -15,7 +15,7 @@ from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError, Unava
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
-from turnlog.store import Clock
+from turnlog.store import Clock, Polled
 from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
 from turnlog.store.files.handle import Handle, identity
 from turnlog.store.files.known import KnownIds
@@ -25,7 +25,7 @@ from turnlog.store.files.tail import Tail, is_adoptable
 from turnlog.store.files.unsynced import Unsynced
 
 
-class LogFile:
+class LogFile(Polled):
     """A log for reading and, unless `read_only`, for writing."""
 
     def __init__(

@@ -1,0 +1,369 @@
+"""Logs and blobs in PostgreSQL: the same sessions on many machines.
+
+A session is a row that says where its log ends; an append is one statement that moves that end and inserts the
+lines, if the end is where the writer thinks it is. Everything that is acknowledged has been committed.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Container, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, LiteralString
+
+import psycopg
+
+from turnlog.errors import AlreadyExists, NotFound, TurnlogError
+from turnlog.log.codec import Damage
+from turnlog.log.draft import Draft
+from turnlog.log.entry import AnyEntry, Set, Start
+from turnlog.store import Clock, Found
+from turnlog.store.postgres.blobs import Blobs, PostgresPack
+from turnlog.store.postgres.log import PostgresLog, Tail, read_line, stamp
+from turnlog.store.postgres.names import id_bytes, id_text, key_of
+from turnlog.store.postgres.pool import Connection, Location, Pool
+from turnlog.store.postgres.problem import as_error
+from turnlog.store.postgres.purge import purge
+from turnlog.store.postgres.schema import bring_up_to_date
+from turnlog.store.postgres.sharing import Sharing
+from turnlog.store.postgres.watch import Watch
+
+_PAGE = 200
+
+_CREATE = """
+with parent as (
+    select root from turnlog.session
+    where tenant = %(tenant)s and key = %(parent)b and last_seq >= %(needs_seq)s for key share
+), made as (
+    insert into turnlog.session (num, tenant, key, id, state, root, made, fork_of, fork_seq,
+        first_seq, last_seq, last_at, last_fence, wide_seq, bytes)
+    select new.num, %(tenant)s, %(key)b, %(id)b, 'live', coalesce((select root from parent), new.num), %(made)s,
+        %(fork_of)b, %(fork_seq)s, %(first_seq)s, %(last_seq)s, %(last_at)s, %(last_fence)s, %(wide_seq)s, %(bytes)s
+    from (select nextval('turnlog.number') as num) as new
+    where %(parent)b::bytea is null or exists (select from parent)
+    on conflict (tenant, key) do nothing
+    returning num, root, tenant
+), lines as (
+    insert into turnlog.entry (root, session, tenant, seq, key, line)
+    select root, num, tenant, new.*
+    from made, unnest(%(seqs)s::bigint[], %(keys)b::bytea[], %(lines)b::bytea[]) as new
+)
+select num, root from made
+"""
+_FIND = "select num, root, last_seq, last_at, state, made from turnlog.session where tenant = %s and key = %b"
+_SESSIONS = """
+select s.num, s.id, s.bytes, f.line, w.line, l.line
+from (
+    select * from turnlog.session where tenant = %s and state = %s and num > %s order by num limit %s
+) as s
+left join turnlog.entry as f on f.root = s.root and f.session = s.num and f.seq = s.first_seq
+left join turnlog.entry as w on w.root = s.root and w.session = s.num and w.seq = s.wide_seq
+left join turnlog.entry as l on l.root = s.root and l.session = s.num and l.seq = s.last_seq
+order by s.num
+"""
+_MOVE = "update turnlog.session set state = %s where tenant = %s and key = %b and state = %s"
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def connect(
+    location: str,
+    *,
+    durability: str = "fsync",
+    clock: Clock = now_ms,
+    connections: int = 8,
+    patience: float = 15.0,
+) -> PostgresStore:
+    """The store in a database: `postgresql://user@host/name`, with `?tenant=…` for a part of it of one's own.
+
+    At most so many `connections` are in use at once. What the server has not answered after `patience` seconds is
+    an error. With `durability="flush"` a commit does not wait for the server's disk.
+    """
+    pool = Pool(Location(location), size=connections, patience=patience, durable=durability == "fsync")
+    try:
+        # At first nobody waits for a server that is not there: a wrong address should show at once.
+        connection = pool.connect()
+    except psycopg.Error as error:
+        raise as_error(error, "connecting", pool.place) from error
+    try:
+        bring_up_to_date(connection, pool.place)
+        tenant = _tenant(connection, pool.location.tenant)
+    except psycopg.Error as error:
+        connection.close()
+        raise as_error(error, "connecting", pool.place) from error
+    except BaseException:
+        connection.close()
+        raise
+    pool.give(connection)
+    return PostgresStore(pool, tenant, clock)
+
+
+def _tenant(connection: Connection, name: str) -> int:
+    query = "select num from turnlog.tenant where name = %s"
+    row = connection.execute(query, (name,)).fetchone()
+    if row is None:
+        connection.execute("insert into turnlog.tenant (name) values (%s) on conflict do nothing", (name,))
+        row = connection.execute(query, (name,)).fetchone()
+    assert row is not None
+    return row[0]
+
+
+class PostgresStore:
+    """See `Store`."""
+
+    backend = "postgres"
+
+    def __init__(self, pool: Pool, tenant: int, clock: Clock) -> None:
+        self._pool = pool
+        self._tenant = tenant
+        self._clock = clock
+        self._sharing = Sharing(pool, tenant)
+        self._blobs = Blobs(pool, tenant, self._sharing)
+        self._watch = Watch(pool)
+
+    # ── logs ──────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> PostgresLog:
+        """See `Store.create`."""
+        new = stamp(drafts, floor=seq - 1, at=0, now=self._clock(), head=0)
+        first = new.entries[0]
+        fork = first.fork if isinstance(first, Start) else None
+        mine = uuid.uuid4()
+        values: dict[str, Any] = {
+            "tenant": self._tenant,
+            "parent": None if parent is None else key_of(parent),
+            "needs_seq": fork.seq if fork is not None and fork.session == parent else 0,
+            "key": key_of(session_id),
+            "id": id_bytes(session_id),
+            "made": mine,
+            "fork_of": None if fork is None else key_of(fork.session),
+            "fork_seq": None if fork is None else fork.seq,
+            "first_seq": new.seqs[0],
+            "last_seq": new.seqs[-1],
+            "last_at": new.last_at,
+            "last_fence": new.last_fence,
+            "wide_seq": new.wide_seq,
+            "bytes": new.size,
+            "seqs": new.seqs,
+            "keys": new.keys,
+            "lines": new.lines,
+        }
+
+        def job(connection: Connection, again: bool) -> tuple[int, int]:
+            row = connection.execute(_CREATE, values).fetchone()
+            if row is not None:
+                return row[0], row[1]
+            found = connection.execute(_FIND, (self._tenant, key_of(session_id))).fetchone()
+            if found is None:
+                raise NotFound(f"session {parent!r}, which a fork builds on, is gone")
+            if again and found[5] == mine:
+                return found[0], found[1]
+            raise AlreadyExists(f"there is a session {session_id!r} already", hint="resume it, or choose another id")
+
+        num, root = self._pool.run(f"creating session {session_id}", job)
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(new.seqs[-1], new.last_at))
+
+    def open(self, session_id: str) -> PostgresLog:
+        """See `Store.open`."""
+        rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
+        if not rows or rows[0][4] != "live":
+            deleted = bool(rows) and rows[0][4] == "deleted"
+            raise NotFound(
+                f"no session {session_id!r}",
+                hint="it was deleted; home.restore brings it back" if deleted else "see `turnlog ls`",
+            )
+        num, root, last_seq, last_at, *_ = rows[0]
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(last_seq, last_at))
+
+    def base(self, session_id: str) -> PostgresLog:
+        """See `Store.base`."""
+        rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
+        if not rows:
+            raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
+        num, root, *_ = rows[0]
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, None)
+
+    def ids(self) -> Iterable[str]:
+        """See `Store.ids`."""
+        query = "select num, id from turnlog.session where tenant = %s and state = 'live' and num > %s"
+        return [id_text(bytes(row[1])) for row in self._paged(query)]
+
+    def all_logs(self) -> Iterator[PostgresLog]:
+        """See `Store.all_logs`."""
+        query = "select num, id, root from turnlog.session where tenant = %s and num > %s"
+        for num, session_id, root in self._paged(query):
+            yield PostgresLog(self._pool, self._watch, self._clock, id_text(bytes(session_id)), num, root, None)
+
+    def _paged(self, query: LiteralString) -> Iterator[tuple[Any, ...]]:
+        last = 0
+        while page := self._pool.rows(
+            "listing sessions", query + " order by num limit %s", (self._tenant, last, 10 * _PAGE)
+        ):
+            yield from page
+            last = page[-1][0]
+
+    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+        """See `Store.sessions`."""
+        last = 0
+        state = "deleted" if deleted else "live"
+        while page := self._pool.rows("listing sessions", _SESSIONS, (self._tenant, state, last, _PAGE)):
+            for last, session_id, size, first, wide, end in page:  # noqa: B007
+                start, fact = _peek(first), _peek(wide)
+                yield Found(
+                    id_text(bytes(session_id)),
+                    start if isinstance(start, Start) else None,
+                    fact if isinstance(fact, Set) else None,
+                    _peek(end),
+                    size,
+                )
+
+    def delete(self, session_id: str) -> None:
+        """See `Store.delete`."""
+        self._move(session_id, "live", "deleted")
+
+    def restore(self, session_id: str) -> None:
+        """See `Store.restore`."""
+        self._move(session_id, "deleted", "live")
+
+    def _move(self, session_id: str, source: str, target: str) -> None:
+        key = key_of(session_id)
+
+        def job(connection: Connection, again: bool) -> bool:
+            if connection.execute(_MOVE, (target, self._tenant, key, source)).rowcount:
+                return True
+            row = connection.execute(_FIND, (self._tenant, key)).fetchone() if again else None
+            return row is not None and row[4] == target  # it was us, and the answer was lost
+
+        if not self._pool.run(f"moving session {session_id}", job):
+            raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+
+    def purge(self, session_id: str) -> None:
+        """See `Store.purge`."""
+        key = key_of(session_id)
+
+        def job(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                return purge(connection, self._tenant, key) or again
+
+        if not self._pool.run(f"purging session {session_id}", job):
+            raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+
+    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """See `Store.put`."""
+        self._blobs.put(blobs)
+
+    def get(self, digest: str) -> bytes:
+        """See `Store.get`."""
+        return self._blobs.get(digest)
+
+    def has(self, digest: str) -> bool:
+        """See `Store.has`."""
+        return self._blobs.has(digest)
+
+    def pack(self, *, beside: frozenset[str] | None = None) -> PostgresPack:
+        """See `Store.pack`."""
+        del beside
+        return PostgresPack(self._pool, self._tenant)
+
+    def packs(self) -> frozenset[str]:
+        """See `Store.packs`."""
+        return frozenset({f"collected {self._blobs.generation()} times"})
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        """See `Store.stream`."""
+        return self._blobs.stream(digest)
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """See `Store.keeping`."""
+        return self._sharing.together()
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """See `Store.exclusively`."""
+        return self._sharing.alone()
+
+    def collect(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.collect`."""
+        return self._blobs.collect(needed)
+
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.unneeded`."""
+        return self._blobs.unneeded(needed)
+
+    # ── the rest ──────────────────────────────────────────────────────────────────────────────────
+
+    def disk(self) -> dict[str, int]:
+        """See `Store.disk`."""
+        query = "select state, sum(bytes)::bigint from turnlog.session where tenant = %s group by state"
+        sizes: dict[str, int] = {state: size for state, size in self._pool.rows("measuring", query, (self._tenant,))}
+        return {
+            "logs": sizes.get("live", 0) + sizes.get("base", 0),
+            "trash": sizes.get("deleted", 0),
+            "blobs": self._blobs.size(),
+        }
+
+    def derived(self, name: str) -> bytes:
+        """See `Store.derived`."""
+        query = "select data from turnlog.derived where tenant = %s and name = %s"
+        rows = self._pool.rows("looking for something derived", query, (self._tenant, name))
+        return bytes(rows[0][0]) if rows else b""
+
+    def keep_derived(self, name: str, data: bytes) -> None:
+        """See `Store.keep_derived`."""
+        query = (
+            "insert into turnlog.derived (tenant, name, data) values (%s, %s, %b) "
+            "on conflict (tenant, name) do update set data = excluded.data"
+        )
+
+        def job(connection: Connection, again: bool) -> None:
+            del again
+            connection.execute(query, (self._tenant, name, data))
+
+        self._pool.run("keeping something derived", job)
+
+    def own_folders(self) -> frozenset[tuple[int, int]]:
+        """See `Store.own_folders`."""
+        return frozenset()
+
+    def health(self) -> dict[str, Any]:
+        """See `Store.health`."""
+        known: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
+        query = (
+            "select count(*), current_setting('server_version'), current_setting('synchronous_commit'), "
+            "current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery() "
+            "from turnlog.session where tenant = %s and state = 'live'"
+        )
+        began = time.monotonic()
+        try:
+            [(count, version, commit, sync, pages, standby)] = self._pool.rows("asking", query, (self._tenant,))
+        except TurnlogError as error:
+            return {**known, "ok": False, "problem": str(error), "hint": error.hint}
+        return {
+            **known,
+            "ok": not standby and sync == "on" and pages == "on",
+            "sessions": count,
+            "server": version,
+            "synchronous_commit": commit,
+            "fsync": sync,
+            "full_page_writes": pages,
+            "standby": standby,
+            "tenant": self._pool.location.tenant,
+            "answered_ms": round((time.monotonic() - began) * 1000, 1),
+        }
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._watch.close()
+        self._pool.close()
+
+
+def _peek(line: bytes | None) -> AnyEntry | None:
+    """The entry of a line that a listing shows, if it can be read."""
+    if line is None:
+        return None
+    return next((item for item in read_line(bytes(line), 0) if not isinstance(item, Damage)), None)

@@ -1,0 +1,340 @@
+"""Blobs as rows: in compressed pieces, so that neither side ever holds a big one whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Container, Iterator
+from types import TracebackType
+from typing import Any, LiteralString
+
+import psycopg
+import zstandard
+
+from turnlog.errors import Corrupt, Invalid, NotFound
+from turnlog.log.payload import digest as digest_of
+from turnlog.log.payload import digest_key
+from turnlog.store.postgres.pool import Connection, Pool
+from turnlog.store.postgres.problem import as_error
+from turnlog.store.postgres.sharing import Sharing
+
+_PIECE = 1 << 20
+_PENDING_BYTES = 4 << 20
+_PENDING_BLOBS = 1000
+_PAGE = 10_000
+_RAW, _ZSTD = b"\0", b"\1"
+
+_HAVE = "select digest from turnlog.blob where tenant = %s and digest = any(%b::bytea[])"
+_NUMBERS = "select nextval('turnlog.number') from generate_series(1, %s)"
+_ADD_PIECES = """
+insert into turnlog.piece (blob, part, tenant, data)
+select new.blob, new.part, %s, new.data
+from unnest(%s::bigint[], %s::int[], %b::bytea[]) as new (blob, part, data)
+"""
+# In the order of the digests: two that keep the same blobs at once wait for each other, and never both.
+_ADD_BLOBS = """
+insert into turnlog.blob (tenant, digest, num, size, stored)
+select %s, new.* from unnest(%b::bytea[], %s::bigint[], %s::bigint[], %s::bigint[]) as new (digest, num, size, stored)
+order by new.digest on conflict do nothing returning num
+"""
+_DROP_PIECES = "delete from turnlog.piece where blob = any(%s::bigint[])"
+_GET = "select num, size from turnlog.blob where tenant = %s and digest = %b"
+_PIECES = "select data from turnlog.piece where blob = %s and part >= %s order by part limit %s"
+_LIST = """
+select digest, num, stored from turnlog.blob where tenant = %s and digest > %b order by digest limit %s
+"""
+
+
+class Writer:
+    """Puts blobs into the tables, inside somebody's transaction: there, all of them, when that ends well."""
+
+    def __init__(self, connection: Connection, tenant: int) -> None:
+        self._connection = connection
+        self._tenant = tenant
+        self._compress = zstandard.ZstdCompressor(level=3).compress
+        self._pending: dict[bytes, bytes] = {}
+        self._pending_bytes = 0
+        self._new: dict[bytes, tuple[int, int, int]] = {}
+        self._there: set[bytes] = set()
+        self.stored = 0
+
+    def has(self, key: bytes) -> bool:
+        """Whether it will be there."""
+        if key in self._new or key in self._there or key in self._pending:
+            return True
+        return key in self._have([key])
+
+    def add(self, key: bytes, data: bytes) -> None:
+        """Keep a blob, now or with the next few."""
+        if key in self._new or key in self._there or key in self._pending:
+            return
+        self._pending[key] = data
+        self._pending_bytes += len(data)
+        if self._pending_bytes > _PENDING_BYTES or len(self._pending) > _PENDING_BLOBS:
+            self.flush()
+
+    def add_file(self, fd: int, size: int) -> bytes:
+        """Keep the next bytes of a file, piece by piece; returns the key, which is known only then."""
+        self.flush()
+        [num] = self._numbers(1)
+        whole = hashlib.sha256()
+        length = stored = part = 0
+        while length < size and (data := _read(fd, min(_PIECE, size - length))):
+            whole.update(data)
+            piece = self._packed(data)
+            self._connection.execute(_ADD_PIECES, (self._tenant, [num], [part], [piece]))
+            length, stored, part = length + len(data), stored + len(piece), part + 1
+        key = whole.digest()
+        if self.has(key):
+            self._connection.execute(_DROP_PIECES, ([num],))
+            self._there.add(key)
+        else:
+            self._new[key] = (num, length, stored)
+            self.stored += stored
+        return key
+
+    def flush(self) -> None:
+        """Send what waits, unless it is there already."""
+        pending, self._pending, self._pending_bytes = self._pending, {}, 0
+        if not pending:
+            return
+        have = self._have(list(pending))
+        self._there.update(have)
+        new = [(key, data) for key, data in pending.items() if key not in have]
+        blobs: list[int] = []
+        parts: list[int] = []
+        pieces: list[bytes] = []
+        for num, (key, data) in zip(self._numbers(len(new)), new, strict=True):
+            packed = [self._packed(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)]
+            blobs.extend([num] * len(packed))
+            parts.extend(range(len(packed)))
+            pieces.extend(packed)
+            self._new[key] = (num, len(data), sum(map(len, packed)))
+            self.stored += self._new[key][2]
+        if pieces:
+            self._connection.execute(_ADD_PIECES, (self._tenant, blobs, parts, pieces))
+
+    def finish(self) -> None:
+        """Give them their names. Who else put the same one meanwhile was first; ours goes."""
+        self.flush()
+        if not self._new:
+            return
+        keys = sorted(self._new)
+        nums, sizes, stored = ([self._new[key][at] for key in keys] for at in range(3))
+        done = self._connection.execute(_ADD_BLOBS, (self._tenant, keys, nums, sizes, stored)).fetchall()
+        late = set(nums) - {num for (num,) in done}
+        if late:
+            self._connection.execute(_DROP_PIECES, (sorted(late),))
+
+    def _have(self, keys: list[bytes]) -> set[bytes]:
+        rows = self._connection.execute(_HAVE, (self._tenant, keys), binary=True).fetchall()
+        return {bytes(key) for (key,) in rows}
+
+    def _numbers(self, count: int) -> list[int]:
+        return [num for (num,) in self._connection.execute(_NUMBERS, (count,)).fetchall()] if count else []
+
+    def _packed(self, data: bytes) -> bytes:
+        packed = self._compress(data)
+        return _ZSTD + packed if len(packed) < len(data) else _RAW + data
+
+
+def _read(fd: int, size: int) -> bytes:
+    """So many bytes of a file, or as many as there are."""
+    data = os.read(fd, size)
+    while data and len(data) < size and (more := os.read(fd, size - len(data))):
+        data += more
+    return data
+
+
+class PostgresPack:
+    """See `Pack`. One transaction on a connection of its own."""
+
+    name = ""
+
+    def __init__(self, pool: Pool, tenant: int) -> None:
+        self._pool = pool
+        self._tenant = tenant
+        self._connection: Connection | None = None
+        self._writer: Writer | None = None
+
+    def __enter__(self) -> PostgresPack:
+        self._connection, _ = self._pool.own("keeping blobs", lambda connection: connection.execute("begin"))
+        self._writer = Writer(self._connection, self._tenant)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        connection, self._connection = self._connection, None
+        assert connection is not None
+        try:
+            if kind is None:
+                self._open.finish()
+                connection.execute("commit")
+            elif not connection.closed:
+                connection.execute("rollback")
+        except psycopg.Error as problem:
+            connection.close()
+            if kind is None:
+                # If only the answer was lost, they are there; to do it again costs nothing then.
+                raise as_error(problem, "keeping blobs", self._pool.place) from problem
+        finally:
+            self._pool.give(connection)
+
+    @property
+    def _open(self) -> Writer:
+        assert self._writer is not None, "use it in a `with` block"
+        return self._writer
+
+    def add(self, data: bytes) -> str:
+        """See `Pack.add`."""
+        name = digest_of(data)
+        try:
+            self._open.add(digest_key(name), data)
+        except psycopg.Error as error:
+            raise as_error(error, "keeping blobs", self._pool.place) from error
+        return name
+
+    def add_file(self, fd: int, size: int) -> str:
+        """See `Pack.add_file`."""
+        if size <= _PIECE:
+            return self.add(_read(fd, size))
+        try:
+            return "sha256:" + self._open.add_file(fd, size).hex()
+        except psycopg.Error as error:
+            raise as_error(error, "keeping blobs", self._pool.place) from error
+
+    def has(self, digest: str) -> bool:
+        """See `Pack.has`."""
+        try:
+            return self._open.has(digest_key(digest))
+        except psycopg.Error as error:
+            raise as_error(error, "looking for blobs", self._pool.place) from error
+
+    @property
+    def size_bytes(self) -> int:
+        """See `Pack.size_bytes`."""
+        try:
+            self._open.flush()
+        except psycopg.Error as error:
+            raise as_error(error, "keeping blobs", self._pool.place) from error
+        return self._open.stored
+
+
+class Blobs:
+    """The blobs of one tenant."""
+
+    def __init__(self, pool: Pool, tenant: int, sharing: Sharing) -> None:
+        self._pool = pool
+        self._tenant = tenant
+        self._sharing = sharing
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """See `Store.put`."""
+        for name, data in blobs.items():
+            digest_key(name)
+            if digest_of(data) != name:
+                raise Invalid(f"the content of blob {name} is not what its digest says")
+
+        def job(connection: Connection, again: bool) -> None:
+            del again
+            with connection.transaction():
+                writer = Writer(connection, self._tenant)
+                for name, data in blobs.items():
+                    writer.add(digest_key(name), data)
+                writer.finish()
+
+        if blobs:
+            self._pool.run("keeping blobs", job)
+
+    def has(self, digest: str) -> bool:
+        """See `Store.has`."""
+        return bool(self._pool.rows("looking for blobs", _GET, (self._tenant, digest_key(digest))))
+
+    def get(self, digest: str) -> bytes:
+        """See `Store.get`."""
+        return b"".join(self.stream(digest))
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        """See `Store.stream`."""
+        doing = f"reading blob {digest}"
+        rows = self._pool.rows(doing, _GET, (self._tenant, digest_key(digest)))
+        if not rows:
+            raise NotFound(f"no blob {digest}")
+        num, size = rows[0]
+        whole = hashlib.sha256()
+        part, length = 0, 0
+        while length < size:
+            pieces = self._pool.rows(doing, _PIECES, (num, part, 4))
+            if not pieces:
+                break
+            for (packed,) in pieces:
+                data = _unpacked(bytes(packed), digest)
+                whole.update(data)
+                length += len(data)
+                yield data
+            part += len(pieces)
+        if whole.digest() != digest_key(digest):
+            raise Corrupt(f"blob {digest} is damaged")
+
+    def generation(self) -> int:
+        """How often blobs were collected."""
+        rows = self._pool.rows(
+            "looking at the blobs", "select collected from turnlog.tenant where num = %s", (self._tenant,)
+        )
+        return rows[0][0] if rows else 0
+
+    def size(self) -> int:
+        """How many bytes they take."""
+        query = "select coalesce(sum(stored), 0)::bigint from turnlog.blob where tenant = %s"
+        return self._pool.rows("looking at the blobs", query, (self._tenant,))[0][0]
+
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.unneeded`."""
+        count = size = 0
+        for page in self._pages(self._pool.rows):
+            gone = [stored for digest, _, stored in page if f"sha256:{bytes(digest).hex()}" not in needed]
+            count, size = count + len(gone), size + sum(gone)
+        return {"blobs": count, "bytes": size}
+
+    def collect(self, needed: Container[str]) -> dict[str, int]:
+        """See `Store.collect`. On the connection that holds the lock: if it breaks, nothing more is removed."""
+        holder = self._sharing.holder
+        count = size = 0
+
+        def ask(doing: str, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+            del doing
+            return holder.execute(query, values, binary=True).fetchall()
+
+        try:
+            # First of all: whoever dies here half-way leaves nobody in the belief that all blobs are still there.
+            holder.execute("update turnlog.tenant set collected = collected + 1 where num = %s", (self._tenant,))
+            for page in self._pages(ask):
+                gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
+                for at in range(0, len(gone), _PENDING_BLOBS):
+                    some = gone[at : at + _PENDING_BLOBS]
+                    with holder.transaction():
+                        holder.execute(_DROP_PIECES, ([num for _, num, _ in some],))
+                        holder.execute(
+                            "delete from turnlog.blob where tenant = %s and digest = any(%b::bytea[])",
+                            (self._tenant, [bytes(digest) for digest, _, _ in some]),
+                        )
+                count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
+        except psycopg.Error as error:
+            raise as_error(error, "collecting blobs", self._pool.place) from error
+        return {"blobs": count, "bytes": size}
+
+    def _pages(self, ask: Any) -> Iterator[list[tuple[Any, ...]]]:
+        last = b""
+        while page := ask("looking at the blobs", _LIST, (self._tenant, last, _PAGE)):
+            yield page
+            last = bytes(page[-1][0])
+
+
+def _unpacked(packed: bytes, digest: str) -> bytes:
+    if packed[:1] == _RAW:
+        return packed[1:]
+    try:
+        return zstandard.ZstdDecompressor().decompress(packed[1:], max_output_size=_PIECE)
+    except zstandard.ZstdError:
+        raise Corrupt(f"blob {digest} is damaged") from None

@@ -1,0 +1,319 @@
+"""One session's log as rows: an append is one statement, which finds the log as we know it or changes nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from msgspec import Struct
+
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
+from turnlog.log.codec import Damage, Flawed, Unreadable, decode
+from turnlog.log.draft import Draft, number
+from turnlog.log.entry import AnyEntry, Entry, is_fence
+from turnlog.store import Clock
+from turnlog.store.postgres.names import key_of
+from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
+from turnlog.store.postgres.watch import MODULUS, SPACE, Watch
+
+_NO_FENCE = (1 << 63) - 1
+_PAGE = 512
+_PAGE_BYTES = 1 << 20
+_LOOK_S = 1.0
+"""Whoever waits for news looks for himself as often as this."""
+
+_MOVE = """
+with moved as (
+    update turnlog.session set last_seq = %s, last_at = %s, last_fence = greatest(last_fence, %s),
+        wide_seq = coalesce(%s, wide_seq), bytes = bytes + %s
+    where num = %s and state = 'live' and last_seq = %s and last_fence <= %s
+    returning num, root, tenant, pg_try_advisory_xact_lock(%s, (num %% %s)::int) as unwatched
+)
+insert into turnlog.entry (root, session, tenant, seq, key, line)
+"""
+_UNWATCHED = " returning (select unwatched from moved)"
+_APPEND_ONE = _MOVE + "select root, num, tenant, %s::bigint, %b::bytea, %b::bytea from moved" + _UNWATCHED
+_APPEND_MANY = (
+    _MOVE
+    + "select root, num, tenant, new.* from moved, unnest(%s::bigint[], %b::bytea[], %b::bytea[]) as new"
+    + _UNWATCHED
+)
+_LOCK = "select state, last_seq, last_at, last_fence from turnlog.session where num = %s for no key update"
+_PRESENT = "select key, line from turnlog.entry where root = %s and session = %s and key = any(%b::bytea[])"
+# How long a line is, is known without reading it: a page is at most a mebibyte and one line.
+_READ = """
+select seq, line from (
+    select seq, line, sum(octet_length(line)) over (order by seq {order}) - octet_length(line) as ahead from (
+        select seq, line from turnlog.entry
+        where root = %s and session = %s and seq > %s and seq < %s order by seq {order} limit %s
+    ) as near
+) as page where ahead < %s order by seq {order}
+"""
+_READ_FORWARDS = _READ.format(order="asc")
+_READ_BACKWARDS = _READ.format(order="desc")
+
+
+class Stamped(Struct, frozen=True):
+    """Drafts with their place: what a statement needs to bring them into the table."""
+
+    entries: list[AnyEntry]
+    lines: list[bytes]
+    seqs: list[int]
+    keys: list[bytes]
+    last_at: int
+    last_fence: int
+    wide_seq: int | None
+    size: int
+
+
+def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Stamped:
+    """Give drafts their numbers and times, and seal them."""
+    entries: list[AnyEntry] = []
+    lines: list[bytes] = []
+    fence, wide, size = 0, None, 0
+    last_at = at
+    for draft, stamps, last_at in number(drafts, floor=floor, at=at, now=now, head=head):  # noqa: B007
+        line, entry = draft.sealed(stamps)
+        entries.append(entry)
+        lines.append(line[:-1])
+        size += len(line)
+        if draft.is_fence:
+            fence = entry.seq
+        if draft.is_wide:
+            wide = entry.seq
+    seqs = [entry.seq for entry in entries]
+    return Stamped(entries, lines, seqs, [key_of(draft.id) for draft in drafts], last_at, fence, wide, size)
+
+
+class Tail(Struct, frozen=True):
+    """Where a log ends, as far as we know."""
+
+    seq: int
+    at: int
+
+
+class PostgresLog:
+    """See `Log`."""
+
+    def __init__(
+        self, pool: Pool, watch: Watch, clock: Clock, session_id: str, num: int, root: int, tail: Tail | None
+    ) -> None:
+        self.id = session_id
+        self._pool = pool
+        self._watch = watch
+        self._is_watched = False
+        self._closings = 0
+        self._clock = clock
+        self._num = num
+        self._root = root
+        self._tail = tail
+        self._mutex = threading.RLock()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a child process: whoever holds the lock is not here."""
+        self._mutex = threading.RLock()
+
+    # ── appending ─────────────────────────────────────────────────────────────────────────────────
+
+    def append(
+        self,
+        drafts: list[Draft],
+        *,
+        after: int,
+        head: int,
+        once: bool = False,
+        alone: bool = False,
+        durable: bool = True,
+    ) -> list[AnyEntry]:
+        """See `Log.append`. It is durable in any case: to come back for that would cost a second round trip."""
+        del durable
+        sent: list[list[bytes]] = []
+        limit = after if any(draft.is_fence for draft in drafts) else _NO_FENCE
+
+        def job(connection: Connection, again: bool) -> list[AnyEntry]:
+            tail = self._tail
+            if tail is not None and not again and not (alone and tail.seq > after):
+                new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
+                sent.append(new.lines)
+                try:
+                    if self._write(connection, new, tail, limit):
+                        return new.entries
+                except psycopg.errors.UniqueViolation:
+                    sent.pop()  # it was refused whole: the id was there before
+            # Somebody else wrote, or an answer of ours was lost, or there is something to refuse: have a close look.
+            self._tail = None
+            with connection.transaction():
+                return self._settle(connection, drafts, after, head, once, alone, limit, sent)
+
+        with self._mutex:
+            self._is_watched = False
+            entries = self._pool.run(f"appending to session {self.id}", job)
+            if self._is_watched:
+                self._watch.teller.mark(self._num)
+            return entries
+
+    def _write(self, connection: Connection, new: Stamped, tail: Tail, limit: int) -> bool:
+        """One statement: whether the log was as we thought, and took them."""
+        values: tuple[Any, ...] = (
+            new.seqs[-1], new.last_at, new.last_fence, new.wide_seq, new.size, self._num, tail.seq, limit,
+            SPACE, MODULUS,
+        )  # fmt: skip
+        if len(new.lines) == 1:
+            done = connection.execute(_APPEND_ONE, (*values, new.seqs[0], new.keys[0], new.lines[0]))
+        else:
+            done = connection.execute(_APPEND_MANY, (*values, new.seqs, new.keys, new.lines))
+        if done.rowcount != len(new.lines):
+            return False
+        self._tail = Tail(new.seqs[-1], new.last_at)
+        row = done.fetchone()
+        self._is_watched = row is not None and not row[0]
+        return True
+
+    def _settle(
+        self,
+        connection: Connection,
+        drafts: list[Draft],
+        after: int,
+        head: int,
+        once: bool,
+        alone: bool,
+        limit: int,
+        sent: list[list[bytes]],
+    ) -> list[AnyEntry]:
+        """The same with the session's row locked, so that what we find out stays true until we have written."""
+        row = connection.execute(_LOCK, (self._num,)).fetchone()
+        if row is None or row[0] != "live":
+            raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
+        _, last_seq, last_at, last_fence = row
+        if known := self._answer_known(connection, drafts, once, sent):
+            return known
+        if last_fence > limit or (alone and last_seq > after):
+            raise self._conflict(connection, after, alone)
+        tail = Tail(last_seq, last_at)
+        new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
+        sent.append(new.lines)
+        try:
+            written = self._write(connection, new, tail, limit)
+        except psycopg.errors.UniqueViolation:
+            raise AlreadyExists(f"an entry id is twice among {len(drafts)} drafts for session {self.id}") from None
+        if not written:
+            raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
+        return new.entries
+
+    def _answer_known(
+        self, connection: Connection, drafts: list[Draft], once: bool, sent: list[list[bytes]]
+    ) -> list[AnyEntry]:
+        """Entries that are there already under the ids of these drafts."""
+        keys = [key_of(draft.id) for draft in drafts]
+        rows = connection.execute(_PRESENT, (self._root, self._num, keys), binary=True).fetchall()
+        known = {bytes(key): bytes(line) for key, line in rows}
+        present = [known[key] for key in keys if key in known]
+        if not present:
+            return []
+        # What we sent before the connection broke is not somebody else's.
+        if len(present) < len(drafts) or (once and present not in sent):
+            taken = next(draft.id for draft, key in zip(drafts, keys, strict=True) if key in known)
+            raise AlreadyExists(f"the entry id {taken!r} is already in session {self.id}")
+        return [_entry(line, self.id) for line in present]
+
+    def _conflict(self, connection: Connection, after: int, alone: bool) -> Conflict:
+        found: AnyEntry | None = None
+        for _, line in _pages(connection, self._root, self._num, after, _NO_FENCE, reverse=False):
+            entry = _entry(line, self.id)
+            if alone or is_fence(entry):
+                found = entry
+                break
+        what = f"entry {found.seq} ({found.type}, {found.id})" if found is not None else "an entry"
+        return Conflict(
+            f"{what} of another writer came after entry {after}",
+            hint="call refresh() on the session and append again, or append with rebase=True",
+        )
+
+    def sync(self, seq: int) -> None:
+        """See `Log.sync`. Whatever anybody can see is durable already."""
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
+        """See `Log.read`."""
+        low, high = after, _NO_FENCE if before is None else before
+        seen = pages = 0
+        while low + 1 < high:
+            values = (self._root, self._num, low, high, _PAGE, _PAGE_BYTES)
+            query = _READ_BACKWARDS if reverse else _READ_FORWARDS
+            rows = self._pool.rows(f"reading session {self.id}", query, values)
+            pages += 1
+            if not rows:
+                break
+            for seq, line in rows:
+                yield from read_line(bytes(line), seq)
+            seen += len(rows)
+            if reverse:
+                high = rows[-1][0]
+            else:
+                low = rows[-1][0]
+        if pages > 1 or not seen:
+            self._end()  # raises if the log went away meanwhile, which must not look like its end
+
+    def _end(self) -> int:
+        rows = self._pool.rows(
+            f"looking at session {self.id}", "select last_seq from turnlog.session where num = %s", (self._num,)
+        )
+        if not rows:
+            raise NotFound(f"session {self.id} is gone from its place", hint="it was purged")
+        return rows[0][0]
+
+    def find(self, entry_id: str) -> AnyEntry | None:
+        """See `Log.find`."""
+        values = (self._root, self._num, [key_of(entry_id)])
+        rows = self._pool.rows(f"looking in session {self.id}", _PRESENT, values)
+        return _entry(bytes(rows[0][1]), self.id) if rows else None
+
+    def has_grown(self, seq: int) -> bool:
+        """See `Log.has_grown`."""
+        return self._end() != seq
+
+    def wait(self, seq: int, *, seconds: float) -> None:
+        """See `Log.wait`. Longer than that, because it is told; but messages may be lost."""
+        del seq
+        closings = self._closings
+        self._watch.listener.wait(self._num, max(seconds, _LOOK_S), lambda: self._closings != closings)
+
+    def close(self) -> None:
+        """See `Log.close`. It holds nothing open."""
+        self._closings += 1
+        self._watch.listener.stir()
+
+
+def _pages(
+    connection: Connection, root: int, num: int, low: int, high: int, *, reverse: bool
+) -> Iterator[tuple[int, bytes]]:
+    query = _READ_BACKWARDS if reverse else _READ_FORWARDS
+    while rows := connection.execute(query, (root, num, low, high, _PAGE, _PAGE_BYTES), binary=True).fetchall():
+        for seq, line in rows:
+            yield seq, bytes(line)
+        low, high = (low, rows[-1][0]) if reverse else (rows[-1][0], high)
+
+
+def read_line(line: bytes, seq: int) -> Iterator[AnyEntry | Damage]:
+    """The entry of a row, or what is wrong with it. There are no offsets here: the `seq` says where."""
+    try:
+        item = decode(line)
+    except Unreadable as why:
+        yield Damage(seq, len(line), why.kind)
+        return
+    if isinstance(item, Flawed):
+        yield Damage(seq, len(line), item.kind, item.entry.seq)
+        yield item.entry
+    else:
+        yield item
+
+
+def _entry(line: bytes, session_id: str) -> AnyEntry:
+    for item in read_line(line, 0):
+        if isinstance(item, Entry):
+            return item
+    raise Corrupt(f"an entry of session {session_id} cannot be read", hint="the database gave back other bytes")

@@ -1,0 +1,46 @@
+"""Removing a session for good, and what was only kept aside for it."""
+
+from __future__ import annotations
+
+from turnlog.store.postgres.pool import Connection
+
+# Always from a fork to what it builds on, so that two of them never wait for each other.
+_LOCK = """
+select num, root, state, fork_of from turnlog.session where tenant = %s and key = %b for update
+"""
+_NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_of = %b"
+
+
+def purge(connection: Connection, tenant: int, key: bytes) -> bool:
+    """Inside a transaction. Whether there was such a session."""
+    row = connection.execute(_LOCK, (tenant, key), binary=True).fetchone()
+    if row is None or row[2] == "base":
+        return False
+    num, root, _, above = row
+    needed = _needed(connection, tenant, key)
+    if needed:
+        connection.execute(
+            "delete from turnlog.entry where root = %s and session = %s and seq > %s", (root, num, needed)
+        )
+        connection.execute(
+            "update turnlog.session set state = 'base', last_seq = least(last_seq, %s), "
+            "wide_seq = case when wide_seq <= %s then wide_seq end, bytes = ("
+            "select coalesce(sum(octet_length(line) + 1), 0) from turnlog.entry where root = %s and session = %s"
+            ") where num = %s",
+            (needed, needed, root, num, num),
+        )
+        return True
+    while True:
+        # What it builds on is locked before it goes: of two last forks, the second one sees that it is the last.
+        base = connection.execute(_LOCK, (tenant, above), binary=True).fetchone() if above is not None else None
+        connection.execute("delete from turnlog.entry where root = %s and session = %s", (root, num))
+        connection.execute("delete from turnlog.session where num = %s", (num,))
+        if above is None or base is None or base[2] != "base" or _needed(connection, tenant, above):
+            return True
+        num, root, _, above = base
+
+
+def _needed(connection: Connection, tenant: int, key: bytes) -> int:
+    """Up to where forks need that log."""
+    row = connection.execute(_NEEDED, (tenant, key)).fetchone()
+    return (row[0] or 0) if row is not None else 0

@@ -1,0 +1,341 @@
+"""A server that is down, full, slow, locked or too old: a clear error in bounded time, and nothing is half done."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import turnlog
+from tests.pgserver import Server, impatient
+from turnlog.errors import Invalid, OutOfSpace, Unavailable, Unsupported
+from turnlog.log.entry import Note
+from turnlog.log.payload import digest
+from turnlog.store import postgres as store_postgres
+from turnlog.store.postgres import pool, schema
+from turnlog.testing import draft, read
+from turnlog.testing.build import seqs, start
+
+
+@pytest.fixture
+def location(postgres: Server) -> str:
+    return f"{postgres.url}?tenant={uuid.uuid4()}"
+
+
+@pytest.fixture
+def admin(postgres: Server) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def database(postgres: Server) -> str:
+    """A database of this test's own."""
+    return postgres.database(f"d{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def role(postgres: Server) -> str:
+    """A role without any rights."""
+    return postgres.role()
+
+
+def note(text: str = "") -> turnlog.store.Draft:
+    return draft(Note(text=text))
+
+
+# ── no connection ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nobody_there(postgres: Server):
+    with pytest.raises(Unavailable, match="onnection refused") as caught:
+        turnlog.open("postgresql://postgres:secret@127.0.0.1:1/none")
+    assert caught.value.hint == "the database at 127.0.0.1:1/none did not answer; a retry is safe"
+    assert "secret" not in str(caught.value)
+
+
+def test_no_such_host():
+    with pytest.raises(Unavailable) as caught:
+        turnlog.open("postgresql://postgres@host.invalid/none")
+    assert caught.value.hint == "no such host: host.invalid:5432/none"
+
+
+def test_no_such_database(postgres: Server):
+    with pytest.raises(Unavailable, match='database "none" does not exist') as caught:
+        turnlog.open(postgres.url.removesuffix("postgres") + "none")
+    assert "createdb" in str(caught.value.hint)
+
+
+def test_a_wrong_password_is_said_at_once_and_not_repeated(postgres: Server, role: str):
+    with postgres.asking_for_passwords(role):
+        for password in (":hunter2", ""):
+            with pytest.raises(Unavailable) as caught:
+                turnlog.open(f"postgresql://{role}{password}@127.0.0.1:{postgres.port}/postgres")
+            assert "check user and password" in str(caught.value.hint)
+            assert "hunter2" not in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("location", ["postgresql://a:secret@h:port/x", "postgresql://a:secret@h/x?colour=red"])
+def test_what_is_not_a_location_is_refused_without_showing_it(location: str):
+    with pytest.raises(Invalid) as caught:
+        turnlog.open(location)
+    assert "secret" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_out_of_connections(postgres: Server, admin: psycopg.Connection, role: str):
+    url = postgres.url.replace("postgres@", f"{role}@")
+    admin.execute(f"alter role {role} connection limit 1")
+    with psycopg.connect(url), pytest.raises(Unavailable) as caught:
+        turnlog.open(url)
+    assert "out of connections" in str(caught.value.hint)
+
+
+def test_all_connections_of_this_process_are_busy(location: str):
+    store = store_postgres.connect(location, connections=1)
+    with store._pool.connection(), impatient(store), pytest.raises(Unavailable, match="all 1 connections"):
+        store.has(digest(b""))
+    assert not store.has(digest(b""))
+    store.close()
+
+
+def test_a_server_that_went_away_and_came_back(postgres: Server):
+    server = Server()
+    try:
+        store = store_postgres.connect(server.url)
+        log = store.create("s", [start("s")])
+        server.stop()
+        new = note("new")
+        with impatient(store):
+            with pytest.raises(Unavailable):
+                log.append([new], after=0, head=0)
+            health = store.health()
+        assert health["ok"] is False
+        assert "efused" in health["problem"]
+        server.start()
+        assert log.append([new], after=0, head=0)[0].seq == 2
+        assert store.health()["ok"] is True
+        store.close()
+    finally:
+        server.remove()
+
+
+# ── a server that cannot ──────────────────────────────────────────────────────────────────────────
+
+
+def test_an_old_server_is_refused(location: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pool, "_OLDEST", 990000)
+    with pytest.raises(Unsupported, match="needs 13 or newer"):
+        turnlog.open(location)
+
+
+def test_a_server_with_a_full_disk(database: str):
+    """As it says it: to fill a disk takes one."""
+    store = store_postgres.connect(database)
+    log = store.create("s", [start("s")])
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute("""
+            create function no_room() returns trigger language plpgsql as $$
+            begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$;
+            create trigger no_room before insert on turnlog.entry for each row execute function no_room();
+            create trigger no_room before insert on turnlog.piece for each row execute function no_room();
+        """)
+        with pytest.raises(OutOfSpace, match="No space left"):
+            log.append([note()], after=0, head=0)
+        with pytest.raises(OutOfSpace):
+            store.put({digest(b"x"): b"x"})
+        with pytest.raises(OutOfSpace), store.pack() as pack:
+            pack.add(b"x")
+        assert not store.has(digest(b"x"))
+        admin.execute("drop trigger no_room on turnlog.entry; drop trigger no_room on turnlog.piece")
+    assert log.append([note()], after=0, head=0)[0].seq == 2
+    store.close()
+
+
+def test_a_server_that_waits_for_a_lock(location: str, admin: psycopg.Connection):
+    store = store_postgres.connect(location)
+    log = store.create("s", [start("s")])
+    new = note()
+    with admin.transaction(), impatient(store):
+        admin.execute("select from turnlog.session where num = %s for update", (log._num,))
+        with pytest.raises(Unavailable) as caught:
+            log.append([new], after=0, head=0)
+        assert "too slow or waits for a lock" in str(caught.value.hint)
+    assert log.append([new], after=0, head=0)[0].seq == 2
+    assert seqs(read(log)) == [1, 2]
+    store.close()
+
+
+def test_a_standby(postgres: Server, admin: psycopg.Connection, database: str, role: str):
+    turnlog.open(database).close()
+    postgres.grant(database, role)
+    owned = database.replace("postgres@", f"{role}@")
+    store = store_postgres.connect(owned)
+    log = store.create("s", [start("s")])
+    admin.execute(f"alter role {role} set default_transaction_read_only = on")
+    with impatient(store), pytest.raises(Unavailable) as caught:
+        log.append([note()], after=0, head=0)
+    assert "target_session_attrs=read-write" in str(caught.value.hint)
+    assert seqs(read(log)) == [1]
+    store.close()
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tables_of_a_newer_version_are_refused_and_left_alone(database: str):
+    turnlog.open(database).close()
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute("insert into turnlog.migration (number) values (9999)")
+        with pytest.raises(Unsupported, match="version 9999; this turnlog knows version") as caught:
+            turnlog.open(database)
+        assert caught.value.hint == "upgrade turnlog"
+        admin.execute("delete from turnlog.migration where number = 9999")
+    turnlog.open(database).close()
+
+
+def test_a_migration_is_applied_whole_or_not_at_all(database: str, monkeypatch: pytest.MonkeyPatch):
+    real = schema.migrations()
+    broken = {**real, 9000: "create table turnlog.half (); select 1 / 0"}
+    monkeypatch.setattr(schema, "migrations", lambda: broken)
+    with pytest.raises(Unavailable, match="division by zero"):
+        turnlog.open(database)
+    with psycopg.connect(database) as admin:
+        assert admin.execute("select to_regclass('turnlog.half'), to_regclass('turnlog.session')").fetchall() == [
+            (None, None)
+        ]
+    monkeypatch.setattr(schema, "migrations", lambda: {**real, 9000: "create table turnlog.half ()"})
+    turnlog.open(database).close()
+    with psycopg.connect(database) as admin:
+        query = "select array_agg(number order by number) from turnlog.migration"
+        assert admin.execute(query).fetchall() == [([*real, 9000],)]
+
+
+def test_an_application_needs_no_more_rights_than_the_document_says(postgres: Server, database: str, role: str):
+    owned = database.replace("postgres@", f"{role}@")
+    with pytest.raises(Unsupported, match="permission denied") as caught:
+        turnlog.open(owned)
+    assert "docs/guide/postgres.md" in str(caught.value.hint)
+    with turnlog.open(database) as home:
+        with pytest.raises(Unsupported, match="permission denied"):
+            turnlog.open(owned)
+        postgres.grant(database, role)
+        home.create(id="theirs")
+    with turnlog.open(owned) as home:
+        session = home.create(id="mine")
+        session.user("x" * 100_000)
+        fork = session.fork(id="fork")
+        home.delete("mine")
+        home.purge("mine")
+        fork.user("on")
+        home.delete("fork")
+        home.restore("fork")
+        home.gc()
+        assert [len(message.blocks[0].text) for message in home.resume("fork").messages()] == [100_000, 2]
+        assert home.health()["ok"] is True
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(owned) as direct:
+            direct.execute("insert into turnlog.member values (current_user, 'other')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(owned) as direct:
+            direct.execute("select * from turnlog.entry_0")
+
+
+# ── durability ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("durability", "commit"), [("fsync", "on"), ("flush", "off")])
+def test_a_commit_waits_for_the_disk_whatever_the_default_is(
+    postgres: Server, admin: psycopg.Connection, database: str, durability: str, commit: str
+):
+    name = database.rpartition("/")[2]
+    admin.execute(f'alter database "{name}" set synchronous_commit = off')
+    with turnlog.open(database, durability=durability) as home:
+        assert home.health()["synchronous_commit"] == commit
+
+
+# ── blobs ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_collecting_waits_for_those_who_keep(location: str, monkeypatch: pytest.MonkeyPatch):
+    """Two stores, as two processes would have them."""
+    one, two = store_postgres.connect(location), store_postgres.connect(location)
+    order: list[str] = []
+    attempts = threading.Semaphore(0)
+    attempt = two._sharing._try
+
+    def counted(connection: pool.Connection, query: str) -> int | None:
+        got = attempt(connection, query)
+        attempts.release()
+        return got
+
+    monkeypatch.setattr(two._sharing, "_try", counted)
+
+    def collect() -> None:
+        with two.exclusively():
+            order.append("collected")
+            two.collect(set())
+
+    with one.keeping():
+        one.put({digest(b"x"): b"x"})
+        with one.keeping():
+            thread = threading.Thread(target=collect)
+            thread.start()
+        attempts.acquire()
+        attempts.acquire(timeout=5)  # who tries a second time did not get in at the first
+        order.append("kept")
+        assert one.has(digest(b"x"))
+    thread.join()
+    assert order == ["kept", "collected"]
+    assert not one.has(digest(b"x"))
+    with one.exclusively(), one.keeping():
+        one.put({digest(b"x"): b"x"})
+        one.collect({digest(b"x")})
+    assert one.has(digest(b"x"))
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("collected", [False, True])
+def test_a_lock_that_was_lost_matters_if_somebody_collected(location: str, admin: psycopg.Connection, collected: bool):
+    one, two = store_postgres.connect(location), store_postgres.connect(location)
+
+    def work() -> None:
+        with one.keeping():
+            pid = one._sharing.holder.info.backend_pid
+            admin.execute("select pg_terminate_backend(%s, 5000)", (pid,))
+            if collected:
+                with two.exclusively():
+                    two.collect(set())
+
+    if collected:
+        with pytest.raises(Unavailable, match="somebody collected"):
+            work()
+    else:
+        work()
+    with one.keeping(), two.keeping():
+        pass
+    one.close()
+    two.close()
+
+
+def test_a_damaged_blob_and_a_damaged_line_are_found_out(location: str, admin: psycopg.Connection):
+    store = store_postgres.connect(location)
+    log = store.create("s", [start("s")])
+    log.append([note("right")], after=0, head=0)
+    packed, raw = b"text " * 1000, bytes(range(256))
+    store.put({digest(packed): packed, digest(raw): raw})
+    admin.execute(
+        "update turnlog.piece set data = overlay(data placing '\\xff' from 20) from turnlog.blob b "
+        "where blob = b.num and b.tenant = %s",
+        (store._tenant,),
+    )
+    for data in (packed, raw):
+        with pytest.raises(turnlog.Corrupt):
+            store.get(digest(data))
+    admin.execute(
+        "update turnlog.entry set line = replace(convert_from(line, 'UTF8'), 'right', 'wrong')::bytea "
+        "where session = %s and seq = 2",
+        (log._num,),
+    )
+    [_, damage, entry] = log.read()
+    assert (damage.kind, damage.seq, entry.text, entry.unverified) == ("edited", 2, "wrong", True)
+    store.close()

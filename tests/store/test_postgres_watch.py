@@ -1,0 +1,152 @@
+"""Following a session in PostgreSQL: told after the commit, only where somebody watches, and never relied upon."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import turnlog
+from tests.pgserver import Server
+from turnlog.store import postgres as store_postgres
+from turnlog.store.postgres import log as postgres_log
+from turnlog.store.postgres import watch
+
+
+@pytest.fixture
+def location(postgres: Server) -> str:
+    return f"{postgres.url}?tenant={uuid.uuid4()}"
+
+
+@pytest.fixture
+def homes(location: str) -> Iterator[tuple[turnlog.Home, turnlog.Home]]:
+    with turnlog.open(location) as one, turnlog.open(location) as two:
+        yield one, two
+
+
+@pytest.fixture
+def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks for himself: what comes, comes by a message."""
+    monkeypatch.setattr(postgres_log, "_LOOK_S", 60.0)
+
+
+@pytest.fixture
+def heard(postgres: Server) -> Iterator[psycopg.Connection]:
+    """Somebody who hears every message."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("listen turnlog")
+        yield connection
+
+
+class Following:
+    """A thread that follows a session until it has seen so many entries."""
+
+    def __init__(self, session: turnlog.Session, count: int) -> None:
+        self.seen: list[int] = []
+        self._count = count
+        self._session = session
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        for entry in self._session.follow(after=0):
+            self.seen.append(entry.seq)
+            if len(self.seen) == self._count:
+                return
+
+
+def wait_until_watched(home: turnlog.Home, session: turnlog.Session) -> None:
+    num = session._log._num
+    while num not in home.store._watch.listener._watched:
+        threading.Event().wait(0.01)
+
+
+def test_who_follows_is_told(homes, only_told):
+    one, two = homes
+    session = one.create(id="s")
+    following = Following(two.resume("s"), 8)
+    wait_until_watched(two, session)
+    session.user("a")  # and the entry that introduces this process
+    for text in "bcdef":
+        session.note(text)
+    following.thread.join()
+    assert following.seen == list(range(1, 9))
+
+
+def test_nothing_is_sent_where_nobody_watches(homes, heard: psycopg.Connection):
+    one, _ = homes
+    session = one.create(id="s")
+    session.user("a")
+    assert one.store._watch.teller._thread is None
+    assert list(heard.notifies(timeout=0)) == []
+
+
+def test_many_appends_are_told_in_few_messages(homes, heard: psycopg.Connection, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(watch, "_PAUSE_S", 0.3)
+    one, two = homes
+    session = one.create(id="s")
+    following = Following(two.resume("s"), 52)
+    wait_until_watched(two, session)
+    for number in range(50):
+        session.note(str(number))
+    following.thread.join()
+    assert len(following.seen) == 52
+    assert 1 <= len(list(heard.notifies(timeout=0))) < 25
+
+
+def test_following_goes_on_when_messages_are_lost(postgres: Server, homes):
+    """The listener's connection is ended; whoever follows looks for himself, and listens again."""
+    one, two = homes
+    session = one.create(id="s")
+    following = Following(two.resume("s"), 5)
+    wait_until_watched(two, session)
+    session.user("a")
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'listen turnlog|advisory_lock_shared'"
+            " and pid <> pg_backend_pid()"
+        )
+    session.note("b")
+    session.note("c")
+    following.thread.join()
+    assert following.seen == [1, 2, 3, 4, 5]
+
+
+def test_closing_ends_the_waiting(homes, only_told):
+    one, two = homes
+    session = one.create(id="s")
+    other = two.resume("s")
+    following = Following(other, 99)
+    wait_until_watched(two, session)
+    other.close()
+    following.thread.join()
+    assert following.seen == [1]
+
+
+def test_what_nobody_waits_for_any_more_is_not_watched(homes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(watch, "_UNUSED_S", 0.1)
+    one, two = homes
+    session = one.create(id="s")
+    following = Following(two.resume("s"), 2)
+    session.note("a")
+    following.thread.join()
+    listener = two.store._watch.listener
+    thread = listener._thread
+    if thread is not None:
+        thread.join()
+    assert not listener._used
+    session.note("b")
+    assert session._log._is_watched is False
+
+
+def test_a_closed_store_has_no_threads_left(location: str):
+    before = set(threading.enumerate())
+    store = store_postgres.connect(location)
+    with turnlog.open(location) as home:
+        session = home.create(id="s")
+        log = store.open("s")
+        log.wait(1, seconds=0.01)
+        session.note("a")
+    store.close()
+    assert set(threading.enumerate()) == before
