@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -146,6 +147,16 @@ def record_at(path: str, offset: int) -> dict[str, Any]:
             return fields(decode(file.readline()))
         except ValueError:
             return {}
+
+
+def files_under(path: str) -> Iterator[str]:
+    """A file itself, or every file in a folder and below it, in a steady order."""
+    if os.path.isfile(path):
+        yield path
+        return
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        yield from (os.path.join(folder, name) for name in sorted(files))
 
 
 def tell(problems: list[Problem], problem: Problem) -> None:

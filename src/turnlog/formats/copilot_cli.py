@@ -14,7 +14,19 @@ from msgspec.structs import replace
 
 from turnlog.formats import Header, Move, Places, Problem, Reading, Record, Source, Spawn, Step
 from turnlog.formats._json import decode, lines
-from turnlog.formats._records import Row, count, fields, items, json_text, moment, record_at, rows, tell, text
+from turnlog.formats._records import (
+    Row,
+    count,
+    fields,
+    files_under,
+    items,
+    json_text,
+    moment,
+    record_at,
+    rows,
+    tell,
+    text,
+)
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -42,13 +54,8 @@ def homes(places: Places) -> list[str]:
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    if os.path.isfile(path):
-        yield from _in_file(path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            yield from _in_file(os.path.join(folder, name))
+    for place in files_under(path):
+        yield from _in_file(place)
 
 
 def _in_file(path: str) -> Iterator[Source]:

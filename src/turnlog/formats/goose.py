@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from turnlog.formats import Header, Places, Problem, Reading, Record, Source, Spawn, Step
 from turnlog.formats._json import decode, document, lines, salvage
 from turnlog.formats._key import Keys
-from turnlog.formats._records import count, fields, items, json_text, moment, rows, tell, text
+from turnlog.formats._records import count, fields, files_under, items, json_text, moment, rows, tell, text
 from turnlog.formats._sqlite import ERRORS, columns, connect
 from turnlog.formats._tally import unknown
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
@@ -47,13 +47,8 @@ def homes(places: Places) -> list[str]:
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    if os.path.isfile(path):
-        yield from _in_file(path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            yield from _in_file(os.path.join(folder, name))
+    for place in files_under(path):
+        yield from _in_file(place)
 
 
 def _in_file(path: str) -> Iterator[Source]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from turnlog.formats import Header, Move, Places, Problem, Reading, Record, Source, Step
 from turnlog.formats._json import decode, lines
 from turnlog.formats._parts import parts_of, said
-from turnlog.formats._records import Row, fields, items, json_text, moment, record_at, rows, tell, text
+from turnlog.formats._records import Row, fields, files_under, items, json_text, moment, record_at, rows, tell, text
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.wire import gemini
@@ -42,15 +42,7 @@ def homes(places: Places) -> list[str]:
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    if os.path.isfile(path):
-        if _is_ours(path):
-            yield Source(_NAME, path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            if _is_ours(os.path.join(folder, name)):
-                yield Source(_NAME, os.path.join(folder, name))
+    yield from (Source(_NAME, place) for place in files_under(path) if _is_ours(place))
 
 
 def _is_ours(path: str) -> bool:

@@ -25,8 +25,8 @@ _PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
 class FormatContract:
     """Every promise of `turnlog.formats`. Inherit it in a class whose name begins with `Test`.
 
-    `name` is the format's; `samples` are files or folders of that agent, each with sessions in it. Where a sample is a
-    file that is part of a layout, `alone` says that it cannot be copied away from its neighbours.
+    `name` is the format's; `samples` are files or folders of that agent, each with sessions in it. `writes` is False
+    for a format that is only read.
     """
 
     name: ClassVar[str]

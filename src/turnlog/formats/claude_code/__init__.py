@@ -8,7 +8,7 @@ from mmap import ACCESS_READ, mmap
 
 from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
-from turnlog.formats._records import fields
+from turnlog.formats._records import fields, files_under
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import read
 from turnlog.formats.claude_code.writing import place, write
@@ -28,17 +28,11 @@ def homes(places: Places) -> list[str]:
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    if os.path.isfile(path):
-        yield from _in_file(path, is_named=True)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            if name.endswith(".jsonl"):
-                yield from _in_file(os.path.join(folder, name), is_named=False)
+    for file in files_under(path):
+        yield from _in_file(file)
 
 
-def _in_file(path: str, *, is_named: bool) -> Iterator[Source]:
+def _in_file(path: str) -> Iterator[Source]:
     if not path.endswith(".jsonl") or not _is_ours(path):
         return
     yield Source(_NAME, path)

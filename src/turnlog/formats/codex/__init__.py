@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
+from turnlog.formats._records import files_under
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.reading import read
 from turnlog.formats.codex.writing import place, write
@@ -23,16 +24,9 @@ def homes(places: Places) -> list[str]:
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    if os.path.isfile(path):
-        if is_rollout(os.path.basename(path)) and first_meta(path) is not None:
-            yield Source(NAME, path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            place = os.path.join(folder, name)
-            if is_rollout(name) and first_meta(place) is not None:
-                yield Source(NAME, place)
+    for file in files_under(path):
+        if is_rollout(os.path.basename(file)) and first_meta(file) is not None:
+            yield Source(NAME, file)
 
 
 def resume(id: str, path: str, workspace: str) -> list[str]:

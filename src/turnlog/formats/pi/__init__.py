@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
-from turnlog.formats._records import fields
+from turnlog.formats._records import fields, files_under
 from turnlog.formats.pi.reading import read
 from turnlog.formats.pi.writing import place, write
 
@@ -25,15 +25,7 @@ def homes(places: Places) -> list[str]:
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    if os.path.isfile(path):
-        if _is_ours(path):
-            yield Source(_NAME, path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            if _is_ours(os.path.join(folder, name)):
-                yield Source(_NAME, os.path.join(folder, name))
+    yield from (Source(_NAME, place) for place in files_under(path) if _is_ours(place))
 
 
 def _is_ours(path: str) -> bool:

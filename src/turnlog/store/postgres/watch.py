@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import psycopg
@@ -29,7 +30,7 @@ _UNWATCH = "select pg_advisory_unlock_shared(%s, %s)"
 _TELL = "select pg_notify(%s, num::text) from unnest(%s::bigint[]) as num"
 
 
-class _Worker:
+class _Worker(ABC):
     """A thread with a connection, there as long as it has something to do."""
 
     def __init__(self, pool: Pool, name: str) -> None:
@@ -69,14 +70,14 @@ class _Worker:
             if connection is not None:
                 connection.close()
 
-    def _goes_on(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _goes_on(self) -> bool: ...
 
-    def _work(self, connection: Connection) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _work(self, connection: Connection) -> None: ...
 
-    def _lost(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _lost(self) -> None: ...
 
     def close(self) -> None:
         """End the thread."""
