@@ -58,7 +58,7 @@ def this_home() -> Home:
 def session_id(home: Home, name: str | None) -> str:
     """The session that is meant: the one of that name, deleted or not; without one, the nearest and newest."""
     if name is None:
-        return _nearest(home) or home.id_of("latest")
+        return session_here(home, anywhere=True) or home.id_of("latest")
     try:
         return home.id_of(name)
     except Ambiguous:
@@ -72,18 +72,6 @@ def session_id(home: Home, name: str | None) -> str:
             raise error from None
 
 
-def _nearest(home: Home) -> str | None:
-    """The newest session of the folder we are in, or of the nearest one above it that has any."""
-    from pathlib import Path
-
-    newest: dict[str, str] = {}
-    for row in home.sessions():
-        if row.workspace and not row.hidden and row.parent is None:
-            newest.setdefault(row.workspace, row.id)
-    here = Path(workspace_path("."))
-    return next((newest[str(folder)] for folder in (here, *here.parents) if str(folder) in newest), None)
-
-
 def look_at(home: Home, name: str | None) -> Look:
     """A session to read from. Nothing is locked and nothing is written, and a deleted one can be read as well."""
     history = History(home.store, home.store.base(session_id(home, name)))
@@ -91,8 +79,11 @@ def look_at(home: Home, name: str | None) -> Look:
     return Look(home, history)
 
 
-def session_here(home: Home, *, agent: str | None = None) -> str | None:
-    """The newest session of this folder, or of one above it in the same repository; of that agent only, if told."""
+def session_here(home: Home, *, agent: str | None = None, anywhere: bool = False) -> str | None:
+    """The newest session of this folder, or of the nearest one above it that has any; of that agent only, if told.
+
+    Not beyond the repository that this folder is in, unless `anywhere`.
+    """
     from pathlib import Path
 
     newest: dict[str, str] = {}
@@ -103,7 +94,7 @@ def session_here(home: Home, *, agent: str | None = None) -> str | None:
     for folder in (here, *here.parents):
         if str(folder) in newest:
             return newest[str(folder)]
-        if (folder / ".git").exists():
+        if not anywhere and (folder / ".git").exists():
             break
     return None
 
