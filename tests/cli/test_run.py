@@ -126,8 +126,12 @@ def test_while_one_runs_another_gets_its_own_session(folder: Path, process: Cli)
 def test_signals_are_passed_on_and_the_end_is_recorded(folder: Path, process: Cli, number: signal.Signals):
     script = "echo half > made; echo ready; exec sleep 60"
     command = [sys.executable, "-m", "turnlog", "run", "--", "sh", "-c", script]
+
+    def heed() -> None:
+        signal.signal(number, signal.SIG_DFL)  # under nohup it would be ignored, and should be
+
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True, preexec_fn=heed
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
