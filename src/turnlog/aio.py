@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -23,6 +23,7 @@ from turnlog import session as blocking
 from turnlog.errors import TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry
+from turnlog.session.mover import Moved
 from turnlog.session.rewind import Target, seq_of
 from turnlog.store import Clock
 
@@ -33,6 +34,7 @@ _R = TypeVar("_R")
 _THREADS = 8
 _CHUNK = 64
 _FOLLOW_PAUSE_S = 0.05
+_LOOK_S = 1.0
 
 
 class _Threads:
@@ -230,13 +232,27 @@ class Session:
     async def follow(self, *, after: Target | None = None) -> AsyncGenerator[AnyEntry]:
         """See `turnlog.Session.follow`."""
         last = self.seq if after is None else seq_of(after)
-        while not self.blocking.is_closed:
-            before = last
-            async for entry in self.entries(after=last):
-                last = entry.seq
-                yield entry
-            if last == before:
-                await asyncio.sleep(_FOLLOW_PAUSE_S)
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+                loop.call_soon_threadsafe(news.set)
+
+        stop = await self.threads.run(self.blocking.listen, tell)
+        try:
+            while not self.blocking.is_closed:
+                before = last
+                news.clear()
+                async for entry in self.entries(after=last):
+                    last = entry.seq
+                    yield entry
+                if last == before:
+                    # Who is told still looks for himself now and then: messages get lost.
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), _FOLLOW_PAUSE_S if stop is None else _LOOK_S)
+        finally:
+            if stop is not None:
+                stop()
 
 
 def _take(source: Iterator[AnyEntry]) -> list[AnyEntry]:
@@ -281,6 +297,24 @@ class Home:
     put_blob = _home_call(blocking.Home.put_blob)
     get_blob = _home_call(blocking.Home.get_blob)
 
+    async def push(
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+    ) -> list[Moved]:
+        """See `turnlog.Home.push`."""
+        return await self.threads.run(self.blocking.push, _blocking(other), ids, dry_run=dry_run)
+
+    async def pull(
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+    ) -> list[Moved]:
+        """See `turnlog.Home.pull`."""
+        return await self.threads.run(self.blocking.pull, _blocking(other), ids, dry_run=dry_run)
+
+    async def sync(
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+    ) -> tuple[list[Moved], list[Moved]]:
+        """See `turnlog.Home.sync`."""
+        return await self.threads.run(self.blocking.sync, _blocking(other), ids, dry_run=dry_run)
+
     async def create(self, **fields: Any) -> Session:
         """See `turnlog.Home.create`."""
         return Session(await self.threads.run(self.blocking.create, **fields), self.threads)
@@ -289,6 +323,10 @@ class Home:
         """See `turnlog.Home.resume`."""
         found = await self.threads.run(self.blocking.resume, session, workspace=workspace)
         return Session(found, self.threads)
+
+
+def _blocking(home: Home | blocking.Home) -> blocking.Home:
+    return home.blocking if isinstance(home, Home) else home
 
 
 class _Opening:

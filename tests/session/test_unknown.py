@@ -179,3 +179,11 @@ def test_what_this_version_writes_is_valid_json_with_its_checksum_last(session, 
         assert next(iter(fields)) == "type"
         body = line[: line.rindex(b',"c":')]
         assert fields["c"] == f"{zlib.crc32(body):08x}"
+
+
+def test_the_blobs_of_an_unknown_entry_are_not_collected(session, files):
+    home = files.open()
+    name = home.put_blob(b"what only a later version understands")
+    plant(files, session, MARK[:-1] + f',"blobs":["{name}"]}}')
+    home.gc()
+    assert home.get_blob(name) == b"what only a later version understands"

@@ -1,12 +1,17 @@
 """Listings: right whatever a log's first, last and telling lines look like, and never in anybody's way."""
 
 import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import turnlog
 from turnlog import Message, Note, Set, Text
+from turnlog.store import files
+from turnlog.store.files.disk import Disk
+from turnlog.testing import ManualClock
+from turnlog.testing.build import start
 
 
 @pytest.fixture
@@ -146,3 +151,70 @@ def test_many_sessions_are_listed_newest_first(home):
     assert sorted(titles, key=int) == [str(index) for index in range(120)]
     updated = [info.updated_at for info in home.sessions()]
     assert updated == sorted(updated, reverse=True)
+
+
+# ── the newest first ──────────────────────────────────────────────────────────────────────────────
+
+
+class Looks(Disk):
+    """Counts the files that are opened."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def open(self, path, flags, *, create=False):
+        self.count += 1
+        return super().open(path, flags, create=create)
+
+
+LONG_AGO = 1_600_000_000_000
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A store with forty sessions, each of which grew an hour after the one before; their files say so."""
+    clock, disk = ManualClock(LONG_AGO), Looks()
+    store = files.connect(str(tmp_path / "many"), clock=clock, disk=disk)
+    for number in range(40):
+        name = f"s{number * 7 % 40:02}"
+        clock.tick(HOUR)
+        log = store.create(name, [start(name)])
+        log.close()
+        touch(store, name, clock.now)
+    return store
+
+
+def touch(store, name, ms):
+    os.utime(os.path.join(store.folder, "sessions", f"{name}.jsonl"), (ms / 1000, ms / 1000))
+
+
+def in_order(store):
+    return [found.id for found in sorted(store.sessions(), key=lambda found: found.order, reverse=True)]
+
+
+def test_who_wants_the_newest_few_looks_into_no_more_files(many):
+    expected = in_order(many)
+    many._disk.count = 0
+    assert [found.id for found in islice(many.newest(), 5)] == expected[:5]
+    assert many._disk.count <= 6
+    assert [found.id for found in many.newest()] == expected
+
+
+def test_a_file_that_was_touched_later_does_not_come_first(many):
+    """As when somebody copied it."""
+    expected = in_order(many)
+    for name in expected[20:25]:
+        touch(many, name, LONG_AGO + 1000 * HOUR)
+    many._disk.count = 0
+    assert [found.id for found in islice(many.newest(), 5)] == expected[:5]
+    assert many._disk.count <= 11
+    assert [found.id for found in many.newest()] == expected
+
+
+def test_where_a_clock_was_wrong_all_files_are_looked_into(many):
+    """The files say that they are older than what is in them, all of the same age."""
+    expected = in_order(many)
+    for name in expected:
+        touch(many, name, LONG_AGO - HOUR)
+    assert [found.id for found in many.newest()] == expected

@@ -172,3 +172,11 @@ def test_a_server_that_says_nothing_is_an_error_in_bounded_time_and_a_retry_coun
     assert log.append([new], after=0, head=0)[0].seq == 2
     assert seqs(read(log)) == [1, 2]
     store.close()
+
+
+def test_a_batch_that_the_line_does_not_take_at_once(store: PostgresStore) -> None:
+    log = store.create("s", [start("s")])
+    batch = [draft(Note(text=f"{number} {'x' * 30_000}")) for number in range(300)]
+    done = log.append(batch, after=0, head=0)
+    assert seqs(done) == list(range(2, 302))
+    assert read(log)[1:] == done

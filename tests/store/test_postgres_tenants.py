@@ -129,7 +129,7 @@ def test_nothing_is_planted_among_the_rows_of_others(server, sql, who: str):
 @pytest.mark.parametrize("who", ["free", "bound"])
 def test_a_number_that_was_guessed_opens_nothing(server, as_role, who: str):
     with psycopg.connect(server[0]) as admin:
-        query = "select num, root, last_seq, last_at from turnlog.session where id = 'only one'"
+        query = "select num, root, last_seq, last_ms from turnlog.session where id = 'only one'"
         [(num, root, seq, at)] = admin.execute(query).fetchall()
         before = admin.execute("select count(*), max(seq) from turnlog.entry where session = %s", (num,)).fetchall()
     store = store_postgres.connect(f"{as_role(who)}?tenant=two")

@@ -1,8 +1,13 @@
 """A server that is down, full, slow, locked or too old: a clear error in bounded time, and nothing is half done."""
 
+import os
+import pwd
+import random
+import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -110,7 +115,7 @@ def test_a_server_that_went_away_and_came_back(postgres: Server):
             with pytest.raises(Unavailable):
                 log.append([new], after=0, head=0)
             health = store.health()
-        assert health["ok"] is False
+        assert (health["ok"], health["reason"]) == (False, "away")
         assert "efused" in health["problem"]
         server.start()
         assert log.append([new], after=0, head=0)[0].seq == 2
@@ -147,8 +152,60 @@ def test_a_server_with_a_full_disk(database: str):
         with pytest.raises(OutOfSpace), store.pack() as pack:
             pack.add(b"x")
         assert not store.has(digest(b"x"))
+        admin.execute("create trigger no_room before insert on turnlog.derived for each row execute function no_room()")
+        health = store.health()
+        assert (health["ok"], health["reason"]) == (False, "full")
+        assert "is full" in health["hint"]
+        admin.execute("drop trigger no_room on turnlog.derived")
         admin.execute("drop trigger no_room on turnlog.entry; drop trigger no_room on turnlog.piece")
     assert log.append([note()], after=0, head=0)[0].seq == 2
+    store.close()
+
+
+@pytest.fixture
+def small(postgres: Server) -> Iterator[str]:
+    """A database on a small disk of its own, part of which is taken by a file `ballast`."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    place = postgres.folder / f"small-{uuid.uuid4().hex}"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "turnlog-test", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no small disk: {mounted.stderr.decode().strip()}")
+    name = f"d{uuid.uuid4().hex}"
+    try:
+        (place / "ballast").write_bytes(bytes(4 << 20))
+        (place / "data").mkdir()
+        os.chown(place / "data", pwd.getpwnam(str(postgres.user)).pw_uid, -1)
+        with psycopg.connect(postgres.url, autocommit=True) as admin:
+            admin.execute(f"create tablespace {name} location '{place / 'data'}'")
+            admin.execute(f"create database {name} tablespace {name}")
+        yield f"{postgres.url.removesuffix('postgres')}{name}?ballast={place / 'ballast'}"
+        with psycopg.connect(postgres.url, autocommit=True) as admin:
+            admin.execute(f"drop database {name} with (force)")
+            admin.execute(f"drop tablespace {name}")
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_a_disk_that_is_really_full(small: str):
+    """What was acknowledged is there, what was refused is not, and it goes on when there is room."""
+    location, _, ballast = small.partition("?ballast=")
+    store = store_postgres.connect(location)
+    log = store.create("s", [start("s")])
+    noise = random.Random(0)
+    acked = [1]
+    with pytest.raises(OutOfSpace) as caught:
+        while len(acked) < 1000:
+            text = noise.randbytes(20_000).hex()  # which takes room also when it is compressed
+            acked += seqs(log.append([note(text)], after=0, head=0))
+    assert "is full" in str(caught.value.hint)
+    assert len(acked) > 10
+    Path(ballast).unlink()  # until then even reading may fail: the server has to write pages out to have room for others
+    assert seqs(read(log)) == acked
+    acked += seqs(log.append([note(noise.randbytes(20_000).hex())], after=0, head=0))
+    assert seqs(read(log)) == acked == list(range(1, len(acked) + 1))
+    assert store.health()["ok"] is True
     store.close()
 
 

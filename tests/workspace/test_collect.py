@@ -419,3 +419,17 @@ def test_who_gives_up_checkpoints_does_not_wait_for_itself(tmp_path: Path, place
         collector.start()
         assert done.wait(60)
         assert home.resume(s.id).checkpoints() == []
+
+
+def test_what_a_crash_left_and_somebody_sealed_off_does_not_stop_it(tmp_path: Path):
+    with turnlog.open(tmp_path / "home") as home:
+        with home.create(id="s") as session:
+            session.user("one")
+            session.append(turnlog.Note(text="two"), turnlog.Note(text="three"))
+            session.user("torn")
+        path = tmp_path / "home" / "sessions" / "s.jsonl"
+        path.write_bytes(path.read_bytes()[:-40])
+        home.put_blob(b"nobody needs this")
+        with home.resume("s") as session:
+            session.user("four")
+        assert home.gc().blobs == 1

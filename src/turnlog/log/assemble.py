@@ -59,10 +59,13 @@ class Oversize(bytes):
 class _Batch:
     """The lines of one batch, as far as they have been seen, in the order they were seen."""
 
-    __slots__ = ("lines", "top")
+    __slots__ = ("back", "damage", "lines", "top")
 
-    def __init__(self, seen: _Seen) -> None:
+    def __init__(self, seen: _Seen, *, back: bool) -> None:
+        self.back = back
         self.lines = [seen]
+        self.damage: list[Damage] = []
+        """Met among them or behind them."""
         self.top = seen[1].seq + seen[1].more  # the seq of its last line, on whichever line we are
 
     def takes(self, entry: AnyEntry) -> bool:
@@ -75,12 +78,19 @@ class _Batch:
     def settled(self, following: _Seen | None) -> Iterator[Placed | Damage]:
         """Its entries, or what is wrong with them, now that it is known what follows in the log."""
         offset = min(self.lines[0][0], self.lines[-1][0])
+        found: list[Placed | Damage]
         if self.is_whole or not _voids(following, offset):
-            for line in self.lines:
-                yield line[0], line[1]
+            found = [(line[0], line[1]) for line in self.lines]
         else:
-            for line in self.lines:
-                yield Damage(line[0], line[2], "unfinished", line[1].seq)
+            found = [Damage(line[0], line[2], "unfinished", line[1].seq) for line in self.lines]
+        if self.damage:
+            found += self.damage
+            found.sort(key=_offset, reverse=self.back)
+        return iter(found)
+
+
+def _offset(item: Placed | Damage) -> int:
+    return item.offset if isinstance(item, Damage) else item[0]
 
 
 def _voids(following: _Seen | None, offset: int) -> bool:
@@ -97,7 +107,9 @@ class _Order:
     An edited line has no say: it has to fit between the lines around it.
     """
 
-    __slots__ = ("back", "bound", "edited", "edited_first", "edited_second", "first", "is_busy", "out", "second")
+    __slots__ = (
+        "back", "bound", "damage", "edited", "edited_first", "edited_second", "first", "is_busy", "out", "second",
+    )  # fmt: skip
 
     def __init__(self, *, back: bool, bound: int) -> None:
         self.back = back
@@ -111,6 +123,8 @@ class _Order:
         """Edited lines met just before `first`; the others likewise."""
         self.edited_second: list[_Seen] = []
         self.edited: list[_Seen] = []
+        self.damage: list[Damage] = []
+        """Met behind `first`, and told behind it."""
         self.is_busy = False
         """Whether anything waits but `first`."""
         self.out: list[_Seen | Damage] = []
@@ -131,7 +145,7 @@ class _Order:
             self.first, self.edited_first, self.edited = line, self.edited, []
         else:
             self.second, self.edited_second, self.edited = line, self.edited, []
-        self.is_busy = bool(self.second is not None or self.edited_first)
+        self.is_busy = bool(self.second is not None or self.edited_first or self.damage)
 
     def push_edited(self, line: _Seen) -> None:
         """One more line that somebody edited."""
@@ -140,12 +154,21 @@ class _Order:
         if len(self.edited) > _MOST_EDITED:
             self.push(self.edited.pop(0))
 
+    def push_damage(self, damages: list[Damage]) -> None:
+        """What is wrong with a line, whatever can be read of it."""
+        if self.first is None:
+            self.out += damages
+        elif damages:
+            self.damage += damages
+            self.is_busy = True
+
     def end(self) -> None:
         """No line follows."""
         if self.second is not None:
             self._decide(0 if self.back else _END)
         if self.first is not None:
             self._let_through(self.first)
+        self.out += self.damage
         self._fit(self.edited, 0 if self.back else _END)
 
     def _decide(self, beyond: int) -> None:
@@ -169,6 +192,9 @@ class _Order:
     def _let_through(self, line: _Seen) -> None:
         self._fit(self.edited_first, line[1].seq)
         self.out.append(line)
+        if self.damage:
+            self.out += self.damage
+            self.damage = []
         self.bound = line[1].seq
 
     def _fit(self, edited: list[_Seen], beyond: int) -> None:
@@ -201,7 +227,7 @@ def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_See
             if _is_blank(line):
                 continue
             seen, damages = _bad_line(offset, line)
-            yield from damages
+            order.push_damage(damages)
             for one in reversed(seen) if back else seen:
                 (order.push_edited if one[1].unverified else push)(one)
         else:
@@ -226,7 +252,10 @@ def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage
     batch: _Batch | None = None
     for item in _in_order(lines, back=False, bound=last):
         if isinstance(item, Damage):
-            yield item
+            if batch is None:
+                yield item
+            else:
+                batch.damage.append(item)
             continue
         offset, entry, _ = item
         if batch is not None:
@@ -236,7 +265,7 @@ def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage
             yield from batch.settled(item)
             batch = None
         if entry.more or entry.batch:
-            batch = _Batch(item)
+            batch = _Batch(item, back=False)
         else:
             yield offset, entry
     if batch is not None:
@@ -249,7 +278,10 @@ def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) 
     batch: _Batch | None = None
     for item in _in_order(lines, back=True, bound=_END):
         if isinstance(item, Damage):
-            yield item
+            if batch is None:
+                yield item
+            else:
+                batch.damage.append(item)
             continue
         offset, entry, _ = item
         if batch is not None:
@@ -259,7 +291,7 @@ def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) 
             yield from _below(before, batch.settled(newer))
             newer, batch = batch.lines[-1], None
         if entry.more or entry.batch:
-            batch = _Batch(item)
+            batch = _Batch(item, back=True)
         else:
             newer = item
             if entry.seq < before:

@@ -30,6 +30,7 @@ def _plain(value: object) -> int:
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode = msgspec.json.Decoder(AnyEntry).decode
 _decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_block = msgspec.json.Decoder(AnyBlock).decode
 _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -261,7 +262,11 @@ def _lenient(text: bytes) -> AnyEntry:
         except (msgspec.ValidationError, *_BAD_JSON):
             pass  # a field we know holds what we do not: the whole entry is kept as unknown
     stamps = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "type"}
-    return Unknown(kind=header.type, json=text.decode(), **stamps)
+    try:
+        blobs = _decode_names(fields.get("blobs", Raw(b"[]")))
+    except (msgspec.ValidationError, *_BAD_JSON):
+        blobs: list[str] = []
+    return Unknown(kind=header.type, json=text.decode(), blobs=blobs, **stamps)
 
 
 def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:

@@ -62,6 +62,6 @@ def new_session_id(stamp: str) -> str:
 def handle_of(session_id: str) -> str:
     """The short name of a session: the last part of a generated id, any other id as it is."""
     parts = session_id.split("-")
-    if len(parts) == 3 and len(parts[0]) == 8 and len(parts[1]) == 6 and len(parts[2]) == 8:
+    if [len(part) for part in parts] == [8, 6, 8] and session_id.isascii():
         return parts[2]
     return session_id

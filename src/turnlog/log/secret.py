@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, cast
 
 MASK = "[secret]"
@@ -68,3 +70,41 @@ def _mask(name: str, value: Any, where: str, found: list[str]) -> Any:
         items = enumerate(cast("list[Any]", value))
         return [_mask("", item, f"{where}[{index}]", found) for index, item in items]
     return value
+
+
+# ── command lines ─────────────────────────────────────────────────────────────────────────────────
+
+_QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'[^']*'"
+_ASSIGNED = re.compile(
+    r"(?<![\w.-])-{0,2}([A-Za-z_][\w.-]*)[\"']?\s*[=:]\s*"
+    rf"({_QUOTED}|(?:(?:Bearer|Basic|Token)\s+)?[^\s\"';,&|}}]+)"
+)
+_FOLLOWED = re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]*)\s+({_QUOTED}|[^\s-]\S*)")
+_USERINFO = re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)")
+
+
+def mask_words(words: Iterable[str]) -> list[str]:
+    """A command line without what looks like a secret in it: by the names of its options, variables and headers."""
+    masked: list[str] = []
+    is_next = False
+    for word in words:
+        if is_next and not word.startswith("--"):
+            masked.append(MASK)
+        else:
+            masked.append(_mask_text(word))
+        is_next = word.startswith("-") and "=" not in word and " " not in word and is_secret_name(word)
+    return masked
+
+
+def _mask_text(text: str) -> str:
+    for pattern in (_ASSIGNED, _FOLLOWED):
+        text = pattern.sub(_masked, text)
+    return _USERINFO.sub(rf"\1{MASK}", text)
+
+
+def _masked(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    if not is_secret_name(name):
+        return match.group()
+    quote = value[0] if value[0] in "\"'" else ""
+    return f"{match.group()[: -len(value)]}{quote}{MASK}{quote}"

@@ -1,8 +1,21 @@
-"""The objects people hold: a home full of sessions, and a session."""
+"""The objects people hold: a home full of sessions, and a session. Each is imported when it is first used."""
 
 from __future__ import annotations
 
-from turnlog.session.home import Home, open_home
-from turnlog.session.session import Session
+TYPE_CHECKING = False  # as type checkers know it; see `turnlog`
+if TYPE_CHECKING:
+    from turnlog.session.home import Home, open_home
+    from turnlog.session.session import Session
 
 __all__ = ["Home", "Session", "open_home"]
+
+if not TYPE_CHECKING:
+    _WHERE = {"Home": "home", "open_home": "home", "Session": "session"}
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name not in _WHERE:
+            raise AttributeError(f"module 'turnlog.session' has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"turnlog.session.{_WHERE[name]}"), name)
+        return found

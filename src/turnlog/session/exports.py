@@ -177,17 +177,20 @@ def send(
     session: Readable, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False
 ) -> Exported:
     """Write a session for another agent: to a file, into a folder laid out as that agent does, or here."""
-    form = format_of(agent)
     written, carried = written_for(transcript_of(session), agent)
+    return Exported(agent, written.id, put(written, agent, place, force=force), written.lost, carried)
+
+
+def put(written: Written, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:
+    """What was written, as a file or laid out in a folder; gives the path of the session itself."""
+    form = format_of(agent)
     target = os.path.abspath(expand(os.fspath(place) if place is not None else os.path.basename(written.files[0].path)))
     is_folder = place is not None and (os.fspath(place).endswith("/") or os.path.isdir(target))
     if is_folder:
-        path = form.place(written, target, force=force)
-    elif len(written.files) > 1:
+        return form.place(written, target, force=force)
+    if len(written.files) > 1:
         names = ", ".join(output.path for output in written.files)
         raise Invalid(f"a session of {agent} is several files: {names}", hint="give a folder: -o FOLDER/")
-    else:
-        path = target
-        output = written.files[0]
-        put_file(path, output.data, mode=output.mode, force=force)
-    return Exported(agent, written.id, path, written.lost, carried)
+    output = written.files[0]
+    put_file(target, output.data, mode=output.mode, force=force)
+    return target

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -21,10 +22,11 @@ from turnlog.log.payload import digest
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
+from turnlog.session.moving import Moving
 from turnlog.session.places import default_home, expand, workspace_path
 from turnlog.session.report import Info, Settings, info_of
 from turnlog.session.session import Session
-from turnlog.store import Clock, Store
+from turnlog.store import Clock, Found, Store, behind
 
 if TYPE_CHECKING:
     from turnlog.session.garbage import Kept, Report
@@ -72,7 +74,7 @@ def open_home(
     return Home(module.connect(place, **options), clock=clock, settings=settings)
 
 
-class Home:
+class Home(Moving):
     """Sessions and blobs in one place. Safe to use from many threads."""
 
     def __init__(self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> None:
@@ -231,20 +233,18 @@ class Home:
         """The id of the one session that answers to this name. Nothing is opened."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"the name of a session is text, not {name!r:.80}")
-        ids = self._deleted_ids() if deleted else list(self.store.ids())
+        ids = list(self.store.ids(like=name, deleted=deleted)) if name else []
         if name in ids:
             return name
         if name == "latest" and not deleted:
-            rows = [row for row in self.sessions(workspace=workspace) if not row.hidden and row.parent is None]
-            if rows:
+            rows = (row for row in _chosen(self.store.newest(), workspace) if not row.hidden and row.parent is None)
+            first = next(rows, None)
+            if first is not None:
                 # A session that was made just now and has nothing in it yet is not what one wants to go on with.
-                return next((row for row in rows if row.seq > 1), rows[0]).id
+                return first.id if first.seq > 1 else next((row for row in rows if row.seq > 1), first).id
             where = f" for {workspace_path(workspace)}" if workspace is not None else ""
             raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
         return _match(name, ids)
-
-    def _deleted_ids(self) -> list[str]:
-        return [found.id for found in self.store.sessions(deleted=True)]
 
     def sessions(
         self,
@@ -257,22 +257,13 @@ class Home:
         after: str | None = None,
     ) -> list[Info]:
         """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
-        place = None if workspace is None else workspace_path(workspace)
-        wanted = (labels or {}).items()
-        rows = [info_of(found) for found in self.store.sessions(deleted=deleted)]
-        if place is not None:
-            rows = [row for row in rows if row.workspace == place]
-        if wanted:
-            rows = [row for row in rows if wanted <= row.labels.items()]
-        if parent is not None:
-            rows = [row for row in rows if row.parent == parent]
-        rows.sort(key=_newest_first, reverse=True)
-        if after is not None:
-            position = next((i for i, row in enumerate(rows) if row.id == after), None)
-            if position is None:
-                raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
-            rows = rows[position + 1 :]
-        return rows if limit is None else rows[:limit]
+        if limit is None:
+            # Every one of them, whatever grows meanwhile; only then in their order.
+            found = sorted(self.store.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
+            rows = behind(iter(found), after)
+        else:
+            rows = self.store.newest(deleted=deleted, after=after)
+        return list(islice(_chosen(rows, workspace, labels, parent), limit))
 
     def import_sessions(
         self,
@@ -292,8 +283,7 @@ class Home:
 
     def infos(self, ids: Iterable[str]) -> list[Info]:
         """The rows of these sessions, in this order; those that are gone are left out."""
-        wanted = set(ids)
-        rows = {found.id: info_of(found) for found in self.store.sessions() if found.id in wanted} if wanted else {}
+        rows = {found.id: info_of(found) for found in self.store.sessions(ids=set(ids))}
         return [rows[session_id] for session_id in ids if session_id in rows]
 
     def subagents_usage(self, ids: Iterable[str], seen: set[str]) -> Usage:
@@ -325,10 +315,10 @@ class Home:
 
     def purge(self, session: str) -> None:
         """Remove a session for good, deleted or not. What forks of it need is kept."""
-        deleted = self._deleted_ids()
+        deleted = list(self.store.ids(like=session, deleted=True)) if session else []
         name = session
         if session not in deleted:
-            live = list(self.store.ids())
+            live = list(self.store.ids(like=session)) if session else []
             # A name that is live in full must never mean a deleted session that only begins like it.
             name = self.id_of(session) if session in (*live, "latest") else _match(session, [*deleted, *live])
         self.store.purge(name)
@@ -394,5 +384,15 @@ def _match(name: str, ids: list[str]) -> str:
     raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
 
 
-def _newest_first(row: Info) -> tuple[float, str]:
-    return (row.updated_at.timestamp() if row.updated_at is not None else 0.0, row.id)
+def _chosen(
+    found: Iterable[Found],
+    workspace: str | os.PathLike[str] | None,
+    labels: Mapping[str, str] | None = None,
+    parent: str | None = None,
+) -> Iterator[Info]:
+    place = None if workspace is None else workspace_path(workspace)
+    wanted = (labels or {}).items()
+    for row in map(info_of, found):
+        is_here = (place is None or row.workspace == place) and (parent is None or row.parent == parent)
+        if is_here and wanted <= row.labels.items():
+            yield row

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from hashlib import sha256
 from itertools import chain
 from typing import Any, cast
 
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.formats import Move, Problem, Reading, Record, Source, Step
-from turnlog.formats._key import content_key, gist, overlap
+from turnlog.formats._key import content_key, gist, id_of, key_id, overlap
 from turnlog.log.draft import prepare
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
 from turnlog.log.secret import mask
@@ -37,22 +36,6 @@ _COUNTS = (
 _LATE = "late"
 _TITLE = "source_title"
 """The fact that says which title came from the source: another one was given here, and stays."""
-
-
-def id_of(record: Record, counts: Counter[str]) -> str:
-    """The id an imported record has: its key, or its content and which of its kind it is."""
-    if record.key is not None:
-        return key_id(record.key)
-    digest = content_key(record.entry)
-    counts[digest] += 1
-    return f"{digest}.{counts[digest]}"
-
-
-def key_id(key: str) -> str:
-    """The entry id for the key of a record."""
-    if 0 < len(key) <= 200 and key.isprintable():
-        return key
-    return "key." + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Importer:

@@ -154,6 +154,15 @@ def bring(home: Home, source: Source, reading: Reading) -> Imported:
         return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
 
 
+def imported_as(home: Home, source: Source) -> str | None:
+    """The session that a source was brought in as; None where it was not."""
+    name, here = _find(home, source, format_of(source.agent).read(source).header)
+    if here is None:
+        return None
+    here.session.close()
+    return name
+
+
 def session_id(agent: str, native: str) -> str:
     """The id that a session of another agent has here."""
     if 0 < len(native) <= 200 and native.isprintable():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Invalid
@@ -184,3 +185,21 @@ def is_alive(who: dict[str, Any]) -> bool:
     except OSError:
         return False
     return True
+
+
+def environment() -> Mapping[str, str]:
+    """What the environment says."""
+    return os.environ
+
+
+def user_folder() -> str:
+    """The home directory of whoever runs this; `~` if there is none."""
+    return os.path.expanduser("~")
+
+
+def cache_folder() -> str:
+    """Where things lie that can be made again, if they cannot lie beside what they were made from."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    if not base or not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "turnlog")

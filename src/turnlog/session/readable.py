@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
@@ -275,6 +275,10 @@ class Readable:
                     yield entry
             if last == before:
                 self._log.wait(last, seconds=_FOLLOW_PAUSE_S)
+
+    def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
+        """See `Log.listen`."""
+        return self._log.listen(tell)
 
     @property
     def damage(self) -> list[Damage]:

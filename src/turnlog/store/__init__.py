@@ -7,16 +7,19 @@ store, found by its name: `connect(location, …)` gives the store.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from turnlog.errors import NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Set, Start
+from turnlog.log.ids import handle_of
+from turnlog.log.written import Written
 
 if TYPE_CHECKING:
     from typing import Self
@@ -34,6 +37,24 @@ class Found(Struct, frozen=True):
     wide: Set | None
     last: AnyEntry | None
     size_bytes: int
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """The newer, the greater; where the last entries are of one moment, the id decides."""
+        at = self.last.at if self.last is not None else None
+        return (at.timestamp() if at is not None else 0.0, self.id)
+
+
+def is_like(session_id: str, like: str) -> bool:
+    """Whether an id, or its handle, begins like this."""
+    return session_id.startswith(like) or handle_of(session_id).startswith(like)
+
+
+def behind(found: Iterator[Found], after: str | None) -> Iterator[Found]:
+    """The rest of a listing, behind that session."""
+    if after is not None and not any(one.id == after for one in found):
+        raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
+    return found
 
 
 class Log(Protocol):
@@ -75,12 +96,23 @@ class Log(Protocol):
         """The entry with that id."""
         ...
 
+    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+        """Entries after `after` with their bare lines, oldest first, and the damage: for another copy of this log."""
+        ...
+
     def has_grown(self, seq: int) -> bool:
         """Whether there may be entries after `seq`: cheap, and never wrong when it says no."""
         ...
 
     def wait(self, seq: int, *, seconds: float) -> None:
         """Until there may be entries after `seq`, or about so long, or until `close`: it may also end for nothing."""
+        ...
+
+    def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
+        """Have `tell` called, on any thread, when there may be new entries, until what this returns is called.
+
+        None if nobody can tell. Who is told may be told for nothing, and now and then not at all.
+        """
         ...
 
     def close(self) -> None:
@@ -95,6 +127,9 @@ class Polled:
         """See `Log.wait`."""
         del seq
         time.sleep(seconds)
+
+    def listen(self, tell: Callable[[], None]) -> None:
+        """See `Log.listen`."""
 
 
 class Pack(Protocol):
@@ -140,10 +175,27 @@ class Store(Protocol):
         """The name of the kind of store."""
         ...
 
+    @property
+    def portion(self) -> int:
+        """How many bytes of lines it had best be given at once for a new log."""
+        ...
+
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> Log:
         """A new log with these first entries, counted from `seq`. Raises `AlreadyExists`.
 
         `parent` is a log that must still be there when the new one is.
+        """
+        ...
+
+    def adopt(
+        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+    ) -> None:
+        """Append bare lines of another copy of a log just as they are, behind entry `after`; durable when this returns.
+
+        The log may be a session, a deleted one, or what is kept aside of a purged one, which is a session again then
+        (not if `deleted`). Raises `Conflict` if it does not end with `after`. After 0 it is a new log, deleted from the
+        beginning if told so, or `AlreadyExists`; `parent` as in `create`. A batch is handed over whole; of several, a
+        crash may leave the first ones.
         """
         ...
 
@@ -155,16 +207,23 @@ class Store(Protocol):
         """A log for reading only, also if it was deleted, or purged and kept aside for its forks."""
         ...
 
-    def ids(self) -> Iterable[str]:
-        """The ids of all sessions, in no order."""
+    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
+        """The ids of all sessions (or deleted ones) that begin like this, or whose handle does, in no order."""
         ...
 
     def all_logs(self) -> Iterator[Log]:
         """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
         ...
 
-    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
-        """Every session (or every deleted one), in no order."""
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
+        """Every session (or every deleted one), or those of these `ids` that there are, in no order."""
+        ...
+
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+        """The same in their `order`, the newest first: who stops early has not paid for the rest.
+
+        `after` is the session to begin behind; raises `NotFound`. One that grows meanwhile may be missed.
+        """
         ...
 
     def delete(self, session_id: str) -> None:
@@ -189,6 +248,10 @@ class Store(Protocol):
 
     def has(self, digest: str) -> bool:
         """Whether a blob is there."""
+        ...
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """Those blobs of these that are not there."""
         ...
 
     def pack(self, *, beside: frozenset[str] | None = None) -> Pack:

@@ -27,8 +27,8 @@ except ModuleNotFoundError as error:
     raise Unsupported("turnlog.testing needs pytest", hint="pip install pytest") from error
 
 _pytest.register_assert_rewrite(
-    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.formats", "turnlog.testing.reading",
-    "turnlog.testing.sessions",
+    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.copying", "turnlog.testing.formats",
+    "turnlog.testing.reading", "turnlog.testing.sessions",
 )  # fmt: skip
 
 from turnlog.testing.build import ManualClock, draft, entries_of, read, said  # noqa: E402

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from turnlog.testing.appending import Appending
 from turnlog.testing.blobs import Blobs
+from turnlog.testing.copying import Copying
 from turnlog.testing.reading import Reading
 from turnlog.testing.sessions import Removing, Sessions
 
 
-class StoreContract(Appending, Reading, Sessions, Removing, Blobs):
+class StoreContract(Appending, Reading, Sessions, Removing, Copying, Blobs):
     """Every promise of `turnlog.store`. Inherit it in a class whose name begins with `Test`, and give `connect`."""

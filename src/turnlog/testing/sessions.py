@@ -6,6 +6,7 @@ import pytest
 
 from turnlog.errors import AlreadyExists, Conflict, NotFound
 from turnlog.log.entry import Entry, Fork, Note, Set
+from turnlog.log.ids import handle_of
 from turnlog.store import Found, Log, Store
 from turnlog.testing.appending import Connected, moment, note, together
 from turnlog.testing.build import NOON, ManualClock, draft, read, said, seqs, start
@@ -114,6 +115,77 @@ class Sessions(Connected):
         log.append([draft(Set(key="mood", value="good"))], after=0, head=0)
         [found] = store.sessions()
         assert found.wide is None
+
+    def test_the_newest_come_first_and_one_can_go_on_behind_any_of_them(self, store: Store, clock: ManualClock) -> None:
+        """Within a minute, over many, and where the clock stood still: there the id decides."""
+        steps = [0, 1, 999, 0, 59_000, 1, 60_000, 0, 7_200_000, 0, 0, 5]
+        logs: dict[str, Log] = {}
+        for index, step in enumerate(steps):
+            clock.tick(step)
+            name = f"s{index * 7 % 12:02}"
+            logs[name] = store.create(name, [start(name), note()])
+        for name, step in (("s07", 3), ("s00", 0), ("s03", 61_000)):
+            clock.tick(step)
+            logs[name].append([note("again")], after=0, head=0)
+        expected = sorted(store.sessions(), key=lambda found: found.order, reverse=True)
+        assert list(store.newest()) == expected
+        assert expected[0].id == "s03"
+        for index, found in enumerate(expected):
+            assert next(iter(store.newest())) == expected[0]
+            assert list(store.newest(after=found.id)) == expected[index + 1 :]
+        store.delete("s03")
+        store.delete("s00")
+        assert list(store.newest()) == [found for found in expected if found.id not in ("s03", "s00")]
+        assert [found.id for found in store.newest(deleted=True)] == ["s03", "s00"]
+        assert [found.id for found in store.newest(deleted=True, after="s03")] == ["s00"]
+        for after in ("s03", "nobody"):
+            with pytest.raises(NotFound):
+                list(store.newest(after=after))
+
+    def test_some_sessions_are_found_by_their_ids(self, store: Store) -> None:
+        for session_id in ODD_IDS:
+            store.create(session_id, [start(session_id)]).close()
+        wanted = [*ODD_IDS[::3], "nobody"]
+        assert sorted(found.id for found in store.sessions(ids=wanted)) == sorted(ODD_IDS[::3])
+        assert list(store.sessions(ids=[])) == []
+        assert list(store.sessions(ids=wanted, deleted=True)) == []
+
+    def test_sessions_are_found_by_how_their_ids_or_handles_begin(self, store: Store) -> None:
+        ids = [
+            *ODD_IDS,
+            "20261115-070012-k3f9q2m7",
+            "20261115-070013-k3aaaaaa",
+            "k3f",
+            "#",
+            "#" * 40,
+            "x" * 63,
+            "x" * 64,
+        ]
+        ids += ["20261115-07001Ä-k3f9q2m7", "k3f9-extra", "Ä" * 40 + "-" + "b" * 6 + "-k3f9q2m7"]
+        for session_id in ids:
+            store.create(session_id, [start(session_id)]).close()
+        for like in [
+            "",
+            "k3",
+            "k3f9q2m7",
+            "20261115-07",
+            "a",
+            "A",
+            "Ä",
+            "long",
+            "long" * 199,
+            "x" * 63,
+            "#",
+            "🦉",
+            "\0",
+            "no",
+        ]:
+            found = [one for one in ids if one.startswith(like) or handle_of(one).startswith(like)]
+            assert sorted(store.ids(like=like)) == sorted(found), like
+            assert list(store.ids(like=like, deleted=True)) == []
+        store.delete("k3f")
+        assert list(store.ids(like="k3f", deleted=True)) == ["k3f"]
+        assert "k3f" not in store.ids(like="k3f")
 
     def test_a_store_says_that_it_works_and_what_it_is(self, store: Store, log: Log) -> None:
         health = store.health()

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from turnlog.errors import AlreadyExists, Corrupt, NotFound
 from turnlog.log.draft import Draft
 from turnlog.log.ids import word
-from turnlog.store import Clock, Found
+from turnlog.log.written import entries_of, entry_of
+from turnlog.store import Clock, Found, behind, is_like
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.folder import BASES, SESSIONS, TRASH, Folder
 from turnlog.store.files.glimpse import glimpse
-from turnlog.store.files.logfile import LogFile
 from turnlog.store.files.names import is_session_file, session_id_of
+from turnlog.store.files.newest import newest_first
+from turnlog.store.files.sessionfile import SessionFile
 
 _UNKNOWN = 1 << 62
 
@@ -42,20 +44,26 @@ class FileStore(Folder):
     """See `Store`."""
 
     backend = "files"
+    portion = 64 << 20
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
-    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> LogFile:
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> SessionFile:
         """See `Store.create`. The file gets its name when all that belongs in it is on the disk."""
-        path = self._path(SESSIONS, session_id)
-        temporary = os.path.join(self.folder, SESSIONS, f".new-{word(16)}")
+        return self._begin(session_id, lambda log: log.begin(drafts, seq), SESSIONS, seq, parent)
+
+    def _begin(
+        self, session_id: str, fill: Callable[[SessionFile], None], place: str, seq: int, parent: str | None
+    ) -> SessionFile:
+        path = self._path(place, session_id)
+        temporary = os.path.join(self.folder, place, f".new-{word(16)}")
         with disk_errors(f"creating session {session_id}"):
             self._make_ready()
             self._refuse_taken(session_id)
             fd = self._disk.open(temporary, os.O_RDWR | os.O_APPEND, create=True)
-            log = LogFile(self._disk, temporary, session_id, clock=self._clock, durable=self._durable, fd=fd)
+            log = SessionFile(self._disk, temporary, session_id, clock=self._clock, durable=self._durable, fd=fd)
             try:
-                log.begin(drafts, seq)
+                fill(log)
                 if parent is None:
                     self._disk.link(temporary, path)
                 else:
@@ -68,8 +76,29 @@ class FileStore(Folder):
                 raise
             log.named(path)
             self._discard(temporary)
-            self._disk.sync_folder(os.path.join(self.folder, SESSIONS))
+            self._disk.sync_folder(os.path.join(self.folder, place))
         return log
+
+    def adopt(
+        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+    ) -> None:
+        """See `Store.adopt`."""
+        if not after:
+            [first, *_] = entries_of(lines, after=0)
+            place = TRASH if deleted else SESSIONS
+            seq = entry_of(first).seq
+            self._begin(session_id, lambda log: log.begin_with(lines), place, seq, parent).close()
+            return
+        with disk_errors(f"opening session {session_id}"):
+            path = self._base_path(session_id)
+        if not deleted and path == self._path(BASES, session_id):
+            self._move(session_id, BASES, SESSIONS)
+            path = self._path(SESSIONS, session_id)
+        log = SessionFile(self._disk, path, session_id, clock=self._clock, durable=self._durable)
+        try:
+            log.adopt(lines, after=after)
+        finally:
+            log.close()
 
     def _refuse_taken(self, session_id: str) -> None:
         if self._exists(self._path(SESSIONS, session_id)):
@@ -105,7 +134,7 @@ class FileStore(Folder):
     def _is_still(self, fd: int, path: str) -> bool:
         return self._exists(path) and os.path.samestat(self._disk.fstat(fd), self._disk.stat(path))
 
-    def open(self, session_id: str) -> LogFile:
+    def open(self, session_id: str) -> SessionFile:
         """See `Store.open`."""
         path = self._path(SESSIONS, session_id)
         with disk_errors(f"opening session {session_id}"):
@@ -115,7 +144,7 @@ class FileStore(Folder):
                     f"no session {session_id!r}",
                     hint="it was deleted; home.restore brings it back" if in_trash else "see `turnlog ls`",
                 )
-        log = LogFile(self._disk, path, session_id, clock=self._clock, durable=self._durable)
+        log = SessionFile(self._disk, path, session_id, clock=self._clock, durable=self._durable)
         log.open()
         return log
 
@@ -126,11 +155,11 @@ class FileStore(Folder):
                 return path
         raise NotFound(f"session {session_id!r}, which a fork builds on, is gone", hint="look with `turnlog doctor`")
 
-    def base(self, session_id: str) -> LogFile:
+    def base(self, session_id: str) -> SessionFile:
         """See `Store.base`."""
         with disk_errors(f"opening session {session_id}"):
             path = self._base_path(session_id)
-        return LogFile(self._disk, path, session_id, clock=self._clock, read_only=True)
+        return SessionFile(self._disk, path, session_id, clock=self._clock, read_only=True)
 
     def _names(self, place: str) -> list[str]:
         try:
@@ -139,29 +168,31 @@ class FileStore(Folder):
             return []
         return [name for name in names if is_session_file(name)]
 
-    def all_logs(self) -> Iterator[LogFile]:
+    def all_logs(self) -> Iterator[SessionFile]:
         """See `Store.all_logs`."""
         for place in (SESSIONS, TRASH, BASES):
             with disk_errors(f"listing the sessions in {self.folder}"):
                 names = self._names(place)
             for name in names:
                 path = os.path.join(self.folder, place, name)
-                yield LogFile(self._disk, path, session_id_of(name) or name, clock=self._clock, read_only=True)
+                yield SessionFile(self._disk, path, session_id_of(name) or name, clock=self._clock, read_only=True)
 
-    def ids(self) -> Iterable[str]:
+    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
         """See `Store.ids`."""
+        place = TRASH if deleted else SESSIONS
         with disk_errors(f"listing the sessions in {self.folder}"):
-            for name in self._names(SESSIONS):
+            for name in self._names(place):
                 session_id = session_id_of(name)
                 if session_id is None:
-                    found = glimpse(self._disk, os.path.join(self.folder, SESSIONS), name)
+                    found = glimpse(self._disk, os.path.join(self.folder, place), name)
                     session_id = found.id if found is not None else None
-                if session_id is not None:
+                if session_id is not None and is_like(session_id, like):
                     yield session_id
 
-    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
         """See `Store.sessions`."""
-        return self._found(TRASH if deleted else SESSIONS)
+        found = self._found(TRASH if deleted else SESSIONS)
+        return found if ids is None else (one for one in found if one.id in ids)
 
     def _found(self, place: str) -> Iterator[Found]:
         folder = os.path.join(self.folder, place)
@@ -170,6 +201,15 @@ class FileStore(Folder):
                 found = glimpse(self._disk, folder, name)
                 if found is not None:
                     yield found
+
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+        """See `Store.newest`."""
+        return behind(self._newest(TRASH if deleted else SESSIONS), after)
+
+    def _newest(self, place: str) -> Iterator[Found]:
+        folder = os.path.join(self.folder, place)
+        with disk_errors(f"listing the sessions in {folder}"):
+            yield from newest_first(self._disk, folder, self._names(place))
 
     # ── deleting ──────────────────────────────────────────────────────────────────────────────────
 
@@ -212,7 +252,7 @@ class FileStore(Folder):
                 self._drop_unneeded_bases()
 
     def _purge(self, session_id: str, path: str) -> None:
-        log = LogFile(self._disk, path, session_id, clock=self._clock, read_only=True)
+        log = SessionFile(self._disk, path, session_id, clock=self._clock, read_only=True)
         fd = self._disk.open(path, os.O_RDONLY)
         try:
             self._disk.lock(fd)

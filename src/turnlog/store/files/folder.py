@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
 
 from turnlog.errors import Corrupt, Unsupported
 from turnlog.log.ids import word
+from turnlog.log.payload import digest_key
 from turnlog.store import Clock
 from turnlog.store.files.collect import collect, unneeded
 from turnlog.store.files.disk import Disk, disk_errors
@@ -146,6 +147,11 @@ class Folder:
     def has(self, digest: str) -> bool:
         """See `Store.has`."""
         return self._packs.has(digest)
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """See `Store.lacking`."""
+        known = self._packs.learn()
+        return {name for name in digests if digest_key(name) not in known}
 
     def damaged_blobs(self) -> Iterator[str]:
         """The digests of blobs that cannot be read back. Reads every pack."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError, Unavailable
 from turnlog.log.codec import Damage
@@ -19,10 +20,12 @@ from turnlog.store import Clock, Polled
 from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
 from turnlog.store.files.handle import Handle, identity
 from turnlog.store.files.known import KnownIds
-from turnlog.store.files.lines import header_of
-from turnlog.store.files.reading import newest_first, oldest_first, prefix
+from turnlog.store.files.lines import Read, header_of
+from turnlog.store.files.reading import newest_first, oldest_first
 from turnlog.store.files.tail import Tail, is_adoptable
 from turnlog.store.files.unsynced import Unsynced
+
+_T = TypeVar("_T")
 
 
 class LogFile(Polled):
@@ -164,18 +167,7 @@ class LogFile(Polled):
         self._open(for_writing=True)
         self._disk.lock(file.fd)
         try:
-            status = self._disk.stat(file.path)
-            size = status.st_size
-            if identity(status) != file.identity:
-                self._take_new_file()
-                size = file.size()
-            if self._unsynced.unsure:
-                size = self._cut_unsure(size)
-            tail = self._tail
-            if tail is None:
-                tail = self._look(size)
-            elif size != tail.end:
-                self._catch_up(tail, size)
+            tail = self._end()
             if self._known.may_have(drafts) and (known := self._answer_known(drafts, once)):
                 return known
             if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
@@ -190,6 +182,22 @@ class LogFile(Polled):
         finally:
             if file.fd >= 0:
                 self._disk.unlock(file.fd)
+
+    def _end(self) -> Tail:
+        """Under the lock: where the log ends by now."""
+        status = self._disk.stat(self._file.path)
+        size = status.st_size
+        if identity(status) != self._file.identity:
+            self._take_new_file()
+            size = self._file.size()
+        if self._unsynced.unsure:
+            size = self._cut_unsure(size)
+        tail = self._tail
+        if tail is None:
+            tail = self._look(size)
+        elif size != tail.end:
+            self._catch_up(tail, size)
+        return tail
 
     def _be_sure_of(self, tail: Tail) -> None:
         """Under the lock: what we are going to acknowledge depends on these, and who wrote them may have died."""
@@ -211,22 +219,25 @@ class LogFile(Polled):
             raise
 
     def _write(self, tail: Tail, drafts: list[Draft], head: int) -> list[AnyEntry]:
-        start, sealing = tail.end, tail.damaged > 0
         read, doubted = self._file.read, self._known.doubted
-        data, entries, at, wide = tail.stamp(read, drafts, head=head, now=self._clock(), doubted=doubted)
+        stamped = tail.stamp(read, drafts, head=head, now=self._clock(), doubted=doubted)
+        self._put(tail, *stamped, is_batch=len(drafts) > 1)
+        return stamped[1]
+
+    def _put(self, tail: Tail, data: bytes, entries: list[AnyEntry], at: int, wide: int, *, is_batch: bool) -> None:
+        start, sealing = tail.end, tail.damaged > 0
         if start + len(data) > self._room.end:
             self._room.make(self._disk, self._file.fd, start + len(data))
         self._write_or_cut(data, start)
         if self._durable:
             self._disk.push(self._file.fd, start, len(data))
-        tail.wrote(data, entries[-1].seq, at, wide, is_batch=len(entries) > 1)
+        tail.wrote(data, entries[-1].seq, at, wide, is_batch=is_batch)
         seqs = {entry.id: entry.seq for entry in entries}
         self._unsynced.wrote((start, tail.end, seqs, tail.last))
         self._known.wrote(seqs)
         if sealing:
             # Whoever reads a later line must find this one: it says which bytes before it do not count.
             self._sync_or_give_up()
-        return entries
 
     def _write_or_cut(self, data: bytes, start: int) -> None:
         try:
@@ -350,18 +361,15 @@ class LogFile(Polled):
                     hint="call refresh() on the session and append again, or append with rebase=True",
                 )
 
-    def begin(self, drafts: list[Draft], seq: int) -> None:
-        """The first entries of a new log, synced: the file has no name yet that anybody looks for."""
-        self._file.identify()
-        self._tail = Tail(floor=seq - 1)
-        for draft in drafts:
-            self._write(self._tail, [draft], 0)  # no batch: the file is there as a whole, or not at all
-        self._sync(self._tail.last)
-
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
         """See `Log.read`. Gives what is there when it begins; never blocks a writer."""
+        limit = 1 << 63 if before is None else before
+        way = newest_first if reverse else oldest_first
+        return self._read(lambda read, size: way(read, size, after=after, before=limit))
+
+    def _read(self, way: Callable[[Read, int], Iterator[_T]]) -> Iterator[_T]:
         with self._mutex, disk_errors(f"reading session {self.id}"):
             self._open()
             if self._unsynced.unsure:
@@ -374,9 +382,7 @@ class LogFile(Polled):
             return pread(fd, length, offset)
 
         try:
-            size = self._disk.fstat(fd).st_size
-            way = newest_first if reverse else oldest_first
-            yield from way(read, size, after=after, before=1 << 63 if before is None else before)
+            yield from way(read, self._disk.fstat(fd).st_size)
         except OSError as error:
             raise as_error(error, f"reading session {self.id}") from error
         finally:
@@ -392,9 +398,3 @@ class LogFile(Polled):
             self._open()
             tail = self._tail
             return tail is None or tail.last != seq or self._file.size() != tail.end
-
-    def prefix(self, seq: int) -> bytes:
-        """The log up to that entry, to the byte, with the rest of its batch."""
-        with self._mutex:
-            self._open()
-            return prefix(self._file.read, self._file.size(), seq)

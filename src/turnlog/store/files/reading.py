@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from turnlog.log.assemble import backward, forward
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry
+from turnlog.log.written import Written, written
 from turnlog.store.files.lines import Read, begin_of, end_of, last_newline, lines, lines_back
 
 _NEVER = 1 << 63
@@ -40,6 +41,17 @@ def newest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[
             yield item[1]
         else:
             return
+
+
+def written_after(read: Read, size: int, after: int) -> Iterator[Written | Damage]:
+    """Entries after `after` with their bare lines, oldest first."""
+    end = last_newline(read, size)
+    start = begin_of(read, after + 1, end) if after else 0
+    for item in written(lines(read, start, end)):
+        if isinstance(item, Damage) or item.entry.seq > after:
+            yield item
+    if size > end:
+        yield Damage(end, size - end, "torn")
 
 
 def prefix(read: Read, size: int, seq: int) -> bytes:

@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 
 from turnlog.errors import AlreadyExists, NotFound, TurnlogError
-from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
-from turnlog.log.entry import AnyEntry, Set, Start
+from turnlog.log.entry import Start
 from turnlog.store import Clock, Found
+from turnlog.store.postgres.adopting import AdoptingLog, taken
 from turnlog.store.postgres.blobs import Blobs, PostgresPack
-from turnlog.store.postgres.log import PostgresLog, Tail, read_line, stamp
-from turnlog.store.postgres.names import id_bytes, id_text, key_of
+from turnlog.store.postgres.listing import Listing
+from turnlog.store.postgres.log import PostgresLog, Stamped, Tail, stamp
+from turnlog.store.postgres.names import alias_of, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Connection, Location, Pool
-from turnlog.store.postgres.problem import as_error
+from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
-from turnlog.store.postgres.schema import bring_up_to_date
+from turnlog.store.postgres.schema import bring_up_to_date, newest
 from turnlog.store.postgres.sharing import Sharing
+from turnlog.store.postgres.tables import Tables
 from turnlog.store.postgres.watch import Watch
 
-_PAGE = 200
+_PAGE = 2000
 
 _CREATE = """
 with parent as (
@@ -37,9 +39,10 @@ with parent as (
     where tenant = %(tenant)s and key = %(parent)b and last_seq >= %(needs_seq)s for key share
 ), made as (
     insert into turnlog.session (num, tenant, key, id, state, root, made, fork_of, fork_seq,
-        first_seq, last_seq, last_at, last_fence, wide_seq, bytes)
-    select new.num, %(tenant)s, %(key)b, %(id)b, 'live', coalesce((select root from parent), new.num), %(made)s,
-        %(fork_of)b, %(fork_seq)s, %(first_seq)s, %(last_seq)s, %(last_at)s, %(last_fence)s, %(wide_seq)s, %(bytes)s
+        first_seq, last_seq, last_ms, recent, last_fence, wide_seq, bytes, alias)
+    select new.num, %(tenant)s, %(key)b, %(id)b, %(state)s, coalesce((select root from parent), new.num), %(made)s,
+        %(fork_of)b, %(fork_seq)s, %(first_seq)s, %(last_seq)s, %(last_at)s, %(last_at)s / 60000,
+        %(last_fence)s, %(wide_seq)s, %(bytes)s, %(alias)b
     from (select nextval('turnlog.number') as num) as new
     where %(parent)b::bytea is null or exists (select from parent)
     on conflict (tenant, key) do nothing
@@ -51,17 +54,11 @@ with parent as (
 )
 select num, root from made
 """
-_FIND = "select num, root, last_seq, last_at, state, made from turnlog.session where tenant = %s and key = %b"
-_SESSIONS = """
-select s.num, s.id, s.bytes, f.line, w.line, l.line
-from (
-    select * from turnlog.session where tenant = %s and state = %s and num > %s order by num limit %s
-) as s
-left join turnlog.entry as f on f.root = s.root and f.session = s.num and f.seq = s.first_seq
-left join turnlog.entry as w on w.root = s.root and w.session = s.num and w.seq = s.wide_seq
-left join turnlog.entry as l on l.root = s.root and l.session = s.num and l.seq = s.last_seq
-order by s.num
-"""
+_FIND = "select num, root, last_seq, last_ms, state, made from turnlog.session where tenant = %s and key = %b"
+_MOVED = (
+    "update turnlog.own_sessions set is_deleted = %s "
+    "where id = (select num from turnlog.session where tenant = %s and key = %b)"
+)
 _MOVE = "update turnlog.session set state = %s where tenant = %s and key = %b and state = %s"
 
 
@@ -90,8 +87,10 @@ def connect(
     except psycopg.Error as error:
         raise as_error(error, "connecting", pool.place) from error
     try:
-        bring_up_to_date(connection, pool.place)
-        tenant = _tenant(connection, pool.location.tenant)
+        tenant = _usual(connection, pool.location.tenant)
+        if tenant is None:
+            bring_up_to_date(connection, pool.place)
+            tenant = _tenant(connection, pool.location.tenant)
     except psycopg.Error as error:
         connection.close()
         raise as_error(error, "connecting", pool.place) from error
@@ -100,6 +99,16 @@ def connect(
         raise
     pool.give(connection)
     return PostgresStore(pool, tenant, clock)
+
+
+def _usual(connection: Connection, name: str) -> int | None:
+    """The number of a tenant that is there, in tables of the version we know: usually, one question is enough."""
+    query = "select (select max(number) from turnlog.migration), (select num from turnlog.tenant where name = %s)"
+    try:
+        row = connection.execute(query, (name,)).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return None
+    return row[1] if row is not None and row[0] == newest() else None
 
 
 def _tenant(connection: Connection, name: str) -> int:
@@ -116,6 +125,7 @@ class PostgresStore:
     """See `Store`."""
 
     backend = "postgres"
+    portion = 4 << 20
 
     def __init__(self, pool: Pool, tenant: int, clock: Clock) -> None:
         self._pool = pool
@@ -124,12 +134,16 @@ class PostgresStore:
         self._sharing = Sharing(pool, tenant)
         self._blobs = Blobs(pool, tenant, self._sharing)
         self._watch = Watch(pool)
+        self._listing = Listing(pool, tenant)
 
     # ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> PostgresLog:
         """See `Store.create`."""
         new = stamp(drafts, floor=seq - 1, at=0, now=self._clock(), head=0)
+        return self._begin(session_id, new, parent, "live")
+
+    def _begin(self, session_id: str, new: Stamped, parent: str | None, state: str) -> PostgresLog:
         first = new.entries[0]
         fork = first.fork if isinstance(first, Start) else None
         mine = uuid.uuid4()
@@ -139,6 +153,8 @@ class PostgresStore:
             "needs_seq": fork.seq if fork is not None and fork.session == parent else 0,
             "key": key_of(session_id),
             "id": id_bytes(session_id),
+            "alias": alias_of(session_id),
+            "state": state,
             "made": mine,
             "fork_of": None if fork is None else key_of(fork.session),
             "fork_seq": None if fork is None else fork.seq,
@@ -167,6 +183,20 @@ class PostgresStore:
         num, root = self._pool.run(f"creating session {session_id}", job)
         return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(new.seqs[-1], new.last_at))
 
+    def adopt(
+        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+    ) -> None:
+        """See `Store.adopt`."""
+        if not after:
+            self._begin(session_id, taken(lines, after=0), parent, "deleted" if deleted else "live")
+            return
+        rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
+        if not rows:
+            raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+        num, root, *_ = rows[0]
+        log = AdoptingLog(self._pool, self._watch, self._clock, session_id, num, root, None)
+        log.adopt(lines, after=after, deleted=deleted)
+
     def open(self, session_id: str) -> PostgresLog:
         """See `Store.open`."""
         rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
@@ -187,39 +217,26 @@ class PostgresStore:
         num, root, *_ = rows[0]
         return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, None)
 
-    def ids(self) -> Iterable[str]:
+    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
         """See `Store.ids`."""
-        query = "select num, id from turnlog.session where tenant = %s and state = 'live' and num > %s"
-        return [id_text(bytes(row[1])) for row in self._paged(query)]
+        return self._listing.ids(like, deleted=deleted)
 
     def all_logs(self) -> Iterator[PostgresLog]:
         """See `Store.all_logs`."""
-        query = "select num, id, root from turnlog.session where tenant = %s and num > %s"
-        for num, session_id, root in self._paged(query):
-            yield PostgresLog(self._pool, self._watch, self._clock, id_text(bytes(session_id)), num, root, None)
-
-    def _paged(self, query: LiteralString) -> Iterator[tuple[Any, ...]]:
+        query = "select num, id, root from turnlog.session where tenant = %s and num > %s order by num limit %s"
         last = 0
-        while page := self._pool.rows(
-            "listing sessions", query + " order by num limit %s", (self._tenant, last, 10 * _PAGE)
-        ):
-            yield from page
-            last = page[-1][0]
+        while page := self._pool.rows("listing sessions", query, (self._tenant, last, _PAGE)):
+            for last, session_id, root in page:
+                name = id_text(bytes(session_id))
+                yield PostgresLog(self._pool, self._watch, self._clock, name, last, root, None)
 
-    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
         """See `Store.sessions`."""
-        last = 0
-        state = "deleted" if deleted else "live"
-        while page := self._pool.rows("listing sessions", _SESSIONS, (self._tenant, state, last, _PAGE)):
-            for last, session_id, size, first, wide, end in page:  # noqa: B007
-                start, fact = _peek(first), _peek(wide)
-                yield Found(
-                    id_text(bytes(session_id)),
-                    start if isinstance(start, Start) else None,
-                    fact if isinstance(fact, Set) else None,
-                    _peek(end),
-                    size,
-                )
+        return self._listing.all(deleted=deleted) if ids is None else self._listing.these(ids, deleted=deleted)
+
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+        """See `Store.newest`."""
+        return self._listing.newest(deleted=deleted, after=after)
 
     def delete(self, session_id: str) -> None:
         """See `Store.delete`."""
@@ -234,6 +251,7 @@ class PostgresStore:
 
         def job(connection: Connection, again: bool) -> bool:
             if connection.execute(_MOVE, (target, self._tenant, key, source)).rowcount:
+                connection.execute(_MOVED, (target == "deleted", self._tenant, key))
                 return True
             row = connection.execute(_FIND, (self._tenant, key)).fetchone() if again else None
             return row is not None and row[4] == target  # it was us, and the answer was lost
@@ -265,6 +283,10 @@ class PostgresStore:
     def has(self, digest: str) -> bool:
         """See `Store.has`."""
         return self._blobs.has(digest)
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """See `Store.lacking`."""
+        return self._blobs.lacking(digests)
 
     def pack(self, *, beside: frozenset[str] | None = None) -> PostgresPack:
         """See `Store.pack`."""
@@ -331,39 +353,40 @@ class PostgresStore:
         return frozenset()
 
     def health(self) -> dict[str, Any]:
-        """See `Store.health`."""
+        """See `Store.health`: whether something can be committed, and if not, the `reason` in a word."""
         known: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
-        query = (
-            "select count(*), current_setting('server_version'), current_setting('synchronous_commit'), "
-            "current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery() "
-            "from turnlog.session where tenant = %s and state = 'live'"
-        )
         began = time.monotonic()
         try:
-            [(count, version, commit, sync, pages, standby)] = self._pool.rows("asking", query, (self._tenant,))
+            known |= self._condition()
+            if not known["standby"]:
+                self.keep_derived("health", b"")
         except TurnlogError as error:
-            return {**known, "ok": False, "problem": str(error), "hint": error.hint}
-        return {
-            **known,
-            "ok": not standby and sync == "on" and pages == "on",
-            "sessions": count,
-            "server": version,
-            "synchronous_commit": commit,
-            "fsync": sync,
-            "full_page_writes": pages,
-            "standby": standby,
-            "tenant": self._pool.location.tenant,
-            "answered_ms": round((time.monotonic() - began) * 1000, 1),
-        }
+            return {**known, "ok": False, "reason": word_of(error), "problem": str(error), "hint": error.hint}
+        known["answered_ms"] = round((time.monotonic() - began) * 1000, 1)
+        is_safe = known["fsync"] == known["full_page_writes"] == "on"
+        if known["standby"] or not is_safe:
+            return {**known, "ok": False, "reason": "standby" if known["standby"] else "unsafe"}
+        return {**known, "ok": True}
+
+    def _condition(self) -> dict[str, Any]:
+        query = (
+            "select count(*), current_setting('server_version'), current_setting('synchronous_commit'), "
+            "current_setting('synchronous_standby_names'), current_setting('fsync'), "
+            "current_setting('full_page_writes'), pg_is_in_recovery() "
+            "from turnlog.session where tenant = %s and state = 'live'"
+        )
+        names = (
+            "sessions", "server", "synchronous_commit", "synchronous_standby_names", "fsync", "full_page_writes",
+            "standby",
+        )  # fmt: skip
+        [row] = self._pool.rows("asking", query, (self._tenant,))
+        return dict(zip(names, row, strict=True)) | {"tenant": self._pool.location.tenant}
+
+    def tables(self) -> Tables:
+        """What the catalog keeps here."""
+        return Tables(self._pool, self._tenant)
 
     def close(self) -> None:
         """See `Store.close`."""
         self._watch.close()
         self._pool.close()
-
-
-def _peek(line: bytes | None) -> AnyEntry | None:
-    """The entry of a line that a listing shows, if it can be read."""
-    if line is None:
-        return None
-    return next((item for item in read_line(bytes(line), 0) if not isinstance(item, Damage)), None)

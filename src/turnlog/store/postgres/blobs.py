@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from types import TracebackType
 from typing import Any, LiteralString
 
@@ -171,6 +171,7 @@ class PostgresPack:
             if kind is None:
                 self._open.finish()
                 connection.execute("commit")
+                connection.confirm()
             elif not connection.closed:
                 connection.execute("rollback")
         except psycopg.Error as problem:
@@ -250,6 +251,15 @@ class Blobs:
     def has(self, digest: str) -> bool:
         """See `Store.has`."""
         return bool(self._pool.rows("looking for blobs", _GET, (self._tenant, digest_key(digest))))
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """See `Store.lacking`."""
+        wanted = {digest_key(name): name for name in digests}
+        keys = list(wanted)
+        for at in range(0, len(keys), _PAGE):
+            for (key,) in self._pool.rows("looking for blobs", _HAVE, (self._tenant, keys[at : at + _PAGE])):
+                del wanted[bytes(key)]
+        return set(wanted.values())
 
     def get(self, digest: str) -> bytes:
         """See `Store.get`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import threading
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
 
 import psycopg
 from msgspec import Struct
@@ -13,35 +14,46 @@ from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.draft import Draft, number
 from turnlog.log.entry import AnyEntry, Entry, is_fence
+from turnlog.log.written import Written, bare
 from turnlog.store import Clock
+from turnlog.store.postgres.connection import Statement, array
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
 from turnlog.store.postgres.watch import MODULUS, SPACE, Watch
 
-_NO_FENCE = (1 << 63) - 1
-_PAGE = 512
+NO_FENCE = (1 << 63) - 1
+_FIRST_PAGE, _PAGE = 64, 1024
 _PAGE_BYTES = 1 << 20
 _LOOK_S = 1.0
 """Whoever waits for news looks for himself as often as this."""
 
 _MOVE = """
 with moved as (
-    update turnlog.session set last_seq = %s, last_at = %s, last_fence = greatest(last_fence, %s),
-        wide_seq = coalesce(%s, wide_seq), bytes = bytes + %s
-    where num = %s and state = 'live' and last_seq = %s and last_fence <= %s
-    returning num, root, tenant, pg_try_advisory_xact_lock(%s, (num %% %s)::int) as unwatched
+    update turnlog.session set last_seq = $2, last_ms = $3, recent = $3 / 60000, last_fence = greatest(last_fence, $4),
+        wide_seq = coalesce($5, wide_seq), bytes = bytes + $6
+    where num = $1 and state = 'live' and last_seq = $7 and last_fence <= $8
+    returning num, root, tenant
 )
 insert into turnlog.entry (root, session, tenant, seq, key, line)
 """
-_UNWATCHED = " returning (select unwatched from moved)"
-_APPEND_ONE = _MOVE + "select root, num, tenant, %s::bigint, %b::bytea, %b::bytea from moved" + _UNWATCHED
-_APPEND_MANY = (
-    _MOVE
-    + "select root, num, tenant, new.* from moved, unnest(%s::bigint[], %b::bytea[], %b::bytea[]) as new"
-    + _UNWATCHED
+_UNWATCHED = " returning pg_try_advisory_xact_lock($9, $10)"
+_ASK_AGAIN_S = 0.05
+"""Who was told that nobody watches believes it for so long: it is a lock in a table that all share."""
+_END = ("int8",) * 8 + ("int4",) * 2
+_APPEND_ONE = Statement(
+    _MOVE + "select root, num, tenant, $11, $12, $13 from moved" + _UNWATCHED, (*_END, "int8", "bytea", "bytea")
 )
-_LOCK = "select state, last_seq, last_at, last_fence from turnlog.session where num = %s for no key update"
-_PRESENT = "select key, line from turnlog.entry where root = %s and session = %s and key = any(%b::bytea[])"
+_APPEND_ONE_UNWATCHED = Statement(
+    _MOVE + "select root, num, tenant, $9, $10, $11 from moved returning true", ("int8",) * 9 + ("bytea",) * 2
+)
+_APPEND_MANY = Statement(
+    _MOVE + "select root, num, tenant, new.* from moved, unnest($11, $12, $13) as new" + _UNWATCHED,
+    (*_END, "int8[]", "bytea[]", "bytea[]"),
+)
+_int8 = struct.Struct(">q").pack
+_int4 = struct.Struct(">i").pack
+LOCK = "select state, last_seq, last_ms, last_fence from turnlog.session where num = %s for no key update"
+PRESENT = "select key, line from turnlog.entry where root = %s and session = %s and key = any(%b::bytea[])"
 # How long a line is, is known without reading it: a page is at most a mebibyte and one line.
 _READ = """
 select seq, line from (
@@ -104,9 +116,11 @@ class PostgresLog:
         self._pool = pool
         self._watch = watch
         self._is_watched = False
+        self._unwatched_until = 0.0
         self._closings = 0
         self._clock = clock
         self._num = num
+        self._number, self._lock = _int8(num), (_int4(SPACE), _int4(num % MODULUS))
         self._root = root
         self._tail = tail
         self._mutex = threading.RLock()
@@ -131,7 +145,7 @@ class PostgresLog:
         """See `Log.append`. It is durable in any case: to come back for that would cost a second round trip."""
         del durable
         sent: list[list[bytes]] = []
-        limit = after if any(draft.is_fence for draft in drafts) else _NO_FENCE
+        limit = after if any(draft.is_fence for draft in drafts) else NO_FENCE
 
         def job(connection: Connection, again: bool) -> list[AnyEntry]:
             tail = self._tail
@@ -157,19 +171,27 @@ class PostgresLog:
 
     def _write(self, connection: Connection, new: Stamped, tail: Tail, limit: int) -> bool:
         """One statement: whether the log was as we thought, and took them."""
-        values: tuple[Any, ...] = (
-            new.seqs[-1], new.last_at, new.last_fence, new.wide_seq, new.size, self._num, tail.seq, limit,
-            SPACE, MODULUS,
-        )  # fmt: skip
-        if len(new.lines) == 1:
-            done = connection.execute(_APPEND_ONE, (*values, new.seqs[0], new.keys[0], new.lines[0]))
+        values: list[bytes | None] = [
+            self._number, _int8(new.seqs[-1]), _int8(new.last_at), _int8(new.last_fence),
+            None if new.wide_seq is None else _int8(new.wide_seq), _int8(new.size), _int8(tail.seq), _int8(limit),
+        ]  # fmt: skip
+        now = time.monotonic()
+        if len(new.lines) > 1:
+            seqs = array("int8", list(map(_int8, new.seqs)))
+            what = (seqs, array("bytea", new.keys), array("bytea", new.lines))
+            done = connection.call(_APPEND_MANY, [*values, *self._lock, *what])
+        elif now < self._unwatched_until:
+            what = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
+            done = connection.call(_APPEND_ONE_UNWATCHED, [*values, *what])
         else:
-            done = connection.execute(_APPEND_MANY, (*values, new.seqs, new.keys, new.lines))
-        if done.rowcount != len(new.lines):
+            what = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
+            done = connection.call(_APPEND_ONE, [*values, *self._lock, *what])
+        if done.ntuples != len(new.lines):
             return False
         self._tail = Tail(new.seqs[-1], new.last_at)
-        row = done.fetchone()
-        self._is_watched = row is not None and not row[0]
+        self._is_watched = done.get_value(0, 0) == b"\0"
+        if not self._is_watched and now >= self._unwatched_until:
+            self._unwatched_until = now + _ASK_AGAIN_S
         return True
 
     def _settle(
@@ -184,7 +206,7 @@ class PostgresLog:
         sent: list[list[bytes]],
     ) -> list[AnyEntry]:
         """The same with the session's row locked, so that what we find out stays true until we have written."""
-        row = connection.execute(_LOCK, (self._num,)).fetchone()
+        row = connection.execute(LOCK, (self._num,)).fetchone()
         if row is None or row[0] != "live":
             raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
         _, last_seq, last_at, last_fence = row
@@ -208,7 +230,7 @@ class PostgresLog:
     ) -> list[AnyEntry]:
         """Entries that are there already under the ids of these drafts."""
         keys = [key_of(draft.id) for draft in drafts]
-        rows = connection.execute(_PRESENT, (self._root, self._num, keys), binary=True).fetchall()
+        rows = connection.execute(PRESENT, (self._root, self._num, keys), binary=True).fetchall()
         known = {bytes(key): bytes(line) for key, line in rows}
         present = [known[key] for key in keys if key in known]
         if not present:
@@ -221,7 +243,7 @@ class PostgresLog:
 
     def _conflict(self, connection: Connection, after: int, alone: bool) -> Conflict:
         found: AnyEntry | None = None
-        for _, line in _pages(connection, self._root, self._num, after, _NO_FENCE, reverse=False):
+        for _, line in _pages(connection, self._root, self._num, after, NO_FENCE, reverse=False):
             entry = _entry(line, self.id)
             if alone or is_fence(entry):
                 found = entry
@@ -239,18 +261,29 @@ class PostgresLog:
 
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
         """See `Log.read`."""
-        low, high = after, _NO_FENCE if before is None else before
+        for seq, line in self._rows(after, NO_FENCE if before is None else before, reverse=reverse):
+            yield from read_line(line, seq)
+
+    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+        """See `Log.lines`."""
+        for seq, line in self._rows(after, NO_FENCE, reverse=False):
+            for item in read_line(line, seq):
+                yield item if isinstance(item, Damage) else Written(item, bare(line))
+
+    def _rows(self, low: int, high: int, *, reverse: bool) -> Iterator[tuple[int, bytes]]:
         seen = pages = 0
+        size = _FIRST_PAGE  # many want no more than the newest few
         while low + 1 < high:
-            values = (self._root, self._num, low, high, _PAGE, _PAGE_BYTES)
+            values = (self._root, self._num, low, high, size, _PAGE_BYTES)
             query = _READ_BACKWARDS if reverse else _READ_FORWARDS
             rows = self._pool.rows(f"reading session {self.id}", query, values)
             pages += 1
-            if not rows:
-                break
             for seq, line in rows:
-                yield from read_line(bytes(line), seq)
+                yield seq, bytes(line)
             seen += len(rows)
+            if len(rows) < size and sum(len(line) for _, line in rows) < _PAGE_BYTES:
+                break
+            size = _PAGE
             if reverse:
                 high = rows[-1][0]
             else:
@@ -269,7 +302,7 @@ class PostgresLog:
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Log.find`."""
         values = (self._root, self._num, [key_of(entry_id)])
-        rows = self._pool.rows(f"looking in session {self.id}", _PRESENT, values)
+        rows = self._pool.rows(f"looking in session {self.id}", PRESENT, values)
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
     def has_grown(self, seq: int) -> bool:
@@ -281,6 +314,10 @@ class PostgresLog:
         del seq
         closings = self._closings
         self._watch.listener.wait(self._num, max(seconds, _LOOK_S), lambda: self._closings != closings)
+
+    def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """See `Log.listen`."""
+        return self._watch.listener.subscribe(self._num, tell)
 
     def close(self) -> None:
         """See `Log.close`. It holds nothing open."""

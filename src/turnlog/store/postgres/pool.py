@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -12,35 +13,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from weakref import WeakSet
 
 import psycopg
-from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
 from turnlog.errors import Invalid, Unavailable
-from turnlog.store.postgres.problem import Slow, as_error, may_pass, too_old
+from turnlog.store.postgres.connection import Connection
+from turnlog.store.postgres.problem import as_error, may_pass, too_old
 
 _T = TypeVar("_T")
 _OLDEST = 130000
-_WAIT = 0.1
-
-
-class Connection(psycopg.Connection[Any]):
-    """A connection on which nothing waits for ever, whatever has become of the server."""
-
-    patience = 15.0
-
-    def wait(self, gen: PQGen[_T], interval: float = _WAIT, timeout: float | None = None) -> _T:
-        """See psycopg; a time limit where the caller has none."""
-        if timeout is not None:
-            return super().wait(gen, interval, timeout)
-        deadline = time.monotonic() + self.patience
-        try:
-            return super().wait(gen, interval, self.patience)
-        except psycopg.OperationalError:
-            if time.monotonic() < deadline:
-                raise
-            # What the server does with it is not known now, and the connection is of no use any more.
-            self.close()
-            raise Slow(f"no answer for {self.patience:g} seconds") from None
 
 
 class Location:
@@ -79,19 +59,26 @@ class Pool:
         self.place = location.place
         self.patience = patience
         self._durable = durable
-        self._free = threading.BoundedSemaphore(size)
         self._size = size
+        self._free = self._permits()
         self._mutex = threading.Lock()
         self._idle: list[Connection] = []
         self._is_closed = False
         renew_after_fork(self)
+
+    def _permits(self) -> queue.SimpleQueue[None]:
+        """As many as there may be connections in use. A queue is a fast semaphore."""
+        permits: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(self._size):
+            permits.put(None)
+        return permits
 
     def after_fork(self) -> None:
         """In a child process: the connections are the parent's, and so is whoever holds a lock."""
         _inherited.extend(self._idle)  # to close them would end them in the parent as well
         self._idle = []
         self._mutex = threading.Lock()
-        self._free = threading.BoundedSemaphore(self._size)
+        self._free = self._permits()
 
     # ── connections ───────────────────────────────────────────────────────────────────────────────
 
@@ -135,7 +122,7 @@ class Pool:
 
     def give(self, connection: Connection) -> None:
         """Keep it for the next one, unless it is of no use any more."""
-        if not connection.closed and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+        if not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             with self._mutex:
                 if not self._is_closed and len(self._idle) < self._size:
                     self._idle.append(connection)
@@ -145,16 +132,19 @@ class Pool:
     @contextmanager
     def connection(self) -> Generator[Connection]:
         """A connection for a moment. What went wrong on it is psycopg's error."""
-        if not self._free.acquire(timeout=self.patience):
+        free = self._free
+        try:
+            free.get(timeout=self.patience)
+        except queue.Empty:
             raise Unavailable(
                 f"all {self._size} connections to {self.place} were busy for {self.patience:g} seconds",
                 hint="a retry is safe",
-            )
-        free = self._free
+            ) from None
         try:
             connection = self.take()
             try:
                 yield connection
+                connection.confirm()
             except psycopg.OperationalError as error:
                 if connection.closed or may_pass(error):
                     connection.close()
@@ -163,7 +153,7 @@ class Pool:
             finally:
                 self.give(connection)
         finally:
-            free.release()
+            free.put(None)
 
     def drop_idle(self) -> None:
         """Close what nobody uses."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import psycopg
-from psycopg import errors
 
 from turnlog.errors import OutOfSpace, TurnlogError, Unavailable, Unsupported
 
@@ -12,74 +13,100 @@ class Slow(psycopg.OperationalError):
     """No answer within the time we give the server."""
 
 
-_LATER = "the database at {} did not answer; a retry is safe"
-# Sqlstates, words that stand for them where there is no connection yet and so no state, what a person can do, and
-# whether to wait for it first.
-_REASONS: tuple[tuple[tuple[str, ...], tuple[str, ...], str, bool], ...] = (
-    (
+class Reason(NamedTuple):
+    """A kind of trouble."""
+
+    word: str
+    """What `health` calls it."""
+    states: tuple[str, ...]
+    words: tuple[str, ...]
+    """What stands for the sqlstates where there is no connection yet, and so no state."""
+    hint: str
+    passes: bool
+    """Whether the same may work in a moment, on a new connection."""
+
+
+_KINDS: dict[str, type[TurnlogError]] = {"full": OutOfSpace, "privilege": Unsupported, "tables": Unsupported}
+_AWAY = Reason("away", ("08", "40"), (), "the database at {} did not answer; a retry is safe", True)
+_SLOW = Reason(
+    "slow", ("57014", "55P03"), (), "the database at {} is too slow or waits for a lock; a retry is safe", False
+)
+_REASONS = (
+    Reason(
+        "connections",
         ("53300",),
         ("too many connections", "too many clients", "remaining connection slots"),
         "the database at {} is out of connections: raise max_connections, or put a pooler before it",
         True,
     ),
-    (
+    Reason(
+        "login",
         ("28P01", "28000"),
         ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role "),
         "check user and password for {}, and pg_hba.conf there",
         False,
     ),
-    (("3D000",), ("does not exist",), "make it with createdb, or correct the name in {}", False),
-    (
+    Reason("no_database", ("3D000",), ("does not exist",), "make it with createdb, or correct the name in {}", False),
+    Reason(
+        "standby",
         ("25006",),
         ("read-only",),
         "{} is a standby, or just became one: name all hosts, and target_session_attrs=read-write",
         True,
     ),
-    (
+    Reason(
+        "starting",
         ("57P",),
         ("starting up", "shutting down", "recovery mode"),
         "the database at {} is starting or stopping; a retry is safe",
         True,
     ),
-    (
-        ("57014", "55P03"),
+    _SLOW,
+    _AWAY,
+    Reason("no_host", (), ("translate host name", "resolve host"), "no such host: {}", False),
+    Reason("full", ("53100",), (), "the disk of the database at {} is full; nothing was changed", False),
+    Reason("privilege", ("42501",), (), "this role lacks a privilege that it needs; see docs/guide/postgres.md", False),
+    Reason(
+        "tables",
+        ("3F000", "42P01", "42883", "42703"),
         (),
-        "the database at {} is too slow or waits for a lock; a retry is safe",
+        "a newer turnlog changed the tables, or somebody else; nothing was changed",
         False,
     ),
-    (("08", "40"), (), _LATER, True),
-    ((), ("translate host name", "resolve host"), "no such host: {}", False),
 )
 
 
-def _reason(error: psycopg.Error) -> tuple[str, bool]:
-    """What a person can do about it, and whether the same may work in a moment, on a new connection."""
+def reason(error: psycopg.Error) -> Reason:
+    """What kind of trouble it is."""
     if isinstance(error, Slow):
-        return "the database at {} is too slow; a retry is safe", False
+        return _SLOW
     state, text = error.sqlstate or "", str(error)
-    for states, words, hint, passes in _REASONS:
-        if state.startswith(states) if state and states else not state and any(word in text for word in words):
-            return hint, passes
-    return _LATER, not state and isinstance(error, psycopg.OperationalError)
+    for found in _REASONS:
+        if state.startswith(found.states) if state and found.states else not state and _has(text, found.words):
+            return found
+    return _AWAY._replace(passes=not state and isinstance(error, psycopg.OperationalError))
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return any(word in text for word in words)
 
 
 def may_pass(error: psycopg.Error) -> bool:
     """Whether the same may work in a moment, on a new connection."""
-    return _reason(error)[1]
+    return reason(error).passes
 
 
 def as_error(error: psycopg.Error, doing: str, place: str) -> TurnlogError:
     """The error to raise for what went wrong while `doing`."""
-    state = error.sqlstate or ""
     text = " ".join(str(error.diag.message_primary or error).split())
-    message = f"{doing}: {text}"
-    if isinstance(error, errors.DiskFull):
-        return OutOfSpace(message, hint=f"the disk of the database at {place} is full; nothing was changed")
-    if state == "42501":
-        return Unsupported(message, hint="this role lacks a privilege that it needs; see docs/guide/postgres.md")
-    if state in ("3F000", "42P01", "42883", "42703"):
-        return Unsupported(message, hint="the tables are not as turnlog made them; nothing was changed")
-    return Unavailable(message, hint=_reason(error)[0].format(place))
+    found = reason(error)
+    kind = _KINDS.get(found.word, Unavailable)
+    return kind(f"{doing}: {text}", hint=found.hint.format(place))
+
+
+def word_of(error: TurnlogError) -> str:
+    """What `health` calls the trouble that was raised as this."""
+    return reason(error.__cause__).word if isinstance(error.__cause__, psycopg.Error) else error.code
 
 
 def too_old(version: int, place: str) -> Unsupported:

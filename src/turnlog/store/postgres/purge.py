@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnlog.store.postgres.pool import Connection
+from turnlog.store.postgres.tables import forget
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
 _LOCK = """
@@ -17,6 +18,7 @@ def purge(connection: Connection, tenant: int, key: bytes) -> bool:
     if row is None or row[2] == "base":
         return False
     num, root, _, above = row
+    forget(connection, num)
     needed = _needed(connection, tenant, key)
     if needed:
         connection.execute(

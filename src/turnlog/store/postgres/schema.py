@@ -10,6 +10,8 @@ from turnlog.store.postgres.pool import Connection
 
 _LOCK = 0x7475726E6C6F67
 """The advisory lock of whoever changes the tables: "turnlog"."""
+_PATIENCE_S = 3600.0
+"""A change may have to go through all sessions. Others who come meanwhile wait no longer than ever."""
 
 
 @cache
@@ -23,6 +25,11 @@ def migrations() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+def newest() -> int:
+    """The number of the last one."""
+    return max(migrations())
+
+
 def version(connection: Connection) -> int:
     """The number of the newest migration in the database; 0 if there are no tables yet."""
     row = connection.execute("select to_regclass('turnlog.migration') is not null").fetchone()
@@ -34,20 +41,22 @@ def version(connection: Connection) -> int:
 
 def bring_up_to_date(connection: Connection, place: str) -> None:
     """Apply what is missing, one process at a time, whole or not at all; refuse what a newer turnlog made."""
-    newest = max(migrations())
     found = version(connection)
-    if found < newest:
+    if found < newest():
         # Before the transaction begins: inside, the server may still believe that there is no such table.
         connection.execute("select pg_advisory_lock(%s)", (_LOCK,))
+        patience, connection.patience = connection.patience, max(connection.patience, _PATIENCE_S)
         try:
             with connection.transaction():
+                connection.execute("set local statement_timeout = 0")
                 found = _migrate(connection)
         finally:
+            connection.patience = patience
             if not connection.closed:
                 connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
-    if found > newest:
+    if found > newest():
         raise Unsupported(
-            f"the tables at {place} are of version {found}; this turnlog knows version {newest}",
+            f"the tables at {place} are of version {found}; this turnlog knows version {newest()}",
             hint="upgrade turnlog",
         )
 

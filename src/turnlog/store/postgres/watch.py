@@ -100,6 +100,8 @@ class Listener(_Worker):
         self._watched: set[int] = set()
         self._news: dict[int, int] = {}
         """How often something was heard of a session."""
+        self._told: dict[int, list[Callable[[], None]]] = {}
+        """Who is called when something is heard."""
 
     def wait(self, num: int, seconds: float, is_over: Callable[[], bool]) -> None:
         """Until something is heard of that session, or it is over, or so long."""
@@ -111,10 +113,30 @@ class Listener(_Worker):
                 lambda: self._news.get(num, 0) != known or self._is_over or is_over(), timeout=seconds
             )
 
+    def subscribe(self, num: int, tell: Callable[[], None]) -> Callable[[], None]:
+        """Have that called when something is heard of a session, until what this returns is called."""
+        with self._changed:
+            self._told.setdefault(num, []).append(tell)
+            self._used[num] = time.monotonic()
+            self._wake()
+
+        def stop() -> None:
+            with self._changed:
+                told = self._told.get(num, [])
+                if tell in told:
+                    told.remove(tell)
+                if not told:
+                    self._told.pop(num, None)
+
+        return stop
+
     def stir(self) -> None:
         """Have everybody look whether it is over."""
         with self._changed:
             self._changed.notify_all()
+            told = [tell for those in self._told.values() for tell in those]
+        for tell in told:
+            tell()
 
     def _goes_on(self) -> bool:
         with self._changed:
@@ -126,7 +148,7 @@ class Listener(_Worker):
     def _work(self, connection: Connection) -> None:
         with self._changed:
             limit = time.monotonic() - _UNUSED_S
-            for num in [num for num, used in self._used.items() if used < limit]:
+            for num in [num for num, used in self._used.items() if used < limit and num not in self._told]:
                 del self._used[num]
                 self._news.pop(num, None)
             wanted = set(self._used)
@@ -152,6 +174,9 @@ class Listener(_Worker):
                 for num in heard & self._used.keys():
                     self._news[num] = self._news.get(num, 0) + 1
                 self._changed.notify_all()
+                told = [tell for num in heard for tell in self._told.get(num, ())]
+            for tell in told:
+                tell()
 
     def _lost(self) -> None:
         self._watched.clear()

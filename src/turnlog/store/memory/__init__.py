@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Container, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Container, Iterable, Iterator
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
-from turnlog.log.codec import Damage
-from turnlog.log.draft import Draft, number, to_ms
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start, is_fence
+from turnlog.errors import AlreadyExists, Corrupt, NotFound
+from turnlog.log.draft import Draft
+from turnlog.log.entry import WIDE_FACTS, Set, Start
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
-from turnlog.store import Clock, Found, Polled
+from turnlog.store import Clock, Found, behind, is_like
+from turnlog.store.memory.log import MemoryLog
+from turnlog.store.memory.sharing import Sharing
 
 
 def now_ms() -> int:
@@ -30,120 +31,11 @@ def connect(location: str = "", *, durability: str = "fsync", clock: Clock = now
     return MemoryStore(clock)
 
 
-class MemoryLog(Polled):
-    """See `Log`."""
-
-    def __init__(self, session_id: str, clock: Clock, seq: int) -> None:
-        self.id = session_id
-        self.entries: list[AnyEntry] = []
-        self.is_gone = False
-        self._clock = clock
-        self._first = seq
-        self._mutex = threading.RLock()
-
-    def append(
-        self,
-        drafts: list[Draft],
-        *,
-        after: int,
-        head: int,
-        once: bool = False,
-        alone: bool = False,
-        durable: bool = True,
-    ) -> list[AnyEntry]:
-        """See `Log.append`."""
-        del durable
-        with self._mutex:
-            if self.is_gone:
-                raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
-            known = {entry.id: entry for entry in self.entries}
-            present = [known[draft.id] for draft in drafts if draft.id in known]
-            if present:
-                if once or len(present) < len(drafts):
-                    raise AlreadyExists(f"the entry id {present[0].id!r} is already in session {self.id}")
-                return present
-            fenced = any(draft.is_fence for draft in drafts)
-            for entry in self.entries:
-                if entry.seq > after and (alone or (fenced and is_fence(entry))):
-                    raise Conflict(
-                        f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
-                        hint="call refresh() on the session and append again, or append with rebase=True",
-                    )
-            new = self._stamp(drafts, head)
-            self.entries.extend(new)
-            return new
-
-    def _stamp(self, drafts: list[Draft], head: int) -> list[AnyEntry]:
-        last = self.entries[-1] if self.entries else None
-        seq = last.seq if last is not None else self._first - 1
-        at = to_ms(last.at) if last is not None and last.at is not None else 0
-        stamped = number(drafts, floor=seq, at=at, now=self._clock(), head=head)
-        return [draft.sealed(stamps)[1] for draft, stamps, _ in stamped]
-
-    def sync(self, seq: int) -> None:
-        """See `Log.sync`."""
-
-    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
-        """See `Log.read`."""
-        with self._mutex:
-            entries = list(self.entries)
-        for entry in reversed(entries) if reverse else entries:
-            if entry.seq > after and (before is None or entry.seq < before):
-                yield entry
-
-    def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Log.find`."""
-        with self._mutex:
-            return next((entry for entry in self.entries if entry.id == entry_id), None)
-
-    def has_grown(self, seq: int) -> bool:
-        """See `Log.has_grown`."""
-        with self._mutex:
-            return bool(self.entries) and self.entries[-1].seq != seq
-
-    def close(self) -> None:
-        """See `Log.close`."""
-
-
-class Sharing:
-    """What the lock file of blobs is for the file store: many together, or one alone, who may do both."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._together = 0
-        self._alone: int | None = None
-
-    @contextmanager
-    def together(self) -> Generator[None]:
-        """Nobody is alone meanwhile, except this thread itself."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._alone in (None, threading.get_ident()))
-            self._together += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._together -= 1
-                self._changed.notify_all()
-
-    @contextmanager
-    def alone(self) -> Generator[None]:
-        """Nobody else is here."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._alone is None and not self._together)
-            self._alone = threading.get_ident()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._alone = None
-                self._changed.notify_all()
-
-
 class MemoryStore:
     """See `Store`."""
 
     backend = "memory"
+    portion = 64 << 20
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -159,16 +51,34 @@ class MemoryStore:
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> MemoryLog:
         """See `Store.create`."""
         with self._mutex:
-            if any(session_id in place for place in (self._logs, self._trash, self._bases)):
-                raise AlreadyExists(
-                    f"there is a session {session_id!r} already", hint="resume it, or choose another id"
-                )
-            if parent is not None:
-                self.base(parent)
+            self._refuse_taken(session_id, parent)
             log = MemoryLog(session_id, self._clock, seq)
             log.append(drafts, after=0, head=0)
             self._logs[session_id] = log
             return log
+
+    def _refuse_taken(self, session_id: str, parent: str | None) -> None:
+        if any(session_id in place for place in (self._logs, self._trash, self._bases)):
+            raise AlreadyExists(f"there is a session {session_id!r} already", hint="resume it, or choose another id")
+        if parent is not None:
+            self.base(parent)
+
+    def adopt(
+        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+    ) -> None:
+        """See `Store.adopt`."""
+        with self._mutex:
+            if after:
+                self.base(session_id).adopt(lines, after=after)
+                if not deleted and session_id in self._bases:
+                    self._move(session_id, self._bases, self._logs)
+                    self._logs[session_id].is_gone = False
+                return
+            self._refuse_taken(session_id, parent)
+            log = MemoryLog(session_id, self._clock, 1)
+            log.adopt(lines, after=0)
+            log.is_gone = deleted
+            (self._trash if deleted else self._logs)[session_id] = log
 
     def open(self, session_id: str) -> MemoryLog:
         """See `Store.open`."""
@@ -195,17 +105,23 @@ class MemoryStore:
             logs = [log for place in (self._logs, self._trash, self._bases) for log in place.values()]
         return iter(logs)
 
-    def ids(self) -> Iterable[str]:
+    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
         """See `Store.ids`."""
         with self._mutex:
-            return list(self._logs)
+            return [name for name in (self._trash if deleted else self._logs) if is_like(name, like)]
 
-    def sessions(self, *, deleted: bool = False) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
         """See `Store.sessions`."""
         with self._mutex:
             logs = list((self._trash if deleted else self._logs).values())
         for log in logs:
-            yield _found(log)
+            if ids is None or log.id in ids:
+                yield _found(log)
+
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+        """See `Store.newest`."""
+        found = sorted(self.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
+        return behind(iter(found), after)
 
     def delete(self, session_id: str) -> None:
         """See `Store.delete`."""
@@ -233,10 +149,7 @@ class MemoryStore:
             log.is_gone = True
             needed = self._needed(session_id)
             if needed:
-                base = MemoryLog(session_id, self._clock, 1)
-                base.entries = [entry for entry in log.entries if entry.seq <= needed]
-                base.is_gone = True
-                self._bases[session_id] = base
+                self._bases[session_id] = log.beginning(needed)
             while unneeded := [name for name in self._bases if not self._needed(name)]:
                 del self._bases[unneeded[0]]
 
@@ -272,6 +185,10 @@ class MemoryStore:
         digest_key(digest)
         with self._mutex:
             return digest in self._blobs
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """See `Store.lacking`."""
+        return {name for name in digests if not self.has(name)}
 
     def pack(self, *, beside: frozenset[str] | None = None) -> MemoryPack:
         """See `Store.pack`."""

@@ -1,0 +1,86 @@
+"""How far two copies of a session agree, and which of them went on after that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from turnlog.log.entry import Entry
+from turnlog.log.written import Written
+from turnlog.session.outgoing import Carried, Outgoing
+from turnlog.store import Log
+
+
+class Meeting(Struct, frozen=True):
+    """See above."""
+
+    common: Carried | None = None
+    """The last entry that both have."""
+    mine: Carried | None = None
+    """The first one after it that is only here."""
+    has_theirs: bool = False
+    """Whether there is one that is only there."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry that both have, on the other side; 0 if there is none."""
+        return self.common.entry.seq if self.common is not None else 0
+
+
+def meet(going: Outgoing, theirs: Log | None) -> Meeting:
+    """Compare what is to be there with what is."""
+    if theirs is None:
+        return Meeting(mine=next(_carried(going, 0), None))
+    last = _last(theirs)
+    mine = going.last()
+    # Nearly always one of them is where the other was: then its last line says it all, because a log only grows.
+    end = min(last, mine)
+    here, there = next(_carried(going, end - 1), None), next(_written(theirs, end - 1), None)
+    if here is not None and there is not None and _are_same(here, there):
+        ahead = _carried(going, end)
+        return Meeting(here, next(ahead, None), last > end)
+    return _walk(going, theirs)
+
+
+def _walk(going: Outgoing, theirs: Log) -> Meeting:
+    """Entry by entry. What only one side can read, before something that both have, was damaged on the other."""
+    ours, others = _carried(going, 0), _written(theirs, 0)
+    a, b = next(ours, None), next(others, None)
+    common: Carried | None = None
+    first: Carried | None = None
+    has_theirs = False
+    while a is not None and b is not None:
+        if a.entry.seq == b.entry.seq:
+            if not _are_same(a, b):
+                break
+            common, first, has_theirs = a, None, False
+            a, b = next(ours, None), next(others, None)
+        elif a.entry.seq < b.entry.seq:
+            first = first or a
+            a = next(ours, None)
+        else:
+            has_theirs = True
+            b = next(others, None)
+    return Meeting(common, first or a, has_theirs or b is not None)
+
+
+def _are_same(here: Carried, there: Written) -> bool:
+    if here.line == there.line:
+        return True
+    # What somebody edited on one side is no other entry.
+    return (here.entry.unverified or there.entry.unverified) and (
+        (here.entry.seq, here.entry.id) == (there.entry.seq, there.entry.id)
+    )
+
+
+def _last(log: Log) -> int:
+    return next((item.seq for item in log.read(reverse=True) if isinstance(item, Entry)), 0)
+
+
+def _carried(going: Outgoing, after: int) -> Iterator[Carried]:
+    return (item for item in going.lines(after=after) if isinstance(item, Carried))
+
+
+def _written(log: Log, after: int) -> Iterator[Written]:
+    return (item for item in log.lines(after=after) if isinstance(item, Written))

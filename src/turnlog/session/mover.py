@@ -1,0 +1,356 @@
+"""Sessions from one home to another: parents first, blobs before lines, only what is missing.
+
+Whatever is interrupted leaves the beginning of what was to come, and the next run goes on behind it: nothing is
+remembered but the logs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogError, Unavailable, Unsupported
+from turnlog.log.codec import Damage
+from turnlog.log.written import Written
+from turnlog.session.cargo import Cargo, Carrier
+from turnlog.session.history import History
+from turnlog.session.meeting import Meeting, meet
+from turnlog.session.merge import loaded, merge, merges
+from turnlog.session.outgoing import Carried, Outgoing, outgoing
+from turnlog.store import Found, Log
+
+if TYPE_CHECKING:
+    from turnlog.session.home import Home
+
+_BYTES = 1 << 20
+_TRIES = 100
+
+Tell = Callable[[int, int, str], None]
+"""Told before each session: how many are done, how many there are, and which comes now."""
+
+
+class Moved(Struct):
+    """What became of one session."""
+
+    id: str
+    outcome: str = "same"
+    """`new`, `grown`, `same`; `forked`: the other side had gone on with it, too; `merged`: what was new needed no fork;
+    `deleted`: it is in the trash there, and was left alone; `failed`."""
+    entries: int = 0
+    """How many were sent."""
+    blobs: int = 0
+    blob_bytes: int = 0
+    into: str | None = None
+    """The fork there that has what was new."""
+    problems: list[str] = []
+    """What is damaged or missing here, and so there as well."""
+    error: TurnlogError | None = None
+
+
+class _Part(Struct, frozen=True):
+    """Where a session's entries up to `upto` are on the other side."""
+
+    upto: int
+    id: str
+    cuts: tuple[int, ...]
+
+
+class Mover:
+    """One run from `source` to `target`."""
+
+    def __init__(self, source: Home, target: Home, *, dry_run: bool = False) -> None:
+        self._source = source
+        self._target = target
+        self._dry_run = dry_run
+        self._carrier = Carrier(source.store, target.store)
+        self._placed: dict[str, list[_Part]] = {}
+        self._rows: dict[str, Moved] = {}
+        self._moving: list[str] = []
+        self._live: set[str] = set()
+        self._wanted: set[str] = set()
+        self._there: dict[str, Found] = {}
+        self._deleted: set[str] = set()
+
+    def run(self, ids: Iterable[str] | None, tell: Tell | None = None) -> Iterator[Moved]:
+        """Move these sessions (all, for None), with what they build on and the subagents they started."""
+        source, target = self._source.store, self._target.store
+        here = {found.id: found for found in source.sessions()}
+        self._live = set(here)
+        self._there = {found.id: found for found in target.sessions()}
+        self._deleted = {found.id for found in target.sessions(deleted=True)}
+        chosen = sorted(here) if ids is None else self._with_subagents(ids)
+        self._wanted = set(chosen)
+        for index, name in enumerate(chosen):
+            if tell is not None:
+                tell(index, len(chosen), name)
+            if name not in self._placed:
+                self._settle(name, here.get(name))
+            # What it builds on may have come with it, and so be told before its turn.
+            yield from self._news()
+        yield from self._news()
+
+    def _news(self) -> Iterator[Moved]:
+        while self._rows:
+            yield self._rows.pop(next(iter(self._rows)))
+
+    def _with_subagents(self, ids: Iterable[str]) -> list[str]:
+        chosen: dict[str, None] = {}
+        waiting = list(ids)
+        while waiting:
+            name = waiting.pop(0)
+            if name in chosen:
+                continue
+            chosen[name] = None
+            log = self._source.store.base(name)
+            history = History(self._source.store, log)
+            history.load()
+            waiting += [child for child in history.state.children if child in self._live]
+            history.close()
+            log.close()
+        return list(chosen)
+
+    def _settle(self, name: str, found: Found | None) -> None:
+        """Move one session, and say what became of it."""
+        there = self._there.get(name)
+        if found is not None and there is not None and _is_same(found, there):
+            self._placed[name] = [_Part(_END, name, ())]
+            self._rows[name] = Moved(name)
+            return
+        if name in self._deleted and name in self._live:
+            self._rows[name] = Moved(name, "deleted")
+            return
+        try:
+            self._move(name)
+        except Unavailable:
+            raise
+        except TurnlogError as error:
+            row = self._rows.setdefault(name, Moved(name))
+            row.outcome, row.error = "failed", error
+
+    # ── one session ───────────────────────────────────────────────────────────────────────────────
+
+    def _move(self, name: str) -> list[_Part]:
+        """Move a session, after what it builds on. Returns where its entries are there."""
+        if name in self._placed:
+            return self._placed[name]
+        if name in self._moving:
+            raise Corrupt(f"session {name} is a fork of itself", hint=f"look with `turnlog doctor {name}`")
+        self._moving.append(name)
+        log = self._source.store.base(name)
+        try:
+            going = outgoing(self._source.store, log)
+            is_image = self._is_image(going)
+            going = going if is_image else self._beside_its_parent(going)
+            row = self._rows[name] = Moved(name)
+            self._placed[name] = [] if is_image else self._send(going, row)
+            return self._placed[name]
+        finally:
+            self._moving.pop()
+            log.close()
+
+    def _beside_its_parent(self, going: Outgoing) -> Outgoing:
+        fork = going.start.fork
+        if fork is None:
+            return going
+        try:
+            parts = self._move(fork.session)
+        except NotFound as error:
+            raise NotFound(f"session {fork.session!r}, which {going.id} builds on: {error.message}") from None
+        part = next((part for part in parts if fork.seq <= part.upto), None)
+        if part is None:
+            # That was merged into something there, or is there under another name: now it is needed itself.
+            part = next(part for part in self._bring(fork.session) if fork.seq <= part.upto)
+        return going if part.id == fork.session and not part.cuts else going.moved(part.id, part.cuts)
+
+    def _bring(self, name: str) -> list[_Part]:
+        """Have a session there as such."""
+        log = self._source.store.base(name)
+        try:
+            row = self._rows.setdefault(name, Moved(name))
+            going = self._beside_its_parent(outgoing(self._source.store, log))
+            self._placed[name] = self._send(going, row, may_merge=False)
+            return self._placed[name]
+        finally:
+            log.close()
+
+    def _is_image(self, going: Outgoing) -> bool:
+        """Whether this came from there, and has nothing that its original there has not."""
+        try:
+            image = self._image_of(going)
+            return image is not None and _begins_like(image, going)
+        except (NotFound, Corrupt, Unsupported):
+            return False  # what cannot be read is no reason to leave anything out
+
+    def _image_of(self, going: Outgoing) -> Outgoing | None:
+        """What this side would get of the session there that this one was once made of."""
+        fork = going.start.fork
+        # A fork of the session that went on there; or a session that had to get another id here.
+        for name in {going.id[:-9], *([fork.session] if fork is not None else [])}:
+            theirs = self._log_there(name) if name else None
+            if theirs is not None:
+                back = outgoing(self._target.store, theirs)
+                image = back.as_called(going.id, fork.seq if fork is not None and fork.session == name else 0)
+                if image is not None:
+                    return image
+        above = self._image_of(outgoing(self._source.store, self._source.store.base(fork.session))) if fork else None
+        if fork is None or above is None:
+            return None
+        for found in self._there.values():  # or a fork of something that became another one
+            if found.start is not None and found.start.fork is not None:
+                image = outgoing(self._target.store, self._target.store.base(found.id)).moved(fork.session, above.cuts)
+                if image.id == going.id:
+                    return image
+        return None
+
+    def _log_there(self, name: str) -> Log | None:
+        try:
+            return self._target.store.base(name)
+        except NotFound:
+            return None
+
+    def _send(self, going: Outgoing, row: Moved, *, may_merge: bool = True) -> list[_Part]:
+        """Bring over what is missing; where both sides went on, as a fork."""
+        parts: list[_Part] = []
+        for _ in range(_TRIES):
+            theirs = self._log_there(going.id)
+            try:
+                found = meet(going, theirs)
+                if found.mine is None:
+                    break
+                if not found.has_theirs:
+                    self._carry(going, found, row, is_new=theirs is None)
+                    row.outcome = row.outcome if row.outcome != "same" else "new" if theirs is None else "grown"
+                    break
+                if may_merge and self._merged(going, found, row):
+                    return [*parts, _Part(found.common.origin if found.common is not None else 0, going.id, going.cuts)]
+                parts.append(_Part(found.common.origin if found.common is not None else 0, going.id, going.cuts))
+                going = going.forked(found.common, found.mine)
+                row.outcome, row.into = "forked", going.id
+            except (Conflict, AlreadyExists):
+                continue  # somebody wrote there meanwhile: look again
+            finally:
+                if theirs is not None:
+                    theirs.close()
+        else:
+            raise Conflict(f"session {going.id} changes faster over there than it can be brought", hint="try it again")
+        if not row.entries:
+            row.outcome = "same"
+        return [*parts, _Part(_END, going.id, going.cuts)]
+
+    def _dropped(self, going: Outgoing) -> frozenset[str]:
+        log = self._source.store.base(going.source)
+        history = History(self._source.store, log)
+        try:
+            history.load()
+            return frozenset(history.state.dropped)
+        finally:
+            history.close()
+            log.close()
+
+    def _merged(self, going: Outgoing, found: Meeting, row: Moved) -> bool:
+        """Facts, notes and spending need no fork: they are appended there, as those of two processes would be."""
+        if found.common is None or not merges(going, found.last):
+            return False
+        try:
+            log = self._target.store.open(going.id)
+        except NotFound:
+            return False
+        with loaded(self._target, log) as session:
+            added = merge(session, going, found.last, dry_run=self._dry_run)
+        if added:
+            row.outcome, row.entries = "merged", row.entries + added
+        return True
+
+    # ── lines and what they need ──────────────────────────────────────────────────────────────────
+
+    def _carry(self, going: Outgoing, found: Meeting, row: Moved, *, is_new: bool) -> None:
+        after = 0 if is_new else found.last
+        is_live = going.source in self._live
+        deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
+        digest, sent = sha256(), 0
+        fork = going.start.fork
+        first = self._target.store.portion if is_new else _BYTES
+        for chunk in _chunks(going.lines(after=found.last), row.problems, first):
+            refers = any(carried.blobs or carried.entry.blobs for carried in chunk)
+            # From finding out what is there until an entry refers to it, nobody collects any of it.
+            with self._target.store.keeping() if refers and not self._dry_run else nullcontext():
+                cargo = self._carrier.load(chunk, lambda: self._dropped(going))
+                if self._dry_run:
+                    row.blobs += len(cargo.lacking) + len(cargo.made)
+                else:
+                    self._load_off(cargo, row)
+                    lines = [carried.line for carried in chunk]
+                    self._target.store.adopt(
+                        going.id, lines, after=after, parent=fork.session if fork is not None else None, deleted=deleted
+                    )
+                    self._carrier.arrived(cargo)
+                    digest.update(b"".join(line + b"\n" for line in lines))
+            row.problems += [problem for problem in cargo.problems if problem not in row.problems]
+            after = chunk[-1].entry.seq
+            sent += len(chunk)
+            row.entries += len(chunk)
+        if sent and not self._dry_run:
+            self._compare(going.id, found.last, after, digest.digest())
+
+    def _load_off(self, cargo: Cargo, row: Moved) -> None:
+        if not (cargo.lacking or cargo.made):
+            return
+        blobs, size = self._carrier.bring(cargo)
+        row.blobs += blobs
+        row.blob_bytes += size
+
+    def _compare(self, name: str, after: int, last: int, digest: bytes) -> None:
+        """Read back what was sent: it has to be what was sent."""
+        theirs = self._target.store.base(name)
+        whole = sha256()
+        try:
+            for item in theirs.lines(after=after):
+                if isinstance(item, Written):
+                    if item.entry.seq > last:
+                        break
+                    whole.update(item.line + b"\n")
+        finally:
+            theirs.close()
+        if whole.digest() != digest:
+            raise Corrupt(
+                f"session {name} is not over there as it was sent, after entry {after}",
+                hint="look at it there with `turnlog doctor`",
+            )
+
+
+_END = 1 << 62
+
+
+def _is_same(here: Found, there: Found) -> bool:
+    """Whether two logs end with the same entry: a log only grows, so they are the same then."""
+    mine, theirs = here.last, there.last
+    if mine is None or theirs is None or here.start is None or there.start is None:
+        return False
+    return (mine.seq, mine.id, mine.at, mine.type) == (theirs.seq, theirs.id, theirs.at, theirs.type)
+
+
+def _begins_like(whole: Outgoing, part: Outgoing) -> bool:
+    known = (item.line for item in whole.lines() if isinstance(item, Carried))
+    return all(item.line == next(known, None) for item in part.lines() if isinstance(item, Carried))
+
+
+def _chunks(items: Iterable[Carried | Damage], problems: list[str], first: int) -> Iterator[list[Carried]]:
+    """Lines in portions that hold every batch whole, the first one up to so many bytes; damage is told."""
+    chunk: list[Carried] = []
+    size, most = 0, first
+    for item in items:
+        if isinstance(item, Damage):
+            what = "" if item.seq is None else f", entry {item.seq}"
+            problems.append(f"{item.kind} at byte {item.offset} of the log{what}")
+            continue
+        chunk.append(item)
+        size += len(item.line)
+        if size >= most and not item.entry.more:
+            yield chunk
+            chunk, size, most = [], 0, _BYTES
+    if chunk:
+        yield chunk

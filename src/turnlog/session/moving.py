@@ -1,0 +1,76 @@
+"""What a home can do with another one: push, pull, sync."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from turnlog.errors import Ambiguous, Invalid, NotFound
+
+if TYPE_CHECKING:
+    from turnlog.session.home import Home
+    from turnlog.session.mover import Moved, Tell
+
+
+class Moving:
+    """The half of a home that knows of others. Both may be of any kind: a folder, a database, memory."""
+
+    def push(
+        self, other: Home, ids: Iterable[str] | None = None, *, dry_run: bool = False, progress: Tell | None = None
+    ) -> list[Moved]:
+        """Bring sessions to another home (all of them, without `ids`): only what is missing, verified, and in such an
+        order that it can be interrupted anywhere and done again.
+
+        A session that went on there, too, becomes a fork of theirs. What it builds on and its subagents come with it.
+        """
+        return _moved(cast("Home", self), other, ids, dry_run, progress)
+
+    def pull(
+        self, other: Home, ids: Iterable[str] | None = None, *, dry_run: bool = False, progress: Tell | None = None
+    ) -> list[Moved]:
+        """The same, from another home to this one."""
+        return _moved(other, cast("Home", self), ids, dry_run, progress)
+
+    def sync(
+        self, other: Home, ids: Iterable[str] | None = None, *, dry_run: bool = False, progress: Tell | None = None
+    ) -> tuple[list[Moved], list[Moved]]:
+        """Both: what was pushed, and what was pulled. Ids may be of sessions that only one side has."""
+        home = cast("Home", self)
+        if ids is None:
+            return self.push(other, dry_run=dry_run, progress=progress), self.pull(
+                other, dry_run=dry_run, progress=progress
+            )
+        here, there = sides(home, other, ids)
+        pushed = self.push(other, here, dry_run=dry_run, progress=progress)
+        return pushed, self.pull(other, there, dry_run=dry_run, progress=progress)
+
+
+def sides(home: Home, other: Home, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Which of these sessions the one has, and which the other; raises `NotFound` for one that nobody has."""
+    here, there = set(home.store.ids()), set(other.store.ids())
+    wanted: list[str] = []
+    for name in names:
+        try:
+            wanted.append(name if name in there else home.id_of(name))
+        except Ambiguous:
+            raise
+        except NotFound as error:
+            try:
+                wanted.append(other.id_of(name))
+            except NotFound:
+                raise error from None
+    return [name for name in wanted if name in here], [name for name in wanted if name in there]
+
+
+def _moved(source: Home, target: Home, ids: Iterable[str] | None, dry_run: bool, progress: Tell | None) -> list[Moved]:
+    from turnlog.session.mover import Mover
+
+    refuse_itself(source, target)
+    names = None if ids is None else [source.id_of(name) for name in ids]
+    return list(Mover(source, target, dry_run=dry_run).run(names, progress))
+
+
+def refuse_itself(home: Home, other: Home) -> None:
+    """A home has nothing to bring to itself."""
+    if home.store is other.store or home.store.own_folders() & other.store.own_folders():
+        raise Invalid("a home cannot be moved to itself", hint="give the location of another one")

@@ -1,0 +1,40 @@
+"""The newest sessions first, with a look into as few files as need be."""
+
+from __future__ import annotations
+
+import os
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from turnlog.store import Found
+from turnlog.store.files.disk import Disk
+from turnlog.store.files.glimpse import glimpse
+
+_COARSE_S = 2.0
+"""How much older than its last entry a file may seem: some systems count in such steps."""
+
+
+def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[Found]:
+    """A file was changed no earlier than its last entry was stamped, so files that changed longer ago can wait.
+
+    Where one was, a clock was wrong, and all files are looked into.
+    """
+    changed: list[tuple[float, str]] = []
+    for name in names:
+        try:
+            changed.append((disk.stat(os.path.join(folder, name)).st_mtime + _COARSE_S, name))
+        except OSError:
+            changed.append((inf, name))
+    changed.sort()
+    known: list[Found] = []
+    is_wrong = False
+    while changed or known:
+        if known and (not changed or (not is_wrong and known[-1].order[0] > changed[-1][0])):
+            yield known.pop()
+            continue
+        time, name = changed.pop()
+        found = glimpse(disk, folder, name)
+        if found is not None:
+            insort(known, found, key=lambda found: found.order)
+            is_wrong = is_wrong or found.order[0] > time

@@ -1,0 +1,122 @@
+"""One session's log as a list."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from turnlog.errors import AlreadyExists, Conflict, NotFound
+from turnlog.log.codec import Damage, Flawed
+from turnlog.log.draft import Draft, number, to_ms
+from turnlog.log.entry import AnyEntry, is_fence
+from turnlog.log.written import Written, bare, entries_of, entry_of
+from turnlog.store import Clock, Polled
+
+
+class MemoryLog(Polled):
+    """See `Log`."""
+
+    def __init__(self, session_id: str, clock: Clock, seq: int) -> None:
+        self.id = session_id
+        self.entries: list[AnyEntry] = []
+        self.is_gone = False
+        self._lines: dict[int, bytes] = {}
+        self._flaws: dict[int, str] = {}
+        """What is wrong with lines that came from elsewhere."""
+        self._clock = clock
+        self._first = seq
+        self._mutex = threading.RLock()
+
+    def append(
+        self,
+        drafts: list[Draft],
+        *,
+        after: int,
+        head: int,
+        once: bool = False,
+        alone: bool = False,
+        durable: bool = True,
+    ) -> list[AnyEntry]:
+        """See `Log.append`."""
+        del durable
+        with self._mutex:
+            if self.is_gone:
+                raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
+            known = {entry.id: entry for entry in self.entries}
+            present = [known[draft.id] for draft in drafts if draft.id in known]
+            if present:
+                if once or len(present) < len(drafts):
+                    raise AlreadyExists(f"the entry id {present[0].id!r} is already in session {self.id}")
+                return present
+            fenced = any(draft.is_fence for draft in drafts)
+            for entry in self.entries:
+                if entry.seq > after and (alone or (fenced and is_fence(entry))):
+                    raise Conflict(
+                        f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
+                        hint="call refresh() on the session and append again, or append with rebase=True",
+                    )
+            new = self._stamp(drafts, head)
+            self.entries.extend(new)
+            return new
+
+    def _stamp(self, drafts: list[Draft], head: int) -> list[AnyEntry]:
+        last = self.entries[-1] if self.entries else None
+        seq = last.seq if last is not None else self._first - 1
+        at = to_ms(last.at) if last is not None and last.at is not None else 0
+        stamped = number(drafts, floor=seq, at=at, now=self._clock(), head=head)
+        sealed = [draft.sealed(stamps) for draft, stamps, _ in stamped]
+        self._lines.update((entry.seq, line[:-1]) for line, entry in sealed)
+        return [entry for _, entry in sealed]
+
+    def adopt(self, lines: list[bytes], *, after: int) -> None:
+        """See `Store.adopt`."""
+        taken = entries_of(lines, after=after)
+        with self._mutex:
+            last = self.entries[-1].seq if self.entries else 0
+            if last != after:
+                raise Conflict(f"session {self.id} ends with entry {last}, not {after}", hint="look again, and go on")
+            for line, item in zip(lines, taken, strict=True):
+                entry = entry_of(item)
+                self.entries.append(entry)
+                self._lines[entry.seq] = bare(line)
+                if isinstance(item, Flawed):
+                    self._flaws[entry.seq] = item.kind
+
+    def beginning(self, upto: int) -> MemoryLog:
+        """What is kept of it for forks when it is purged."""
+        kept = MemoryLog(self.id, self._clock, 1)
+        kept.entries = [entry for entry in self.entries if entry.seq <= upto]
+        kept._lines, kept._flaws = self._lines, self._flaws
+        kept.is_gone = True
+        return kept
+
+    def sync(self, seq: int) -> None:
+        """See `Log.sync`."""
+
+    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
+        """See `Log.read`."""
+        with self._mutex:
+            entries = list(self.entries)
+        for entry in reversed(entries) if reverse else entries:
+            if entry.seq > after and (before is None or entry.seq < before):
+                if entry.seq in self._flaws:
+                    yield Damage(entry.seq, len(self._lines[entry.seq]), self._flaws[entry.seq], entry.seq)
+                yield entry
+
+    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+        """See `Log.lines`."""
+        for item in self.read(after=after):
+            yield item if isinstance(item, Damage) else Written(item, self._lines[item.seq])
+
+    def find(self, entry_id: str) -> AnyEntry | None:
+        """See `Log.find`."""
+        with self._mutex:
+            return next((entry for entry in self.entries if entry.id == entry_id), None)
+
+    def has_grown(self, seq: int) -> bool:
+        """See `Log.has_grown`."""
+        with self._mutex:
+            return bool(self.entries) and self.entries[-1].seq != seq
+
+    def close(self) -> None:
+        """See `Log.close`."""

@@ -1,0 +1,92 @@
+"""Lines of another copy of a log, taken over as they are."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec.structs import replace
+
+from turnlog.errors import Conflict, Corrupt, NotFound
+from turnlog.log.draft import to_ms
+from turnlog.log.entry import WIDE_FACTS, Set, is_fence
+from turnlog.log.written import bare, entries_of, entry_of
+from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, PostgresLog, Stamped, Tail
+from turnlog.store.postgres.names import key_of
+from turnlog.store.postgres.pool import Connection
+
+_LINE = "select line from turnlog.entry where root = %s and session = %s and seq = %s"
+# A purged session was cut back, and may say that its head was moved behind its end.
+_LIVE = "update turnlog.session set state = 'live', last_fence = least(last_fence, last_seq) where num = %s"
+_BACK = "update turnlog.session set state = %s where num = %s"
+
+
+def taken(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
+    """What a statement needs to bring bare lines into the table."""
+    entries = [entry_of(item) for item in entries_of(lines, after=after)]
+    lines = [bare(line) for line in lines]
+    keys: dict[bytes, None] = {}
+    fence, wide = 0, None
+    for entry in entries:
+        key = key_of(entry.id)
+        keys[_repeated(key, entry.seq) if key in keys else key] = None
+        at = at if entry.at is None else max(at, to_ms(entry.at))
+        if is_fence(entry):
+            fence = entry.seq
+        if isinstance(entry, Set) and entry.key in WIDE_FACTS:
+            wide = entry.seq
+    seqs = [entry.seq for entry in entries]
+    return Stamped(entries, lines, seqs, list(keys), at, fence, wide, sum(len(line) + 1 for line in lines))
+
+
+def _repeated(key: bytes, seq: int) -> bytes:
+    """The key of a line whose id is in the log before it: no id has one that long, and each is there once."""
+    return b"#" * 33 + hashlib.sha256(b"%d %b" % (seq, key)).digest()
+
+
+class AdoptingLog(PostgresLog):
+    """See `PostgresLog`."""
+
+    def adopt(self, lines: list[bytes], *, after: int, deleted: bool) -> None:
+        """See `Store.adopt`."""
+        entries_of(lines, after=after)
+
+        def job(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                self._adopt(connection, lines, after, deleted, again)
+
+        with self._mutex:
+            self._is_watched = False
+            self._pool.run(f"appending to session {self.id}", job)
+            if self._is_watched:
+                self._watch.teller.mark(self._num)
+
+    def _adopt(self, connection: Connection, lines: list[bytes], after: int, deleted: bool, again: bool) -> None:
+        row = connection.execute(LOCK, (self._num,)).fetchone()
+        if row is None:
+            raise NotFound(f"session {self.id} is gone from its place", hint="it was purged")
+        state, last_seq, last_at, _ = row
+        new = taken(lines, after=after, at=last_at)
+        if again and last_seq == new.seqs[-1] and self._ends_with(connection, new):
+            return  # it was us, and the answer was lost
+        if last_seq != after:
+            raise Conflict(f"session {self.id} ends with entry {last_seq}, not {after}", hint="look again, and go on")
+        if state != "live":
+            connection.execute(_LIVE, (self._num,))
+        new = self._with_keys_of_their_own(connection, new)
+        if not self._write(connection, new, Tail(last_seq, last_at), NO_FENCE):
+            raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
+        if state == "deleted" or (state == "base" and deleted):
+            connection.execute(_BACK, (state, self._num))
+
+    def _ends_with(self, connection: Connection, new: Stamped) -> bool:
+        row = connection.execute(_LINE, (self._root, self._num, new.seqs[-1]), binary=True).fetchone()
+        return row is not None and bytes(row[0]) == new.lines[-1]
+
+    def _with_keys_of_their_own(self, connection: Connection, new: Stamped) -> Stamped:
+        """A file may repeat an entry; here an id is in the index once, for the first of its lines."""
+        rows = connection.execute(PRESENT, (self._root, self._num, new.keys), binary=True).fetchall()
+        there = {bytes(key) for key, _ in rows}
+        if not there:
+            return new
+        pairs = zip(new.keys, new.seqs, strict=True)
+        return replace(new, keys=[_repeated(key, seq) if key in there else key for key, seq in pairs])

@@ -1,0 +1,121 @@
+"""What listings show of sessions: by their keys, or the newest first, each page by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, LiteralString
+
+from turnlog.errors import NotFound
+from turnlog.log.codec import Damage
+from turnlog.log.entry import AnyEntry, Set, Start
+from turnlog.store import Found, is_like
+from turnlog.store.postgres.log import read_line
+from turnlog.store.postgres.names import LONGEST, id_bytes, id_text, key_of
+from turnlog.store.postgres.pool import Pool
+
+_FIRST_PAGE, _PAGE, _IDS = 64, 512, 2000
+_END = (1 << 63) - 1
+_DOING = "listing sessions"
+
+# Subqueries, because a join might be planned as a walk through all entries while there are few.
+_ROW: LiteralString = """
+select s.key, s.recent, s.last_ms, s.id, s.bytes,
+    (select line from turnlog.entry where root = s.root and session = s.num and seq = s.first_seq),
+    (select line from turnlog.entry where root = s.root and session = s.num and seq = s.wide_seq),
+    (select line from turnlog.entry where root = s.root and session = s.num and seq = s.last_seq)
+from turnlog.session as s where s.tenant = %s and s.state = %s
+"""
+_BY_KEY: LiteralString = _ROW + " and s.key >= %b order by s.key limit %s"
+_THESE: LiteralString = _ROW + " and s.key = any(%b::bytea[])"
+# The index has the minutes, which agree with the order of the times; what is of one minute is sorted.
+_NEWEST: LiteralString = (
+    _ROW
+    + " and s.recent <= %s and (s.recent, s.last_ms, s.id) < (%s, %s, %b)"
+    + " order by s.recent desc, s.last_ms desc, s.id desc limit %s"
+)
+_PLACE = "select recent, last_ms, id from turnlog.session where tenant = %s and state = %s and key = %b"
+_IDS_BY_KEY = """
+select key, id from turnlog.session where tenant = %s and state = %s and key >= %b and key < %b order by key limit %s
+"""
+_IDS_BY_ALIAS = "select id from turnlog.session where tenant = %s and state = %s and alias >= %b and alias < %b"
+
+
+class Listing:
+    """The sessions of a tenant, as listings see them."""
+
+    def __init__(self, pool: Pool, tenant: int) -> None:
+        self._pool = pool
+        self._tenant = tenant
+
+    def ids(self, like: str, *, deleted: bool) -> list[str]:
+        """See `Store.ids`."""
+        state, begin = _state(deleted), id_bytes(like)
+        end = begin + b"\xff"  # which no id has in it
+        found: set[str] = set()
+        if begin:
+            short = begin[:LONGEST]
+            rows = self._pool.rows(_DOING, _IDS_BY_ALIAS, (self._tenant, state, short, short + b"\xff"))
+            found.update(id_text(bytes(row[0])) for row in rows)
+        while rows := self._pool.rows(_DOING, _IDS_BY_KEY, (self._tenant, state, begin, end, _IDS)):
+            found.update(id_text(bytes(row[1])) for row in rows)
+            begin = _next(rows)
+        return [session_id for session_id in found if is_like(session_id, like)]
+
+    def all(self, *, deleted: bool) -> Iterator[Found]:
+        """Every session."""
+        begin = b""
+        while rows := self._pool.rows(_DOING, _BY_KEY, (self._tenant, _state(deleted), begin, _PAGE)):
+            yield from map(_found, rows)
+            begin = _next(rows)
+
+    def these(self, ids: Collection[str], *, deleted: bool) -> Iterator[Found]:
+        """Those of these that there are."""
+        keys = [key_of(session_id) for session_id in ids]
+        for start in range(0, len(keys), _PAGE):
+            values = (self._tenant, _state(deleted), keys[start : start + _PAGE])
+            yield from map(_found, self._pool.rows(_DOING, _THESE, values))
+
+    def newest(self, *, deleted: bool, after: str | None) -> Iterator[Found]:
+        """See `Store.newest`."""
+        place: tuple[int, int, bytes] = (_END, _END, b"")
+        if after is not None:
+            rows = self._pool.rows(_DOING, _PLACE, (self._tenant, _state(deleted), key_of(after)))
+            if not rows:
+                raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
+            place = rows[0]
+        return self._behind(place, deleted)
+
+    def _behind(self, place: tuple[int, int, bytes], deleted: bool) -> Iterator[Found]:
+        size = _FIRST_PAGE
+        while rows := self._pool.rows(_DOING, _NEWEST, (self._tenant, _state(deleted), place[0], *place, size)):
+            yield from map(_found, rows)
+            place = rows[-1][1:4]
+            size = _PAGE
+
+
+def _next(rows: list[tuple[Any, ...]]) -> bytes:
+    """What comes right behind the last key of a page."""
+    return bytes(rows[-1][0]) + b"\0"
+
+
+def _state(deleted: bool) -> str:
+    return "deleted" if deleted else "live"
+
+
+def _found(row: tuple[Any, ...]) -> Found:
+    _, _, _, session_id, size, first, wide, last = row
+    start, fact = _peek(first), _peek(wide)
+    return Found(
+        id_text(bytes(session_id)),
+        start if isinstance(start, Start) else None,
+        fact if isinstance(fact, Set) else None,
+        _peek(last),
+        size,
+    )
+
+
+def _peek(line: bytes | None) -> AnyEntry | None:
+    """The entry of a line, if it can be read."""
+    if line is None:
+        return None
+    return next((item for item in read_line(bytes(line), 0) if not isinstance(item, Damage)), None)

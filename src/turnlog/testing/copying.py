@@ -1,0 +1,201 @@
+"""What a store promises of copies: giving out lines, and taking over those of another store."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
+from turnlog.log.codec import Damage
+from turnlog.log.entry import Entry, Note, Unknown
+from turnlog.log.payload import digest
+from turnlog.log.written import Written
+from turnlog.store import Log, Store, memory
+from turnlog.testing.appending import Connected, note, together
+from turnlog.testing.build import ManualClock, draft, read, said, seqs, start
+from turnlog.testing.sessions import fork, title
+
+
+def bare_lines(log: Log, *, after: int = 0) -> list[bytes]:
+    """The lines of a log, which must not be damaged."""
+    items = list(log.lines(after=after))
+    assert not [item for item in items if isinstance(item, Damage)]
+    return [item.line for item in items if isinstance(item, Written)]
+
+
+class Copying(Connected):
+    """`Log.lines`, `Store.adopt` and `Store.lacking`."""
+
+    @pytest.fixture
+    def other(self, clock: ManualClock) -> Store:
+        """A store with a session `s`, to copy from."""
+        store = memory.connect(clock=clock)
+        log = store.create("s", [start("s", title="first")])
+        log.append([said("one"), note("a batch of two")], after=1, head=0)
+        log.append([draft(title("second"))], after=0, head=0)
+        log.append([draft(Unknown(kind="later", json='{"type":"later","level":1e400}'))], after=0, head=0)
+        clock.tick(5000)
+        log.append([said("two")], after=5, head=2)
+        return store
+
+    def test_lines_and_entries_are_the_same_thing(self, store: Store, log: Log) -> None:
+        log.append([draft(title("x")), note()], after=0, head=0)
+        log.append([said("y")], after=3, head=0)
+        for after in (0, 2, 4):
+            items = [item for item in log.lines(after=after) if isinstance(item, Written)]
+            assert seqs([item.entry for item in items]) == seqs(read(log, after=after))
+        assert all(b'"wide"' not in line for line in bare_lines(log))
+
+    def test_a_copy_has_the_same_lines_to_the_byte(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines[:1], after=0)
+        store.adopt("s", lines[1:4], after=1)
+        store.adopt("s", lines[4:], after=4)
+        copy = store.open("s")
+        assert bare_lines(copy) == lines
+        assert bare_lines(copy, after=3) == lines[3:]
+        assert [(e.seq, e.id, e.at, e.parent, e.batch) for e in read(copy)] == [
+            (e.seq, e.id, e.at, e.parent, e.batch) for e in read(other.open("s"))
+        ]
+
+    def test_a_copy_is_listed_like_the_original(self, store: Store, other: Store) -> None:
+        store.adopt("s", bare_lines(other.open("s")), after=0)
+        [found], [original] = store.sessions(), other.sessions()
+        assert found.start == original.start
+        assert (found.wide and found.wide.value) == "second"
+        assert (found.last and found.last.id) == (original.last and original.last.id)
+
+    def test_a_copy_goes_on_like_any_log(self, store: Store, other: Store, clock: ManualClock) -> None:
+        store.adopt("s", bare_lines(other.open("s")), after=0)
+        copy = store.open("s")
+        clock.tick(-10_000)
+        with pytest.raises(Conflict):
+            copy.append([said("unseen")], after=2, head=2)
+        [new] = copy.append([said("three")], after=6, head=6)
+        assert (new.seq, new.parent) == (7, 6)
+        assert new.at == read(copy)[5].at
+        assert len(bare_lines(copy)) == 7
+        assert copy.find(new.id) == new
+        [again] = copy.append([said("one", id=read(copy)[1].id)], after=7, head=7)
+        assert again.seq == 2
+
+    def test_a_handle_that_was_open_before_sees_what_was_taken_over(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines[:1], after=0)
+        log = store.open("s")
+        assert seqs(read(log)) == [1]
+        store.adopt("s", lines[1:], after=1)
+        assert log.has_grown(1)
+        assert seqs(read(log)) == [1, 2, 3, 4, 5, 6]
+        [new] = log.append([note()], after=0, head=0)
+        assert new.seq == 7
+
+    def test_only_the_end_that_the_caller_knows_is_continued(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines[:3], after=0)
+        for after, some in ((2, lines[3:4]), (4, lines[4:5]), (1, lines[1:3])):
+            with pytest.raises(Conflict):
+                store.adopt("s", some, after=after)
+        with pytest.raises(AlreadyExists):
+            store.adopt("s", lines, after=0)
+        with pytest.raises(NotFound):
+            store.adopt("nobody", lines[1:], after=1)
+        assert bare_lines(store.open("s")) == lines[:3]
+
+    @pytest.mark.parametrize("bad", [b"", b"{}", b"not a line", b'{"type":"note","seq":2'])
+    def test_what_is_not_a_line_is_refused_whole(self, store: Store, other: Store, bad: bytes) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines[:1], after=0)
+        for wrong in ([lines[1], bad], [lines[1] + b"\n" + lines[2]], [lines[2], lines[1]], []):
+            with pytest.raises(Invalid):
+                store.adopt("s", wrong, after=1)
+            with pytest.raises(Invalid):
+                store.adopt("t", wrong, after=0)
+        assert bare_lines(store.open("s")) == lines[:1]
+        assert list(store.ids()) == ["s"]
+
+    def test_an_edited_line_stays_one(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        lines[1] = lines[1].replace(b"one", b"ONE")
+        store.adopt("s", lines[:3], after=0)
+        store.adopt("s", lines[3:], after=3)
+        items = list(store.open("s").read())
+        assert [item.kind for item in items if isinstance(item, Damage)] == ["edited"]
+        assert [item.seq for item in items if isinstance(item, Entry) and item.unverified] == [2]
+        assert [item.line for item in store.open("s").lines() if isinstance(item, Written)] == lines
+
+    def test_a_fork_comes_after_what_it_builds_on(self, store: Store, other: Store) -> None:
+        child = fork(other, "s", read(other.open("s"))[2], "child")
+        child.append([said("other")], after=4, head=2)
+        lines = bare_lines(child)
+        with pytest.raises(NotFound):
+            store.adopt("child", lines, after=0, parent="s")
+        store.adopt("s", bare_lines(other.open("s"))[:3], after=0)
+        store.adopt("child", lines[:1], after=0, parent="s")
+        store.adopt("child", lines[1:], after=4, parent="s")
+        assert bare_lines(store.open("child")) == lines
+        store.purge("s")
+        assert seqs(read(store.base("s"))) == [1, 2, 3]
+
+    def test_a_deleted_session_grows_and_stays_deleted(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines[:3], after=0, deleted=True)
+        assert list(store.ids()) == []
+        assert [found.id for found in store.sessions(deleted=True)] == ["s"]
+        with pytest.raises(AlreadyExists):
+            store.adopt("s", lines, after=0)
+        store.adopt("s", lines[3:], after=3)
+        assert list(store.ids()) == []
+        assert bare_lines(store.base("s")) == lines
+        store.restore("s")
+        assert bare_lines(store.open("s")) == lines
+
+    def test_what_is_kept_of_a_purged_session_becomes_one_again(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines, after=0)
+        fork(store, "s", read(store.open("s"))[2], "child")
+        store.purge("s")
+        assert bare_lines(store.base("s")) == lines[:3]
+        store.adopt("s", lines[3:4], after=3, deleted=True)
+        assert list(store.ids()) == ["child"]
+        store.adopt("s", lines[4:], after=4)
+        assert sorted(store.ids()) == ["child", "s"]
+        log = store.open("s")
+        assert bare_lines(log) == lines
+        assert log.append([said("more")], after=6, head=6)[0].seq == 7
+
+    def test_of_many_that_take_over_the_same_lines_exactly_one_does(self, store: Store, other: Store) -> None:
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines[:1], after=0)
+        done: list[str] = []
+
+        def take(index: int) -> None:
+            try:
+                if index % 2:
+                    store.adopt("s", lines[1:], after=1)
+                else:
+                    store.open("s").append([note()], after=1, head=0, alone=True)
+            except Conflict:
+                return
+            done.append("adopted" if index % 2 else "appended")
+
+        together(4, take)
+        assert len(done) == 1
+        assert len(bare_lines(store.open("s"))) == (6 if done == ["adopted"] else 2)
+
+    def test_a_repeated_id_is_taken_over_as_it_is(self, store: Store, clock: ManualClock) -> None:
+        first = memory.connect(clock=clock).create("s", [start("s"), draft(Note(id="same", text="a"))])
+        again = memory.connect(clock=clock).create("s", [draft(Note(id="same", text="a")), note()], seq=3)
+        lines = [*bare_lines(first), *bare_lines(again)]
+        store.adopt("s", lines[:2], after=0)
+        store.adopt("s", lines[2:], after=2)
+        assert bare_lines(store.open("s")) == lines
+        found = store.open("s").find("same")
+        assert found is not None
+
+    def test_a_store_says_which_blobs_it_lacks(self, store: Store) -> None:
+        one, two, three = (digest(data) for data in (b"one", b"two", b"three"))
+        store.put({one: b"one"})
+        assert store.lacking([one, two, three, two]) == {two, three}
+        assert store.lacking([]) == set()
+        with pytest.raises(Invalid):
+            store.lacking(["two"])

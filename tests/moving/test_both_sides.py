@@ -1,0 +1,307 @@
+"""A session that grew on both sides: a fork, never a loss, and always the same one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.moving.scene import everything, ids_in, lines, make, outcomes, said
+from turnlog import Compaction, Edit, Message, Note, Ref, Text, Usage
+from turnlog.log.entry import Start, Unknown, Writer
+from turnlog.session import Home
+
+PAIRS = [("files", "postgres"), ("postgres", "files"), ("files", "memory"), ("memory", "files")]
+
+
+@pytest.fixture(params=PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Home, Home]]:
+    server = request.getfixturevalue("postgres") if "postgres" in request.param else None
+    here, there = (make(kind, tmp_path, server) for kind in request.param)
+    yield here, there
+    here.close()
+    there.close()
+
+
+@pytest.fixture
+def trio(tmp_path: Path) -> Iterator[list[Home]]:
+    homes = [make("files", tmp_path) for _ in range(3)]
+    yield homes
+    for home in homes:
+        home.close()
+
+
+def shared(here: Home, there: Home, name: str = "s") -> None:
+    """A session that both have."""
+    with here.create(id=name, title="ours", labels={"team": "shop"}) as session:
+        session.user("one")
+        session.assistant("two")
+    here.push(there, [name])
+
+
+def say(home: Home, name: str, *texts: str) -> None:
+    with home.resume(name) as session:
+        for text in texts:
+            session.user(text)
+
+
+def forks_of(home: Home, name: str) -> list[str]:
+    return [info.id for info in home.sessions() if info.fork is not None and info.fork.session == name]
+
+
+def test_what_came_on_both_sides_is_on_both_sides_afterwards(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    say(here, "s", "mine", "mine too")
+    say(there, "s", "theirs")
+    kept = lines(here, "s"), lines(there, "s")
+    pushed, pulled = here.sync(there)
+    assert [row.outcome for row in (*pushed, *pulled) if row.id == "s"] == ["forked", "forked"]
+    assert (lines(here, "s"), lines(there, "s")) == kept
+    [mine], [theirs] = forks_of(there, "s"), forks_of(here, "s")
+    assert said(there, mine) == ["one", "two", "mine", "mine too"]
+    assert said(here, theirs) == ["one", "two", "theirs"]
+    assert {row.into for row in pushed if row.into} == {mine}
+    with there.resume(mine) as session:
+        assert (session.title, session.labels) == ("ours", {"team": "shop"})
+    assert ids_in(here) == ids_in(there)
+    before = everything(here), everything(there)
+    pushed, pulled = here.sync(there)
+    assert (everything(here), everything(there)) == before
+    assert sum(row.entries for row in (*pushed, *pulled)) == 0
+
+
+def test_the_fork_grows_with_what_it_came_from(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    say(here, "s", "mine")
+    say(there, "s", "theirs")
+    here.sync(there)
+    say(here, "s", "mine again")
+    say(there, "s", "theirs again")
+    here.sync(there)
+    [mine], [theirs] = forks_of(there, "s"), forks_of(here, "s")
+    assert said(there, mine) == ["one", "two", "mine", "mine again"]
+    assert said(here, theirs) == ["one", "two", "theirs", "theirs again"]
+
+
+def test_a_fork_that_was_gone_on_with_comes_back_as_such(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    say(here, "s", "mine")
+    say(there, "s", "theirs")
+    here.sync(there)
+    [mine] = forks_of(there, "s")
+    say(there, mine, "mine, there")
+    here.sync(there)
+    assert said(here, mine) == ["one", "two", "mine", "mine, there"]
+    assert lines(here, mine) == lines(there, mine)
+    say(here, "s", "mine, here")
+    here.sync(there)
+    assert said(here, "s") == ["one", "two", "mine", "mine, here"]
+    [second] = forks_of(there, mine)
+    assert said(there, second) == ["one", "two", "mine", "mine, here"]
+    assert ids_in(here) == ids_in(there)
+    before = everything(here), everything(there)
+    here.sync(there)
+    assert (everything(here), everything(there)) == before
+
+
+def pointed_at(home: Home, name: str) -> list[dict[str, str | None]]:
+    """What every entry of a session names, by id instead of by number."""
+    with home.resume(name) as session:
+        entries = list(session.entries())
+    ids = {entry.seq: entry.id for entry in entries}
+    fields = ("parent", "to", "asof", "left", "undoes", "keep", "entry", "again")
+    return [
+        {"id": entry.id, **{field: ids.get(getattr(entry, field, None) or 0) for field in fields}}
+        for entry in entries
+        if not isinstance(entry, (Start, Writer))
+    ]
+
+
+def test_numbers_in_a_fork_point_where_they_pointed(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    say(there, "s", "theirs")
+    with here.resume("s") as session:
+        first = session.user("first")
+        session.assistant("answer", usage=Usage(input_tokens=5))
+        session.append(Edit(entry=first.seq, blocks=[Text(text="FIRST")]))
+        replaced = [Message(role="user", blocks=[Text(text="so far")]), Ref(2)]
+        session.append(Compaction(replacement=replaced, keep=first.seq))
+        session.append(Note(text="n"), Note(text="o"))
+        session.set("mood", "good")
+        session.user("x" * 100_000)
+        session.rewind(to=first.seq)
+        session.user("again")
+        session.undo()
+        mine = session.context(), session.branches(), session.stats(), session.facts, session.usage()
+    here.push(there)
+    [name] = forks_of(there, "s")
+    assert pointed_at(there, name) == pointed_at(here, "s")
+    with there.resume(name) as session:
+        assert [turnlog.log.context.text_of(m.blocks) for m in session.context()] == [
+            turnlog.log.context.text_of(m.blocks) for m in mine[0]
+        ]
+        assert len(session.branches()) == len(mine[1])
+        assert (session.stats(), session.facts) == (mine[2], mine[3])
+        assert session.usage().total == mine[4].total
+        session.redo()
+        with here.resume("s") as original:
+            original.redo()
+            assert [m.id for m in session.context()] == [m.id for m in original.context()]
+
+
+def test_forks_of_what_became_a_fork_come_as_forks_of_that(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    say(there, "s", "theirs")
+    with here.resume("s") as session:
+        mine = session.user("mine")
+        session.user("more")
+        with session.fork(mine.seq, id="child") as child:
+            at = child.user("other")
+            child.fork(at.seq, id="grandchild").user("deeper")
+    rows = here.push(there)
+    assert all(row.error is None for row in rows)
+    texts = {name: said(there, name) for name in there.store.ids()}
+    assert sorted(texts.values()) == sorted(
+        [
+            ["one", "two", "theirs"],
+            ["one", "two", "mine", "more"],
+            ["one", "two", "mine", "other"],
+            ["one", "two", "mine", "other", "deeper"],
+        ]
+    )
+    before = everything(there)
+    assert {row.entries for row in here.push(there)} == {0}
+    assert everything(there) == before
+    say(here, "grandchild", "still deeper")
+    here.push(there)
+    assert ["one", "two", "mine", "other", "deeper", "still deeper"] in [
+        said(there, name) for name in there.store.ids()
+    ]
+    here.pull(there)
+    assert ids_in(here) == ids_in(there)
+    assert sorted(said(here, name)[-1] for name in here.store.ids()) == ["more", "other", "still deeper", "theirs"]
+
+
+def test_two_sessions_that_only_have_the_same_id_are_both_kept(pair: tuple[Home, Home]):
+    here, there = pair
+    with here.create(id="s") as mine, there.create(id="s") as theirs:
+        mine.user("mine")
+        theirs.user("theirs")
+    here.sync(there)
+    for home, other in ((here, "theirs"), (there, "mine")):
+        assert len(list(home.store.ids())) == 2
+        assert [other] in [said(home, name) for name in home.store.ids()]
+    before = everything(here), everything(there)
+    here.sync(there)
+    assert (everything(here), everything(there)) == before
+
+
+def test_facts_and_notes_merge_where_only_they_came(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    with here.resume("s") as session:
+        session.set("title", "renamed")
+        session.append(Note(text="look here"))
+        session.set("mood", "good")
+    say(there, "s", "theirs")
+    assert outcomes(here.push(there)) == {"s": "merged"}
+    assert list(there.store.ids()) == ["s"]
+    with there.resume("s") as session:
+        assert (session.title, session.get("mood")) == ("renamed", "good")
+    assert outcomes(here.push(there)) == {"s": "same"}
+    here.pull(there)
+    assert ids_in(here) == ids_in(there)
+    assert "theirs" in [texts[-1] for texts in (said(here, name) for name in here.store.ids())]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_titles_the_later_one_stays_on_both_sides(pair: tuple[Home, Home], first: int):
+    shared(*pair)
+    for home in (pair[first], pair[1 - first]):
+        with home.resume("s") as session:
+            session.set("title", f"of {pair.index(home)}")
+            session.set("tags", ["x"])
+    for _ in range(3):
+        pair[0].sync(pair[1])
+    for home in pair:
+        assert list(home.store.ids()) == ["s"]
+        [info] = home.sessions()
+        assert (info.title, info.tags) == (f"of {1 - first}", ["x"])
+        with home.resume("s") as session:
+            assert session.title == f"of {1 - first}"
+    before = everything(pair[0]), everything(pair[1])
+    pair[0].sync(pair[1])
+    assert (everything(pair[0]), everything(pair[1])) == before
+    assert ids_in(pair[0]) == ids_in(pair[1])
+
+
+def test_three_homes_agree_on_what_a_fork_is_called(trio: list[Home]):
+    a, b, c = trio
+    shared(a, b)
+    a.push(c)
+    for index, home in enumerate(trio):
+        say(home, "s", f"of {index}")
+    a.sync(b)
+    b.sync(c)
+    c.sync(a)
+    a.sync(b)
+    assert ids_in(a) == ids_in(b) == ids_in(c)
+    names = {name: [lines(home, name) for home in trio if name in set(home.store.ids())] for name in (
+        *forks_of(a, "s"), *forks_of(b, "s"), *forks_of(c, "s")
+    )}  # fmt: skip
+    assert len(names) == 3
+    for copies in names.values():
+        assert all(copy == copies[0] for copy in copies)
+    before = [everything(home) for home in trio]
+    a.sync(b)
+    b.sync(c)
+    c.sync(a)
+    assert [everything(home) for home in trio] == before
+
+
+def test_a_kind_that_only_a_newer_version_can_renumber_is_refused_and_the_rest_goes_on(trio: list[Home]):
+    here, there, _ = trio
+    shared(here, there)
+    shared(here, there, "t")
+    with here.resume("s") as session:
+        session.append(Unknown(kind="later", json='{"type":"later","critical":true}', critical=True))
+    say(there, "s", "theirs")
+    say(here, "t", "more")
+    rows = {row.id: row for row in here.push(there)}
+    assert isinstance(rows["s"].error, turnlog.Unsupported)
+    assert rows["t"].outcome == "grown"
+
+
+def test_numbers_that_lie_in_a_blob_are_changed_there(pair: tuple[Home, Home]):
+    here, there = pair
+    shared(here, there)
+    say(there, "s", "theirs")
+    with here.resume("s") as session:
+        first = session.user("first")
+        session.set("big", "y" * 100_000)
+        session.user("second")
+        session.rewind(to=first.seq)
+        session.set("big", "z" * 100_000)
+        session.undo()
+        assert any(entry.type == "head" and entry.blobs for entry in session.entries())
+    [row] = here.push(there)
+    assert row.into is not None
+    assert pointed_at(there, row.into) == pointed_at(here, "s")
+    with there.resume(row.into) as session, here.resume("s") as original:
+        assert session.get("big") == original.get("big") == "y" * 100_000
+        session.redo()
+        original.redo()
+        assert session.facts == original.facts
+        assert [m.id for m in session.context()] == [m.id for m in original.context()]
+    there.gc()
+    with there.resume(row.into) as session:
+        assert session.facts == original.facts
+    assert {row.entries for row in here.push(there)} != {0}  # the redo
+    before = everything(there)
+    here.push(there)
+    assert everything(there) == before

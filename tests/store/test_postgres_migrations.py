@@ -1,0 +1,159 @@
+"""Tables of every earlier version, with sessions in them, are brought up to date, and who is older is refused."""
+
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import turnlog
+from tests.pgserver import Server
+from turnlog.errors import Unavailable, Unsupported
+from turnlog.log.entry import Fork, Note
+from turnlog.log.payload import digest, digest_key
+from turnlog.store import postgres as store_postgres
+from turnlog.store.postgres import schema
+from turnlog.store.postgres.log import stamp
+from turnlog.store.postgres.names import key_of
+from turnlog.testing import ManualClock, draft, said
+from turnlog.testing.build import NOON, start
+
+LONG = "long" * 200
+HANDLE = "20261115-070012-k3f9q2m7"
+
+
+@pytest.fixture
+def database(postgres: Server) -> str:
+    return postgres.database(f"d{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def admin(database: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+class First:
+    """A database as the first version left it, filled with the statements of that version."""
+
+    def __init__(self, admin: psycopg.Connection) -> None:
+        self.admin = admin
+        admin.execute("create schema turnlog")
+        admin.execute(
+            "create table turnlog.migration (number int primary key, applied timestamptz not null default now())"
+        )
+        admin.execute(schema.migrations()[1].encode())
+        admin.execute("insert into turnlog.migration (number) values (1)")
+
+    def tenant(self, name: str) -> int:
+        query = "insert into turnlog.tenant (name) values (%s) returning num"
+        return self.admin.execute(query, (name,)).fetchall()[0][0]
+
+    def session(self, tenant: int, name: str, texts: list[str], *, at: int, state="live", fork: Fork | None = None):
+        drafts = [start(name, fork=fork, title=f"Title of {name[:20]}"), *map(said, texts)]
+        new = stamp(drafts, floor=fork.seq if fork else 0, at=0, now=at, head=0)
+        values = {
+            "tenant": tenant, "key": key_of(name), "id": name.encode(), "state": state, "made": uuid.uuid4(),
+            "fork_of": key_of(fork.session) if fork else None, "fork_seq": fork.seq if fork else None,
+            "first": new.seqs[0], "last": new.seqs[-1], "at": new.last_at, "fence": new.last_fence, "bytes": new.size,
+        }  # fmt: skip
+        [(num, root)] = self.admin.execute(
+            "insert into turnlog.session (num, tenant, key, id, state, root, made, fork_of, fork_seq, first_seq, "
+            "last_seq, last_at, last_fence, bytes) select new.num, %(tenant)s, %(key)s, %(id)s, %(state)s, "
+            "coalesce((select root from turnlog.session where tenant = %(tenant)s and key = %(fork_of)s), new.num), "
+            "%(made)s, %(fork_of)s, %(fork_seq)s, %(first)s, %(last)s, %(at)s, %(fence)s, %(bytes)s "
+            "from (select nextval('turnlog.number') as num) as new returning num, root",
+            values,
+        ).fetchall()
+        for seq, key, line in zip(new.seqs, new.keys, new.lines, strict=True):
+            self.admin.execute(
+                "insert into turnlog.entry (root, session, tenant, seq, key, line) values (%s, %s, %s, %s, %s, %s)",
+                (root, num, tenant, seq, key, line),
+            )
+        return new.entries
+
+    def blob(self, tenant: int, data: bytes) -> None:
+        query = (
+            "with new as (select nextval('turnlog.number') as num), named as ("
+            "insert into turnlog.blob (tenant, digest, num, size, stored) select %s, %s, num, %s, %s from new) "
+            "insert into turnlog.piece (blob, part, tenant, data) select num, 0, %s, %s from new"
+        )
+        raw = b"\0" + data
+        self.admin.execute(query, (tenant, digest_key(digest(data)), len(data), len(raw), tenant, raw))
+
+
+@pytest.fixture
+def first(admin: psycopg.Connection) -> First:
+    """Two tenants' sessions: old and new, forked, deleted, with a handle, with a long id."""
+    first = First(admin)
+    for tenant in (first.tenant(""), first.tenant("acme")):
+        entries = first.session(tenant, "oldest", ["one", "two", "three"], at=NOON)
+        first.session(tenant, LONG, ["a"], at=NOON + 50_000)
+        first.session(tenant, HANDLE, ["b"], at=NOON + 10_000)
+        first.session(tenant, "gone", ["c"], at=NOON + 70_000, state="deleted")
+        first.session(tenant, "fork", ["four"], at=NOON + 3_600_000, fork=Fork("oldest", 3, entries[2].id))
+        first.blob(tenant, b"kept")
+    return first
+
+
+@pytest.mark.parametrize("tenant", ["", "acme"])
+def test_everything_is_there_afterwards(first: First, database: str, tenant: str):
+    clock = ManualClock(NOON + 7_200_000)
+    with turnlog.open(f"{database}?tenant={tenant}", clock=clock) as home:
+        assert [row.id for row in home.sessions(limit=10)] == ["fork", LONG, HANDLE, "oldest"]
+        assert [row.id for row in home.sessions()] == ["fork", LONG, HANDLE, "oldest"]
+        assert [row.title for row in home.sessions(limit=1)] == ["Title of fork"]
+        for name, found in (("k3f9", HANDLE), ("longlong", LONG), ("old", "oldest"), ("latest", "fork")):
+            assert home.id_of(name) == found
+        assert [message.blocks[0].text for message in home.resume("fork").path()[::-1]][-1] == "four"
+        assert home.get_blob(digest(b"kept")) == b"kept"
+        session = home.resume("oldest")
+        session.user("more")
+        assert [message.blocks[0].text for message in session.messages()][-1] == "more"
+        assert home.id_of("latest") == "oldest"
+        home.restore("gone")
+        assert home.resume("gone").messages()[0].blocks[0].text == "c"
+        home.purge("oldest")
+        assert home.resume("fork").messages()[-1].blocks[0].text == "four"
+
+
+def test_a_process_that_runs_on_from_before_is_refused_and_writes_nothing(first: First, database: str, admin):
+    """Its statement, as it had prepared it: what it knows nothing of must not fall behind."""
+    old = psycopg.connect(database, autocommit=True, prepare_threshold=0)
+    query = "update turnlog.session set last_seq = last_seq + 1, last_at = %s where id = 'oldest'"
+    old.execute(query, (NOON + 1,))
+    turnlog.open(database).close()
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        old.execute(query, (NOON + 2,))
+    old.close()
+
+
+def test_an_older_turnlog_is_refused_when_it_comes(first: First, database: str, monkeypatch: pytest.MonkeyPatch):
+    newest = max(schema.migrations())
+    turnlog.open(database).close()
+    monkeypatch.setattr(schema, "migrations", lambda: {1: ""})
+    with pytest.raises(Unsupported, match=rf"version {newest}; this turnlog knows version 1") as caught:
+        turnlog.open(database)
+    assert caught.value.hint == "upgrade turnlog"
+
+
+def test_who_finds_other_tables_is_told_and_nothing_is_changed(database: str, admin: psycopg.Connection):
+    """As a process of this version will be, once a later one has changed the tables under it."""
+    store = store_postgres.connect(database)
+    log = store.create("s", [start("s")])
+    admin.execute("alter table turnlog.session rename column last_ms to last_us")
+    with pytest.raises(Unsupported, match="last_ms") as caught:
+        log.append([draft(Note(text="x"))], after=0, head=0)
+    assert "a newer turnlog changed the tables" in str(caught.value.hint)
+    admin.execute("alter table turnlog.session rename column last_us to last_ms")
+    assert log.append([draft(Note(text="x"))], after=0, head=0)[0].seq == 2
+    store.close()
+
+
+def test_a_long_migration_may_take_longer_than_any_question(database: str, monkeypatch: pytest.MonkeyPatch):
+    real = schema.migrations()
+    monkeypatch.setattr(schema, "migrations", lambda: {**real, 9000: "select pg_sleep(1)"})
+    store = store_postgres.connect(database, patience=0.5)
+    with pytest.raises(Unavailable, match="statement timeout"):
+        store._pool.rows("sleeping", "select pg_sleep(1)")
+    store.close()
