@@ -244,12 +244,13 @@ def test_a_chain_as_long_as_that_of_a_gigabyte_can_be_built_and_freed() -> None:
     for number in range(400_000):
         chain.hang(str(number), str(number - 1), "k", said=number == 0, live=True)
     chain.hang("tip", "399999", "end")
-    assert chain.live() == "end"
+    assert chain.live() == ("end", True)
     del chain
 
 
 def test_the_usual_answer_is_read_as_the_wire_reads_it() -> None:
     from turnlog.formats.claude_code.blocks import plain_answer
+    from turnlog.formats.claude_code.line import Said
     from turnlog.wire import anthropic
 
     content = [
@@ -262,7 +263,7 @@ def test_the_usual_answer_is_read_as_the_wire_reads_it() -> None:
     }  # fmt: skip
     for reason in ("end_turn", "tool_use", "max_tokens"):
         raw = {"id": "m", "model": "c", "stop_reason": reason}
-        mine = plain_answer(raw, {}, content, usage)
+        mine = plain_answer(Said(**raw), {}, content, usage, None)
         theirs = anthropic.draft({**raw, "content": content, "usage": usage})
         assert mine is not None
         assert (mine.blocks, mine.usage, mine.stop, mine.model) == (

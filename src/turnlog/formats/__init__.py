@@ -10,7 +10,13 @@ format too big for one file is a folder of that name. What formats share has a n
     write(transcript)      files that the agent loads, and what they could not carry
     place(written, folder) those files laid out in a folder as the agent would, and the path of the session's own
     resume(id, path, folder)  the command that goes on, in its workspace, with the session of that id at that path
+    grown(source, mark)    what `read` gives from a mark on: the same steps, and as of now header, facts and mark;
+                           None where what was appended reaches back before the mark, so that all has to be read again
     CAUTION                what people should know before they go on there; most have nothing to say
+    BY_FILE                whether a folder has just the sessions that `find` sees in each of its files; for the catalog
+    APART                  names of folders inside a home in which no session begins, so that nobody looks there
+    stamps(path)           of each session in a database, by its key, what differs when the session does
+    sidecars(source)       the other files that a session is read from, so that the catalog sees when they change
 
 A format without `write` and `place` is only read; one without `resume` has an agent that cannot be told to go on.
 Reading never raises for what is in a file: a problem costs the record it is in, and is reported. Only a file that
@@ -22,6 +28,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -94,7 +101,7 @@ class Header(Struct, frozen=True, kw_only=True):
     """What the writer needs to write it back to the byte and entries do not say. Fixed when it is first read."""
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True, gc=False):
     """One entry to be.
 
     `key` is the record's own id in the source, where it has one that never changes; otherwise its content tells it
@@ -123,6 +130,16 @@ class Move(Struct, frozen=True, kw_only=True):
 Step = Record | Move
 
 
+class Mark(Struct, frozen=True):
+    """A place in a file before which appending to it changes nothing; mostly where the newest turn or answer begins."""
+
+    offset: int
+    steps: int
+    """How many steps `read` gives before that place."""
+    state: Any = None
+    """What `grown` has to know of them, as JSON, and small."""
+
+
 class Reading(Struct, kw_only=True):
     """One session as it is being read. Everything but `steps` is complete when `steps` is used up.
 
@@ -136,6 +153,8 @@ class Reading(Struct, kw_only=True):
     """Facts of the session as a whole, as of now: set where they differ from those that are there."""
     totals: dict[str, Usage] = field(default_factory=dict[str, Usage])
     """Spending that no record carries, by model ("" if not known), as a running total of the session."""
+    mark: Mark | None = None
+    """From where `grown` can go on, in formats that have it; None where it cannot, and all has to be read again."""
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
@@ -230,6 +249,7 @@ def names() -> list[str]:
     return sorted(name.replace("_", "-") for name in found)
 
 
+@cache
 def format_of(name: str) -> Format:
     """The format with that name."""
     known = names()

@@ -102,17 +102,27 @@ def items(value: Any) -> list[Any]:
 
 def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Whether it is nested more than so many levels deep."""
-    level = _children([value])
+    if type(value) is dict:
+        for child in value.values():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            if type(child) is dict or type(child) is list:  # pyright: ignore[reportUnknownArgumentType]
+                break
+        else:
+            return False  # as it mostly is
+    elif type(value) is not list:
+        return False
+    level: list[Any] = [value]
     for _ in range(limit):
         if not level:
             return False
-        level = [child for item in level for child in _children(item)]
+        level = _children(level[0]) if len(level) == 1 else [child for item in level for child in _children(item)]
     return bool(level)
 
 
 def _children(value: Any) -> list[Any]:
-    inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-    return [child for child in inner if isinstance(child, (dict, list))]
+    inner: Any = value
+    if type(value) is dict:
+        inner = value.values()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return [child for child in inner if type(child) is dict or type(child) is list]
 
 
 # ── damaged documents ─────────────────────────────────────────────────────────────────────────────

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from typing import Any
+from zlib import adler32
 
 import msgspec
 from msgspec.structs import replace
 
+from turnlog.formats import Record
 from turnlog.log.block import Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Entry, Message
+from turnlog.log.entry import Compaction, Custom, Entry, Message
 
 
 def content_key(entry: Entry) -> str:
@@ -47,29 +50,87 @@ def gist(entry: Entry) -> str:
         return ""
 
 
-class Keys:
-    """A key for each record of a source that is only ever appended to: what it says, and which of its kind it is.
+NONE: dict[str, str] = {}
+"""For records that name no other."""
 
-    It has to be cheap, and small: there are as many as there are records.
+
+class Keys:
+    """A key for each record of a source that is only ever appended to, and whose records have no ids that stay.
+
+    What names a call is known by it, and by a sample of what it says; all else by a digest of all that it says. Of
+    several that are alike in that, each has its number. It has to be cheap, and small: there are as many as records.
     """
 
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+    def __init__(self, state: dict[str, int] | None = None) -> None:
+        self._seen: set[int] = set()
+        """Hashes of the names of those with a call, and how many there are of those that are not the only one."""
+        self._again: dict[int, int] = {}
+        self._counts: dict[str, int] = dict(state or {})
+        """How often each content is there that names no call: the beginning of its digest."""
+        self._since: list[str] = []
+        """Those that came since the mark."""
 
     def of(self, entry: Entry) -> str:
         """The key of the next record. One with the id `-`, and without a time, is taken as it is."""
-        if entry.id == "-" and type(entry) is not Compaction:
-            try:
-                digest = sha256(_encode(entry)).hexdigest()[:24]
-            except (UnicodeEncodeError, OverflowError):
-                digest = content_key(entry)
-        else:
-            digest = content_key(entry)
-        # The first of its kind is called like what is remembered of it: readers that keep keys keep them once.
-        number = self._counts[digest] = self._counts.get(digest, 0) + 1
+        return self.next(digest_of(entry))
+
+    def next(self, digest: str) -> str:
+        """The same for one whose digest is known."""
+        short = digest[:_SHORT]
+        number = self._counts[short] = self._counts.get(short, 0) + 1
+        self._since.append(short)
         return digest if number == 1 else f"{digest}.{number}"
 
+    def single(self, name: str) -> str:
+        """The key of the next record of that name, which is the name itself if there was none before."""
+        mark = hash(name)
+        if mark not in self._seen:
+            self._seen.add(mark)
+            return name
+        number = self._again[mark] = self._again.get(mark, 1) + 1
+        return f"{name}.{number}"
 
+    def mark(self) -> None:
+        """What comes from here on is not in `state`."""
+        self._since.clear()
+
+    def state(self) -> dict[str, int]:
+        """What has to be known to go on from the mark. Calls have ids: what names one is there once."""
+        counts = dict(self._counts)
+        for short in self._since:
+            counts[short] -= 1
+        return {short: number for short, number in counts.items() if number}
+
+
+def bound(call: str, said: Any, also: int) -> str:
+    """A name for a record that a call tells from others: the call, and a sum of how long it is and a sample of it.
+
+    To sum up all that a tool answered would take longer than to read it.
+    """
+    try:
+        if type(said) is str:
+            size = len(said)
+            data = said[:: (size >> 6) + 1].encode()
+        else:
+            data = _encode(said)
+            size = len(data)
+            data = data[:: (size >> 6) + 1]
+    except (UnicodeEncodeError, OverflowError):
+        data, size = content_key(Custom(id="-", kind="", data=said)).encode(), 0
+    return f"{call}.{also}.{adler32(data, size)}"
+
+
+def digest_of(entry: Entry) -> str:
+    """A digest of all that an entry says."""
+    if entry.id != "-" or type(entry) is Compaction:
+        return content_key(entry)
+    try:
+        return sha256(_encode(entry)).hexdigest()[:24]
+    except (UnicodeEncodeError, OverflowError):
+        return content_key(entry)
+
+
+_SHORT = 12
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 """Faster than JSON, and nobody reads it; it has no integers beyond 64 bits."""
 
@@ -96,3 +157,19 @@ def overlap(before: list[str], said: list[str]) -> tuple[int, int]:
         if length > best:
             best, end = length, index + 1
     return len(said) - end, best
+
+
+def id_of(record: Record, counts: Counter[str]) -> str:
+    """The id an imported record has: its key, or its content and which of its kind it is."""
+    if record.key is not None:
+        return key_id(record.key)
+    digest = content_key(record.entry)
+    counts[digest] += 1
+    return f"{digest}.{counts[digest]}"
+
+
+def key_id(key: str) -> str:
+    """The entry id for the key of a record."""
+    if 0 < len(key) <= 200 and key.isprintable():
+        return key
+    return "key." + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

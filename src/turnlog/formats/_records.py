@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from turnlog.formats import Problem
 from turnlog.formats._json import MAX_LINE, decode, lines
 
 MAX_PROBLEMS = 1000
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17
+"""As much as stays near the processor until it is decoded."""
+Moment = Annotated[datetime, Meta(tz=True)]
+"""A time as most programs write it, for types; others are left to `moment`."""
 _OBJECT = re.compile(rb'\{\s*"')
+_MOST = MAX_LINE + 1
 
 
 class Row(Struct, gc=False):
@@ -28,30 +32,35 @@ class Row(Struct, gc=False):
 
 def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type",)) -> Iterator[Row]:
     """The records of a file. In a damaged line, whole objects that have one of the `marks` are still found."""
-    return heads(path, problems, None, marks=marks)
+    return (Row(offset, data) for offset, data in heads(path, problems, marks=marks))
 
 
-def heads(path: str, problems: list[Problem], kind: Any, *, marks: tuple[str, ...]) -> Iterator[Row]:
-    """The same, with each record only as far as a type of msgspec's tells it. What is damaged is still a dict."""
-    decode_line = _decode if kind is None else msgspec.json.Decoder(kind).decode
-    wanted = dict if kind is None else kind
-    start = 0
+def heads(
+    path: str,
+    problems: list[Problem],
+    typed: Callable[[bytes], Any] | None = None,
+    *,
+    marks: tuple[str, ...] = ("type",),
+    start: int = 0,
+) -> Iterator[tuple[int, Any]]:
+    """Where each record begins, and as much of it as a decoder for a type tells. What is not of it is a dict.
+
+    Bytes that are no text damage a line only where it is looked at.
+    """
+    decode_line = typed or _decode
     if not path.endswith(".zst"):
         with open(path, "rb", buffering=_CHUNK) as file:
             read = file.readline
-            while data := read(MAX_LINE + 1):
-                if len(data) > MAX_LINE and data[-1:] != b"\n":
-                    break
+            file.seek(start)
+            while data := read(_MOST):
                 try:
                     value = decode_line(data)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    if len(data) == _MOST and data[-1:] != b"\n":
+                        break
                     yield from _odd(data, start, problems, marks)
-                    start += len(data)
-                    continue
-                if type(value) is wanted:
-                    yield Row(start, value)
                 else:
-                    tell(problems, Problem("a line that is no record", offset=start, length=len(data)))
+                    yield start, value
                 start += len(data)
             else:
                 return
@@ -62,11 +71,11 @@ def heads(path: str, problems: list[Problem], kind: Any, *, marks: tuple[str, ..
             yield from _odd(line.data, line.offset, problems, marks)
 
 
-_decode = msgspec.json.Decoder().decode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 """Without a look at how deep it goes: what is too deep for the log costs itself there."""
 
 
-def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[Row]:
+def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
     """A line that is empty, damaged, or none of the usual."""
     data = data.removesuffix(b"\n")
     if not data.strip():
@@ -77,18 +86,18 @@ def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ..
         yield from _in_damaged(data, offset, problems, marks)
         return
     if isinstance(value, dict):
-        yield Row(offset, cast("dict[str, Any]", value))
+        yield offset, value
     else:
         tell(problems, Problem("a line that is no record", offset=offset, length=len(data)))
 
 
-def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[Row]:
+def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
     """A line that was torn, or two that were written into each other."""
     found = 0
     for start, value in whole_objects(data):
         if any(mark in value for mark in marks):
             found += 1
-            yield Row(offset + start, value)
+            yield offset + start, value
     what = "NUL bytes" if not data.strip(b"\0 \r\t") else "a damaged line"
     kept = f", in which {found} record{'s' * (found != 1)} could be read" if found else ""
     tell(problems, Problem(what + kept, offset=offset, length=len(data)))
@@ -169,12 +178,16 @@ def tell(problems: list[Problem], problem: Problem) -> None:
 
 def fields(value: Any) -> dict[str, Any]:
     """An object, or an empty one for anything else."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def items(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none for anything else."""
-    return [item for item in cast("list[Any]", value) if isinstance(item, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    if len(value) == 1 and type(value[0]) is dict:  # pyright: ignore[reportUnknownArgumentType]
+        return [value[0]]  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in value if isinstance(item, dict)]  # pyright: ignore[reportUnknownVariableType]
 
 
 def text(value: Any) -> str | None:

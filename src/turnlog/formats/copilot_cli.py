@@ -32,6 +32,7 @@ from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
 
 TITLE = "GitHub Copilot CLI"
+BY_FILE = True
 _NAME = "copilot-cli"
 _QUIET = (
     "assistant.turn_start", "assistant.turn_end", "assistant.intent", "assistant.streaming_delta", "assistant.message_",
@@ -56,6 +57,12 @@ def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
     for place in files_under(path):
         yield from _in_file(place)
+
+
+def sidecars(source: Source) -> list[str]:
+    """See `turnlog.formats`."""
+    folder, name = os.path.split(source.path)
+    return [os.path.join(folder, "workspace.yaml")] if name == "events.jsonl" else []
 
 
 def _in_file(path: str) -> Iterator[Source]:

@@ -27,6 +27,7 @@ from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
 from turnlog.log.usage import Usage
 
 TITLE = "goose: its database, JSON lines of earlier versions, exports"
+BY_FILE = True
 _NAME = "goose"
 _ASIDE = ("systemNotification", "toolConfirmationRequest", "actionRequired", "conversationCompacted")
 """What is between the program and the person, and never goes to the model."""

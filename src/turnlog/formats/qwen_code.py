@@ -22,6 +22,7 @@ from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.wire import gemini
 
 TITLE = "qwen-code"
+BY_FILE = True
 _NAME = "qwen-code"
 _TYPES = ("user", "assistant", "tool_result", "system")
 _QUIET = ("ui_telemetry", "slash_command", "file_history_snapshot", "branch_checkpoint", "at_command", "custom_title")

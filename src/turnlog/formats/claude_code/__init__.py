@@ -10,12 +10,13 @@ from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
 from turnlog.formats._records import fields, files_under
 from turnlog.formats.claude_code.heading import CHAIN
-from turnlog.formats.claude_code.reading import read
+from turnlog.formats.claude_code.reading import grown, read
 from turnlog.formats.claude_code.writing import place, write
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Claude Code 1.0 to 2.1, with subagents"
+BY_FILE = True
 _NAME = "claude-code"
 _HEAD = 40
 
@@ -30,6 +31,12 @@ def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
     for file in files_under(path):
         yield from _in_file(file)
+
+
+def sidecars(source: Source) -> list[str]:
+    """See `turnlog.formats`."""
+    is_agent = os.path.basename(source.path).startswith("agent-")
+    return [source.path.removesuffix(".jsonl") + ".meta.json"] if is_agent else []
 
 
 def _in_file(path: str) -> Iterator[Source]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from datetime import datetime
 from typing import Any
 
-from turnlog.formats._records import count, fields
+from msgspec import UNSET
+
+from turnlog.formats._records import count, fields, items
 from turnlog.formats._tally import unknown
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
+from turnlog.formats.claude_code.line import Said
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 from turnlog.wire import WRAPPED
@@ -24,6 +28,17 @@ def block(raw: dict[str, Any]) -> AnyBlock:
         if made is not None:
             return made
     return unknown("claude-code", raw)
+
+
+def result(raw: dict[str, Any], details: Any) -> ToolResult:
+    """What a tool answered."""
+    content = raw.get("content")
+    return ToolResult(
+        call=str(raw.get("tool_use_id") or ""),
+        content=content if isinstance(content, str) else [block(inner) for inner in items(content)],
+        is_error=raw.get("is_error") is True,
+        details=details,
+    )
 
 
 def _media(raw: dict[str, Any], make: type[Image | File]) -> AnyBlock | None:
@@ -49,14 +64,14 @@ _STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
 
 
 def plain_answer(
-    message: dict[str, Any], ending: dict[str, Any], content: list[dict[str, Any]], usage: dict[str, Any]
+    message: Said, ending: dict[str, Any], content: list[dict[str, Any]], usage: dict[str, Any], at: datetime | None
 ) -> Message | None:
     """An API message of the usual kind, as `turnlog.wire` would read it, in less time; None for any other.
 
     Most of a transcript is of that kind, and reading should take little longer than decoding.
     """
-    reason = ending.get("stop_reason") if ending else message.get("stop_reason")
-    model, id = message.get("model"), message.get("id")
+    reason = ending.get("stop_reason") if ending else None if message.stop_reason is UNSET else message.stop_reason
+    model, id = message.model, message.id
     if (reason is not None and reason not in _STOPS) or type(model) is not str or type(id) is not str:
         return None
     blocks: list[AnyBlock] = []
@@ -79,6 +94,7 @@ def plain_answer(
         request=id,
         usage=_spent(usage) if usage else None,
         stop=_STOPS[reason] if reason else None,
+        at=at,
     )
 
 

@@ -43,10 +43,10 @@ class Chain:
         """Whoever hangs on that record goes on behind another node."""
         self._keys[self._numbers[uuid]] = key
 
-    def live(self) -> str:
+    def live(self) -> tuple[str, bool]:
         """The key of the node where the conversation goes on, as the program itself decides.
 
-        Of all ends the last in the file, and rather one where people spoke.
+        Of all ends the last in the file, and rather one where people spoke: then no earlier one can be it.
         """
         best, rank, found = -1, (False, -1), -1
         for end, flags in enumerate(self._flags):
@@ -56,4 +56,4 @@ class Chain:
             now = (leaf >= 0 and bool(self._flags[leaf] & _LIVE), leaf)
             if leaf >= 0 and (best < 0 or now >= rank):
                 best, rank, found = leaf, now, end
-        return self._keys[found] if found >= 0 else ""
+        return (self._keys[found], rank[0]) if found >= 0 else ("", False)

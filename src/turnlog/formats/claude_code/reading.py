@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
 
-from turnlog.formats import Move, Problem, Reading, Record, Source, Step
-from turnlog.formats._records import Row, fields, items, moment, rows, text
-from turnlog.formats.claude_code.blocks import block, larger, plain_answer
+from turnlog.formats import Mark, Move, Problem, Reading, Record, Source, Step, _grown
+from turnlog.formats._grown import Back, settled, small, state_of
+from turnlog.formats._key import NONE
+from turnlog.formats._records import fields, heads, items, moment, text
+from turnlog.formats.claude_code.blocks import block, larger, plain_answer, result
 from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.heading import CHAIN, Heading
+from turnlog.formats.claude_code.line import Answer, Line, about, decode_line, ending, is_live, key_of, line_of
+from turnlog.formats.claude_code.state import Arriving, State
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
 from turnlog.wire import anthropic
@@ -40,20 +44,17 @@ def read(source: Source) -> Reading:
     return reading
 
 
-class _Message(Struct):
-    """An API message that is still arriving, and the results that came in between."""
-
-    key: str
-    id: str
-    first: dict[str, Any]
-    message: dict[str, Any]
-    parent: str
-    content: list[Any]
-    uuids: list[str]
-    usage: dict[str, Any]
-    results: list[tuple[str, str, Message]]
-    """Each with the record it is from, and its key."""
-    stop: dict[str, Any] = {}
+def grown(source: Source, mark: Mark) -> Reading | None:
+    """See `turnlog.formats`."""
+    state = state_of(source, mark, State)
+    if state is None:
+        return None
+    heading = Heading(source)
+    reading = Reading(header=heading.header, steps=iter(()), facts={**state.facts})
+    reader = _Reader(source, reading, heading.is_side)
+    reader.go_on(mark, state)
+    reading.steps = reader.steps()
+    return settled(reading)
 
 
 class _Reader:
@@ -62,7 +63,7 @@ class _Reader:
         self._reading = reading
         self._is_side = is_side
         self._chain = Chain()
-        self._open: _Message | None = None
+        self._open: Arriving | None = None
         self._last = ""
         """The key of the node before."""
         self._before = ""
@@ -75,21 +76,54 @@ class _Reader:
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
         """Steps that are not taken yet."""
+        self._given = 0
+        self._next = 0  # from where on the next mark may be
+        self._start: Mark | None = None
+        self._marked: tuple[int, int, str, str] | None = None
+        """The newest place that may be a mark, how many steps come before it, the record before it, and its node."""
+
+    def go_on(self, mark: Mark, state: State) -> None:
+        """Only what comes behind a mark."""
+        self._start, self._given = mark, mark.steps
+        self._titles = dict(state.titles)
+        self._before, self._last = state.before, state.last
+        self._chain.hang(state.before, "", state.last, said=True)
+
+    def _mark(self) -> Mark | None:
+        if self._marked is None or self._source.key:
+            return self._start
+        offset, given, before, last = self._marked
+        return Mark(offset, given, to_builtins(State(before, last, self._titles, small(self._reading.facts))))
+
+    def _may_mark(self, line: Line, offset: int) -> None:
+        """What goes on behind the record before it, as a new prompt or a new answer, closes all that was open."""
+        if line.parent != self._before or not self._before or self._boundary:
+            return
+        if type(line) is Answer:
+            is_new = self._open is None or line.message.id != self._open.id
+        else:
+            content = line.message.content
+            is_new = isinstance(content, str) or not any(item.get("type") == "tool_result" for item in items(content))
+        if is_new:
+            self._close()
+            if self._last and self._chain.place(self._before) == self._last:
+                self._next = offset + _grown.APART
+                self._marked = (offset, self._given + len(self._out), self._before, self._last)
 
     def steps(self) -> Iterator[Step]:
+        """All of it."""
         out = self._out
-        for row in rows(self._source.path, self._reading.problems):
-            record = row.data
-            kind, uuid = record.get("type"), record.get("uuid")
-            if kind in CHAIN and type(uuid) is str:
-                if uuid in self._chain or self._is_elsewhere(record):
-                    continue
-                self._chained(record)
-            else:
-                self._other(row)
-            if out:
-                yield from out
-                out.clear()
+        start = self._start.offset if self._start is not None else 0
+        for offset, record in heads(self._source.path, self._reading.problems, decode_line, start=start):
+            line = record if type(record) is not dict else self._chained(cast("dict[str, Any]", record), offset)
+            if line is not None and not self._is_known(line.uuid, line.parent, line.is_side):
+                if offset >= self._next:
+                    self._may_mark(line, offset)
+                self._said(line)
+            while out:
+                self._given += 1
+                yield out.pop(0)
+        self._reading.mark = self._mark()
         self._close()
         yield from out
         for kind, count in self._unknown.items():
@@ -97,57 +131,73 @@ class _Reader:
         if self._missing:
             told = f"{self._missing} records hang on others that are missing: they follow what stands before them"
             self._reading.problems.append(Problem(told))
-        live = self._chain.live()
+        live, is_certain = self._chain.live()
+        if self._start is not None and not (is_certain or self._is_side):
+            raise Back
         if live and live != self._last:
             yield Move(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
         if title:
             self._reading.header = replace(self._reading.header, title=title)
 
-    def _is_elsewhere(self, record: dict[str, Any]) -> bool:
-        """Whether it belongs to a subagent that an early version kept in the file of its parent."""
+    def _is_known(self, uuid: str, parent: Any, is_side: Any) -> bool:
+        """Whether it was there before, or belongs to a subagent that an early version kept in its parent's file."""
+        if uuid in self._chain:
+            return True
         if self._source.key:
-            uuid, parent = record["uuid"], record.get("parentUuid")
             return uuid != self._source.key and parent not in self._chain
-        return record.get("isSidechain") is True and not self._is_side
+        return is_side is True and not self._is_side
 
     # ── the chain ─────────────────────────────────────────────────────────────────────────────────
 
-    def _chained(self, record: dict[str, Any]) -> None:
-        kind, uuid = record["type"], record["uuid"]
-        parent = text(record.get("parentUuid" if "parentUuid" in record else "logicalParentUuid"))
-        if parent is None:
-            parent = "" if "parentUuid" in record else self._before
-        elif parent not in self._chain:
-            self._missing += bool(self._before)
-            parent = self._before
-        self._before = uuid
-        message = fields(record.get("message"))
-        if kind == "assistant":
-            self._assistant(record, uuid, parent, message)
-        elif kind == "user" and record.get("isCompactSummary"):
+    def _said(self, line: Line) -> None:
+        """What people, tools or a model said."""
+        parent = self._parent(line.uuid, line.parent, line.logical)
+        if type(line) is Answer:
+            self._assistant(line, parent)
+        elif line.is_summary:
             self._close()
-            self._compacted(record, uuid, parent, message)
-        elif kind == "user":
-            self._user(record, uuid, parent, message)
-        elif kind == "system":
+            self._compacted(line, parent)
+        else:
+            self._user(line, parent)
+
+    def _parent(self, uuid: str, given: Any, logical: Any) -> str:
+        """What the next record of the chain hangs on."""
+        parent = text(logical if given is UNSET else given)
+        if parent is None or parent not in self._chain:
+            if self._start is not None:
+                raise Back
+            if parent is not None:
+                self._missing += bool(self._before)
+            parent = "" if parent is None and given is not UNSET else self._before
+        self._before = uuid
+        return parent
+
+    def _chained(self, record: dict[str, Any], offset: int) -> Line | None:
+        """A record that was decoded whole; what people, tools or a model said is given back."""
+        kind, uuid = record.get("type"), record.get("uuid")
+        if kind not in CHAIN or type(uuid) is not str:
+            self._other(record, offset)
+            return None
+        if kind in ("user", "assistant"):
+            return line_of(record)
+        given = record.get("parentUuid", UNSET)
+        if self._is_known(uuid, given, record.get("isSidechain")):
+            return None
+        parent = self._parent(uuid, given, record.get("logicalParentUuid"))
+        if kind == "system":
             self._close()
             self._system(record, uuid, parent)
         elif kind == "attachment":
             self._close()
-            data = record.get("attachment")
+            data, key = record.get("attachment"), key_of(uuid, record.get("forkedFrom"))
             entry = Custom(
                 kind=f"claude-code.{fields(data).get('type')}", data=data, at=moment(record.get("timestamp"))
             )
-            self._node(self._key(record), parent, Record(entry=entry, key=self._key(record)), uuid)
+            self._node(key, parent, Record(entry=entry, key=key), uuid)
         else:
             self._alias(uuid, parent)
-
-    def _key(self, record: dict[str, Any]) -> str:
-        """The record's own id; in a fork that of what it is a copy of."""
-        fork = record.get("forkedFrom")
-        copied = cast("dict[str, Any]", fork).get("messageUuid") if isinstance(fork, dict) else None
-        return copied if isinstance(copied, str) else record["uuid"]
+        return None
 
     def _alias(self, uuid: str, parent: str) -> None:
         self._chain.hang(uuid, parent, self._chain.place(parent))
@@ -163,24 +213,23 @@ class _Reader:
         if uuid:
             self._chain.hang(uuid, parent, key, said=said, live=live)
 
-    def _assistant(self, record: dict[str, Any], uuid: str, parent: str, message: dict[str, Any]) -> None:
-        found = self._open
-        id = text(message.get("id")) or uuid
-        content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+    def _assistant(self, line: Answer, parent: str) -> None:
+        found, uuid, message = self._open, line.uuid, line.message
+        id = text(message.id) or uuid
+        content = message.content
         if found is None or found.id != id or self._is_apart(found, parent):
             self._close()
-            found = self._open = _Message(self._key(record), id, record, message, parent, [], [], {}, [])
-        found.content += blocks
+            found = self._open = Arriving(key_of(uuid, line.fork), id, line, parent, [], [], {}, [])
+        found.content += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         found.uuids.append(uuid)
-        usage = message.get("usage")
+        usage = message.usage
         if usage != found.usage and isinstance(usage, dict):
             found.usage = larger(found.usage, fields(usage))
-        if message.get("stop_reason"):
-            found.stop = _ending(message)
-        self._chain.hang(uuid, parent, found.key, said=True, live=_is_live(record))
+        if message.stop_reason:
+            found.stop = ending(message)
+        self._chain.hang(uuid, parent, found.key, said=True, live=is_live(line))
 
-    def _is_apart(self, found: _Message, parent: str) -> bool:
+    def _is_apart(self, found: Arriving, parent: str) -> bool:
         """Whether this is the same answer on another branch."""
         return parent not in found.uuids and self._chain.place(parent) not in {key for _, key, _ in found.results}
 
@@ -189,18 +238,19 @@ class _Reader:
         found, self._open = self._open, None
         if found is None:
             return
-        error = found.first.get("error") or (True if found.first.get("isApiErrorMessage") else None)
-        made = None if error else plain_answer(found.message, found.stop, found.content, found.usage)
+        first = found.first
+        error = first.error or (True if first.is_error else None)
+        at = moment(first.timestamp)
+        made = None if error else plain_answer(first.message, found.stop, found.content, found.usage, at)
         if made is not None:
-            force_setattr(made, "at", moment(found.first.get("timestamp")))
             self._answered(found, made)
             return
-        raw = {**found.message, **found.stop, "content": found.content, "usage": found.usage or None}
+        raw = {**about(first.message), **found.stop, "content": found.content, "usage": found.usage or None}
         made = anthropic.draft(raw)
-        request = text(found.first.get("requestId"))
+        request = text(first.request)
         made = replace(
             made,
-            at=moment(found.first.get("timestamp")),
+            at=at,
             request=found.id if "id" in raw else request,
             model=None if made.model == "<synthetic>" else made.model,
             stop="error" if error else made.stop if raw.get("stop_reason") else None,
@@ -209,7 +259,7 @@ class _Reader:
             usage=made.usage if found.usage else None,
         )
         self._answered(found, made)
-        if found.first.get("isApiErrorMessage"):
+        if first.is_error:
             # What the program says in the model's place when a request failed is not for the model.
             key = f"{found.key}#error"
             self._out.append(Record(entry=Edit(entry=0, blocks=None), key=key, names={"entry": found.key}))
@@ -217,26 +267,29 @@ class _Reader:
             for uuid in found.uuids:
                 self._chain.redirect(uuid, key)
 
-    def _answered(self, found: _Message, made: Message) -> None:
-        self._node(found.key, found.parent, Record(entry=made, key=found.key))
-        for _, key, result in found.results:
-            self._out.append(Record(entry=result, key=key))
+    def _answered(self, found: Arriving, made: Message) -> None:
+        self._node(found.key, found.parent, Record(entry=made, key=found.key, names=NONE))
+        for _, key, told in found.results:
+            self._out.append(Record(entry=told, key=key, names=NONE))
             self._last = key
         for uuid, _, _ in found.results[:-1]:  # the conversation goes on behind all of them, whichever it hangs on
             self._chain.redirect(uuid, self._last)
 
-    def _user(self, record: dict[str, Any], uuid: str, parent: str, message: dict[str, Any]) -> None:
-        content = message.get("content")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-        results = [part for part in parts if part.get("type") == "tool_result"]
-        said = [part for part in parts if part.get("type") != "tool_result"]
-        at, key, live = moment(record.get("timestamp")), self._key(record), _is_live(record)
-        display = False if record.get("isMeta") or record.get("isVisibleInTranscriptOnly") else None
+    def _user(self, line: Line, parent: str) -> None:
+        content, uuid = line.message.content, line.uuid
+        results: list[dict[str, Any]] = []
+        if isinstance(content, str):
+            said = [{"type": "text", "text": content}]
+        else:
+            said = items(content)
+            results = [part for part in said if part.get("type") == "tool_result"]
+            said = [part for part in said if part.get("type") != "tool_result"] if len(said) > len(results) else []
+        at, key, live = moment(line.timestamp), key_of(uuid, line.fork), is_live(line)
+        display = False if line.is_meta or line.is_hidden else None
         if results:
             name = f"{key}#results" if said else key
-            made = Message(
-                id="-", role="tool", blocks=[self._result(part, record) for part in results], at=at, display=display
-            )
+            blocks: list[AnyBlock] = [result(part, line.details) for part in results]
+            made = Message(id="-", role="tool", blocks=blocks, at=at, display=display)
             for part in results:
                 self._calls[hash(str(part.get("tool_use_id") or ""))] = name
             owner = self._open
@@ -248,7 +301,7 @@ class _Reader:
                 self._close()
             else:
                 self._close()
-                self._node(name, parent, Record(entry=made, key=name), uuid, said=True, live=live)
+                self._node(name, parent, Record(entry=made, key=name, names=NONE), uuid, said=True, live=live)
             if said:
                 parent = uuid
         else:
@@ -256,25 +309,18 @@ class _Reader:
         if said or not results:
             blocks = [block(part) for part in said]
             entry = Message(id="-", role="user", blocks=blocks, at=at, display=display)
-            self._node(key, parent, Record(entry=entry, key=key), uuid, said=True, live=live)
+            self._node(key, parent, Record(entry=entry, key=key, names=NONE), uuid, said=True, live=live)
 
-    def _answers(self, owner: _Message, results: list[dict[str, Any]], parent: str) -> bool:
+    def _answers(self, owner: Arriving, results: list[dict[str, Any]], parent: str) -> bool:
+        if parent in owner.uuids:
+            return True
         calls = {str(block.get("id")) for block in owner.content if block.get("type") == "tool_use"}
-        return parent in owner.uuids or any(part.get("tool_use_id") in calls for part in results)
-
-    def _result(self, part: dict[str, Any], record: dict[str, Any]) -> ToolResult:
-        content = part.get("content")
-        return ToolResult(
-            call=str(part.get("tool_use_id") or ""),
-            content=content if isinstance(content, str) else [block(inner) for inner in items(content)],
-            is_error=part.get("is_error") is True,
-            details=record.get("toolUseResult"),
-        )
+        return any(part.get("tool_use_id") in calls for part in results)
 
     # ── compactions and what the system says ──────────────────────────────────────────────────────
 
-    def _compacted(self, record: dict[str, Any], uuid: str, parent: str, message: dict[str, Any]) -> None:
-        content = message.get("content")
+    def _compacted(self, line: Line, parent: str) -> None:
+        content, uuid = line.message.content, line.uuid
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         boundary, self._boundary = self._boundary, {}
         about = fields(boundary.get("compactMetadata"))
@@ -284,14 +330,14 @@ class _Reader:
             replacement=[summary],
             trigger=text(about.get("trigger")),
             tokens_before=before if type(before) is int else None,
-            at=moment(record.get("timestamp")),
+            at=moment(line.timestamp),
         )
         if boundary and parent == boundary.get("uuid"):
             parent = text(boundary.get("logicalParentUuid")) or parent
-        key = self._key(record)
+        key = key_of(uuid, line.fork)
         kept = self._chain.place(str(fields(about.get("preservedSegment")).get("headUuid")))
         made = Record(entry=entry, key=key, names={"keep": kept} if kept else {})
-        self._node(key, parent, made, uuid, said=True, live=_is_live(record))
+        self._node(key, parent, made, uuid, said=True, live=is_live(line))
 
     def _system(self, record: dict[str, Any], uuid: str, parent: str) -> None:
         kind = str(record.get("subtype"))
@@ -313,6 +359,8 @@ class _Reader:
         names = about.get("compactedToolIds")
         for call in cast("list[Any]", names) if isinstance(names, list) else []:
             key = self._calls.get(hash(str(call)))
+            if key is None and self._start is not None:
+                raise Back
             if key is None:
                 continue
             blocks: list[AnyBlock] = [ToolResult(call=str(call), content=_CLEARED)]
@@ -324,8 +372,8 @@ class _Reader:
 
     # ── everything else ───────────────────────────────────────────────────────────────────────────
 
-    def _other(self, row: Row) -> None:
-        record, kind = row.data, str(row.data.get("type"))
+    def _other(self, record: dict[str, Any], offset: int) -> None:
+        kind = str(record.get("type"))
         facts = self._reading.facts
         if kind in ("custom-title", "ai-title", "summary"):
             name = kind.removesuffix("-title")
@@ -344,15 +392,4 @@ class _Reader:
             facts["pull_request"] = record.get("prUrl")
         elif kind not in _QUIET:
             self._unknown[kind] = self._unknown.get(kind, 0) + 1
-            self._out.append(
-                Record(entry=Note(text=f"a record of the type {kind}", data=record), key=f"at {row.offset}")
-            )
-
-
-def _is_live(record: dict[str, Any]) -> bool:
-    get = record.get
-    return not (get("isSidechain") or get("isMeta") or get("teamName"))
-
-
-def _ending(message: dict[str, Any]) -> dict[str, Any]:
-    return {key: message[key] for key in ("stop_reason", "stop_sequence") if key in message}
+            self._out.append(Record(entry=Note(text=f"a record of the type {kind}", data=record), key=f"at {offset}"))

@@ -8,16 +8,19 @@ from base64 import b64decode
 from operator import sub
 from typing import Any
 
-from msgspec.structs import force_setattr
+from msgspec import UNSET, DecodeError, Struct
+from msgspec.json import Decoder
+from msgspec.structs import astuple, force_setattr
 
 from turnlog.formats._json import decode
-from turnlog.formats._records import count, fields, items, json_text
+from turnlog.formats._records import count, fields, items, json_text, text
 from turnlog.formats._tally import unknown
 from turnlog.formats.codex.heading import NAME
+from turnlog.formats.codex.line import INTERNAL, Call, Info, Reasoning, Talk
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
-from turnlog.wire import openai
+from turnlog.wire import openai, tagged
 from turnlog.wire.openai.part import input_of
 
 ANSWERS = frozenset((
@@ -75,12 +78,63 @@ def _shell(item: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def thought(item: Reasoning) -> AnyBlock:
+    """Reasoning that the model alone can read, or also people."""
+    kept: dict[str, Any] = {}
+    if item.id is not UNSET:
+        kept["id"] = item.id
+    if item.summary is not UNSET:
+        kept["summary"] = item.summary
+    if item.content is not UNSET:
+        kept["content"] = item.content
+    if item.encrypted_content is not UNSET:
+        kept["encrypted_content"] = item.encrypted_content
+    if item.internal is not UNSET:
+        kept[INTERNAL] = item.internal
+    words = ""
+    if item.summary or item.content:
+        parts = items(item.summary) or items(item.content)
+        words = "\n\n".join([str(part.get("text") or "") for part in parts])
+    return Thinking(text=words, provider="openai", data={"item": kept})
+
+
+def called(item: Call) -> ToolCall:
+    """A call of the usual kind."""
+    meta = None
+    if item.namespace is not None:
+        meta = {"openai": {"namespace": item.namespace}} if text(item.namespace) else None
+    try:
+        given = _decode(item.arguments)
+    except DecodeError:
+        given = input_of(item.arguments)
+    return ToolCall(id=item.call_id, name=item.name, input=given, meta=meta)
+
+
+_decode = Decoder().decode
+
+
+def spoken(item: Talk) -> list[AnyBlock]:
+    """What the model said."""
+    blocks: list[AnyBlock] = []
+    for part in item.content:
+        if part.text:
+            meta = None
+            if item.phase or part.annotations:
+                meta = tagged("openai", {"phase": item.phase, "annotations": part.annotations}, None)
+            blocks.append(Text(text=part.text, meta=meta))
+    return blocks
+
+
 def said(item: dict[str, Any]) -> Message:
     """A message that did not come from the model."""
     role = "user" if item.get("role") == "user" else "system"
     content = item.get("content")
     parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else items(content)
-    blocks = [_block(part) for part in parts]
+    return message(role, [_block(part) for part in parts])
+
+
+def message(role: str, blocks: list[AnyBlock]) -> Message:
+    """A message that did not come from the model, and whether people see it."""
     first = blocks[0].text if blocks and isinstance(blocks[0], Text) else ""
     return Message(id="-", role=role, blocks=blocks, display=False if role == "user" and is_aside(first) else None)
 
@@ -106,7 +160,7 @@ def _block(part: dict[str, Any]) -> AnyBlock:
     return unknown(NAME, part)
 
 
-def result(item: dict[str, Any]) -> Message:
+def result(item: dict[str, Any]) -> ToolResult:
     """What a tool answered."""
     output: Any = item.get("output") if "output" in item else item.get("tools")
     is_error = False
@@ -124,9 +178,10 @@ def result(item: dict[str, Any]) -> Message:
     else:
         content = json_text(output)
     call = str(item.get("call_id") or item.get("id") or "")
-    return Message(id="-", role="tool", blocks=[ToolResult(call=call, content=content, is_error=is_error)])
+    return ToolResult(call=call, content=content, is_error=is_error)
 
 
+TOLD = ('{"output":', '{"metadata":', "Chunk ID: ", "Exit code: ")
 _EXITED = re.compile(r"^Process exited with code (\d+)$", re.MULTILINE)
 
 
@@ -146,11 +201,28 @@ def failed(output: str) -> bool:
     return False
 
 
+_Five = tuple[int, int, int, int, int]
+_NOTHING: _Five = (0, 0, 0, 0, 0)
+
+
+class State(Struct, omit_defaults=True):
+    """What is known at a mark."""
+
+    counted: _Five
+    last: str = ""
+    model: str | None = None
+    turn: str | None = None
+    begun: str | None = None
+    title: str | None = None
+    keys: dict[str, int] = {}
+    facts: dict[str, Any] = {}
+
+
 class Meter:
     """The running totals of a session as the spending of each response."""
 
-    def __init__(self) -> None:
-        self._before = (0, 0, 0, 0, 0)
+    def __init__(self, now: _Five = _NOTHING) -> None:
+        self.now = now
 
     def spent(self, info: dict[str, Any]) -> Usage | None:
         """What was spent since the last count; None if that is nothing new."""
@@ -158,12 +230,28 @@ class Meter:
         if not total:
             raw = last or {"input_tokens": info.get("prompt"), "output_tokens": info.get("completion")}
             return usage_of(raw)
-        now, before = _counts(total), self._before
+        now, before = _counts(total), self.now
         if now == before:
             return None
-        self._before = now
+        self.now = now
         more = tuple(map(sub, now, before))
         return _usage(*(more if min(more) >= 0 else _counts(last)))  # otherwise it began to count anew
+
+    def counted(self, info: Info) -> Usage | None:
+        """The same of a usual count."""
+        total, (given, cached, written, out, thought) = info.total_token_usage, self.now
+        now = self.now = (
+            total.input_tokens,
+            total.cached_input_tokens,
+            total.cache_write_input_tokens,
+            total.output_tokens,
+            total.reasoning_output_tokens,
+        )
+        given, cached, written = now[0] - given, now[1] - cached, now[2] - written
+        out, thought = now[3] - out, now[4] - thought
+        if given < 0 or cached < 0 or written < 0 or out < 0 or thought < 0:  # it began to count anew
+            return _usage(*(astuple(info.last_token_usage) if info.last_token_usage is not None else _NOTHING))
+        return _usage(given, cached, written, out, thought)
 
 
 def usage_of(raw: dict[str, Any]) -> Usage | None:
@@ -171,7 +259,7 @@ def usage_of(raw: dict[str, Any]) -> Usage | None:
     return _usage(*_counts(raw))
 
 
-def _counts(raw: dict[str, Any]) -> tuple[int, int, int, int, int]:
+def _counts(raw: dict[str, Any]) -> _Five:
     get = raw.get
     return (
         count(get("input_tokens")),
@@ -185,10 +273,24 @@ def _counts(raw: dict[str, Any]) -> tuple[int, int, int, int, int]:
 def _usage(given: int, cached: int, written: int, out: int, thought: int) -> Usage | None:
     if not given and not out:
         return None
-    return Usage(
-        input_tokens=max(0, given - cached - written),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        output_tokens=out,
-        reasoning_tokens=thought,
-    )
+    fresh = given - cached - written
+    return Usage(fresh if fresh > 0 else 0, cached, written, 0, out, thought)
+
+
+def messages(history: list[dict[str, Any]]) -> list[Message]:
+    """Response items as messages: those in a row that the model said are one."""
+    found: list[Message] = []
+    output: list[dict[str, Any]] = []
+    for item in [*history, {}]:
+        kind = item.get("type")
+        if kind in ANSWERS or (kind == "message" and item.get("role") == "assistant"):
+            output.append(item)
+            continue
+        if output:
+            found.append(answered(output))
+            output = []
+        if kind == "message":
+            found.append(said(item))
+        elif kind in OUTPUTS:
+            found.append(Message(id="-", role="tool", blocks=[result(item)]))
+    return found

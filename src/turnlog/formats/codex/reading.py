@@ -1,7 +1,7 @@
 """A rollout of Codex, read in one pass: response items are the conversation, events tell what else happened.
 
-What one response said is several items; the count of tokens that follows closes it. A rollback drops the newest turns,
-so each turn remembers what it began behind. A file that continues another one (`history_base`) is read behind the part
+A rollback drops the newest turns, so each turn remembers what it began behind. A file that continues another one
+(`history_base`) is read behind the part
 of that one which it continues.
 """
 
@@ -9,32 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import chain, takewhile
 from typing import Any, cast
 
-from msgspec.structs import force_setattr, replace
+from msgspec import to_builtins
+from msgspec.structs import replace
 
-from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Step
+from turnlog.formats import Mark, Move, Problem, Reading, Source, Step
+from turnlog.formats._grown import Back, settled, small, state_of
 from turnlog.formats._key import Keys
-from turnlog.formats._records import Row, count, fields, items, moment, rows, tell, text
+from turnlog.formats._records import count, fields, heads, moment, tell, text
+from turnlog.formats.codex.conversation import Conversation
 from turnlog.formats.codex.heading import first_meta, heading
-from turnlog.formats.codex.items import ANSWERS, OUTPUTS, Meter, answered, result, said, usage_of
-from turnlog.log.block import Text
-from turnlog.log.entry import Compaction, Entry, Message, Note, Spent, Turn
-
-_QUIET = frozenset((
-    "user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "agent_message_delta",
-    "agent_reasoning_section_break", "context_compacted", "mcp_tool_call_end", "mcp_tool_call_begin", "web_search_end",
-    "web_search_begin", "image_generation_end", "exec_command_begin", "exec_command_end", "patch_apply_begin",
-    "entered_review_mode", "exited_review_mode", "sub_agent_activity", "thread_settings_applied", "item_completed",
-    "item_started", "guardian_assessment", "view_image_tool_call", "dynamic_tool_call_request",
-    "dynamic_tool_call_response", "undo_completed", "undo_started", "collab_agent_spawn_end", "collab_waiting_end",
-    "collab_close_end", "collab_agent_interaction_end", "codex/event/raw_item", "turn_diff", "background_event",
-))  # fmt: skip
-"""Events that repeat what response items say, or that only the screen needs."""
-_APART = (
-    "token_usage_record", "world_state", "inter_agent_communication", "inter_agent_communication_metadata",
-    "security_risk_score",
+from turnlog.formats.codex.items import Meter, State, usage_of
+from turnlog.formats.codex.line import (
+    APART,
+    QUIET,
+    Begun,
+    Call,
+    CustomOutput,
+    Done,
+    Output,
+    Reasoning,
+    Talk,
+    TokenCount,
+    decode_line,
 )  # fmt: skip
+from turnlog.log.entry import Note, Spent
+
+_MARKS = ("type", "record_type")
 _ENDS = {"task_complete": "completed", "turn_complete": "completed", "turn_aborted": "aborted"}
 
 
@@ -46,78 +49,96 @@ def read(source: Source) -> Reading:
     return reading
 
 
-class _Reader:
-    def __init__(self, source: Source, reading: Reading, header: Header) -> None:
-        self._source = source
-        self._reading = reading
-        self._fork = header.fork
-        self._keys = Keys()
-        self._meter = Meter()
-        self._model: str | None = None
-        self._turn: str | None = None
-        self._output: list[dict[str, Any]] = []
-        self._output_at: datetime | None = None
-        self._results: list[tuple[Message, datetime | None]] = []
-        """What tools answered to it: that may be there before the count of tokens is."""
-        self._last = ""
-        """The key of the node before."""
-        self._turns: list[str] = []
-        """Behind which node each turn of a user began."""
-        self._begun: str | None = None
-        self._asked: list[Message] = []
-        """What people said, which an early compaction keeps."""
-        self._unknown: dict[str, int] = {}
-        self._out: list[Step] = []
-        """Steps that are not taken yet."""
+def grown(source: Source, mark: Mark) -> Reading | None:
+    """See `turnlog.formats`."""
+    state = state_of(source, mark, State)
+    if state is None:
+        return None
+    header = heading(source)
+    reading = Reading(header=replace(header, title=state.title or header.title), steps=iter(()), facts={**state.facts})
+    reader = _Reader(source, reading, header)
+    reader.go_on(mark, state)
+    reading.steps = reader.steps()
+    return settled(reading)
+
+
+class _Reader(Conversation):
+    def go_on(self, mark: Mark, state: State) -> None:
+        """Only what comes behind a mark."""
+        self._start, self._given = mark, mark.steps
+        self._keys, self._meter = Keys(state.keys), Meter(state.counted)
+        self._model, self._turn, self._begun, self._title = state.model, state.turn, state.begun, state.title
+        self._last = state.last
+
+    def _mark(self) -> Mark | None:
+        if not self._marked or self._source.path.endswith(".zst"):
+            return self._start
+        offset, given, last, now, model, turn, begun = self._marked
+        facts = small(self._reading.facts)
+        state = State(now, last, model, turn, begun, self._title, self._keys.state(), facts)
+        return Mark(offset, given, to_builtins(state))
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
         out = self._out
-        for row in self._rows():
-            self._step(row)
-            if out:
-                yield from out
-                out.clear()
+        take: Any = {
+            Output: self._output, CustomOutput: self._output, Call: self._called, Reasoning: self._thought,
+            Talk: self._talk, TokenCount: self._counted, Begun: self._begin, Done: self._done,
+        }.get  # fmt: skip
+        for offset, line in self._lines():
+            self._offset = offset
+            if type(line) is dict:
+                self._offset = -1  # it may stand in the middle of a damaged line: no mark
+                self._step(cast("dict[str, Any]", line), offset)
+            else:
+                payload = line.payload
+                if (known := take(type(payload))) is not None:
+                    known(payload, line.timestamp)
+            while out:
+                self._given += 1
+                yield out.pop(0)
+        self._reading.mark = self._mark()
         self._answer(None)
         yield from out
         for kind, number in self._unknown.items():
             told = f"{number} record{'s' * (number != 1)} of the unknown type {kind!r:.60}: kept as notes"
             tell(self._reading.problems, Problem(told))
 
-    def _rows(self) -> Iterator[Row]:
+    def _lines(self) -> Iterator[tuple[int, Any]]:
         """The records of the file, behind those of the file that it continues."""
+        start = self._start.offset if self._start is not None else 0
+        own = heads(self._source.path, self._reading.problems, decode_line, marks=_MARKS, start=start)
+        if self._start is not None:
+            return own
         base = fields((first_meta(self._source.path) or {}).get("history_base"))
+        if not base or self._fork is None:
+            return own
+        if self._fork.source is None:
+            told = f"continues {self._fork.session}, which is not beside it: its beginning is missing"
+            tell(self._reading.problems, Problem(told))
+            return own
         end = base.get("end_byte_offset")
-        if base and self._fork is not None:
-            if self._fork.source is None:
-                told = f"continues {self._fork.session}, which is not beside it: its beginning is missing"
-                tell(self._reading.problems, Problem(told))
-            else:
-                for row in rows(self._fork.source.path, self._reading.problems):
-                    if isinstance(end, int) and row.offset >= end:
-                        break
-                    yield row
-        yield from rows(self._source.path, self._reading.problems, marks=("type", "record_type"))
+        before = heads(self._fork.source.path, self._reading.problems, decode_line)
+        return chain(takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before), own)
 
-    def _step(self, row: Row) -> None:
-        record = row.data
+    def _step(self, record: dict[str, Any], offset: int) -> None:
         kind, payload = record.get("type"), record.get("payload")
         if type(payload) is dict:
             about = cast("dict[str, Any]", payload)
-            if kind == "event_msg" and about.get("type") in _QUIET:
+            if kind == "event_msg" and about.get("type") in QUIET:
                 return
             at = moment(record.get("timestamp"))
             if kind == "response_item":
                 self._item(about, at)
             elif kind == "event_msg":
-                self._event(about, at, row)
+                self._event(about, at, offset)
             elif kind == "compacted":
                 self._compacted(about, at)
             elif kind == "turn_context":
                 self._context(about)
             elif kind == "session_meta":
                 self._meta(about)
-            elif kind not in _APART:
+            elif kind not in APART:
                 self._note(str(kind), record, at)
         elif isinstance(kind, str):
             self._item(record, moment(record.get("timestamp")))  # the bare items of 2025
@@ -135,142 +156,67 @@ class _Reader:
             if about.get(key) is not None:
                 self._reading.facts[key] = about[key]
 
-    # ── the conversation ──────────────────────────────────────────────────────────────────────────
-
-    def _item(self, item: dict[str, Any], at: datetime | None) -> None:
-        kind = item.get("type")
-        if kind in ANSWERS or (kind == "message" and item.get("role") == "assistant"):
-            if self._results:
-                self._answer(None)
-            if not self._output:
-                self._output_at = at
-            self._output.append(item)
-        elif kind == "message":
-            self._answer(None)
-            made = said(item)
-            if made.role == "user" and made.display is None:
-                self._turns.append(self._last if self._begun is None else self._begun)
-                self._begun = None
-                self._asked.append(made)
-            self._out.append(self._node(made, at))
-        elif kind in OUTPUTS and self._output:
-            self._results.append((result(item), at))
-        elif kind in OUTPUTS:
-            self._out.append(self._node(result(item), at))
-        elif kind != "ghost_snapshot":
-            self._note(str(kind), item, at)
-
-    def _answer(self, info: dict[str, Any] | None, at: datetime | None = None) -> None:
-        """What the model said is complete, and what it cost is known if its count follows."""
-        spent = self._meter.spent(info) if info is not None else None
-        if self._output:
-            output, self._output = self._output, []
-            made = answered(output)
-            self._out.append(self._node(made, self._output_at))
-            # Not part of what tells it from others: it may be read before its count is there.
-            force_setattr(made, "usage", spent)
-            force_setattr(made, "model", self._model)
-            for told, when in self._results:
-                self._out.append(self._node(told, when))
-            self._results.clear()
-        elif spent is not None:
-            self._out.append(self._mark(Spent(id="-", usage=spent, model=self._model), at))
-
-    def _node(self, entry: Entry, at: datetime | None) -> Record:
-        record = self._mark(entry, at)
-        self._last = record.key or ""
-        return record
-
-    def _mark(self, entry: Any, at: datetime | None) -> Record:
-        key = self._keys.of(entry)
-        force_setattr(entry, "at", at)
-        force_setattr(entry, "turn", self._turn)
-        return Record(entry=entry, key=key)
-
-    def _compacted(self, about: dict[str, Any], at: datetime | None) -> None:
-        self._answer(None)
-        history = about.get("replacement_history")
-        summary = text(about.get("message"))
-        replacement: list[Message] = []
-        if isinstance(history, list):
-            replacement = _messages(items(history))
-        else:
-            replacement = [*self._asked, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
-        self._asked = [message for message in replacement if message.role == "user"]
-        self._out.append(self._node(Compaction(replacement=list(replacement)), at))
-
     # ── events ────────────────────────────────────────────────────────────────────────────────────
 
-    def _event(self, about: dict[str, Any], at: datetime | None, row: Row) -> None:
+    def _begin(self, event: Begun, at: datetime | str | None) -> None:
+        if self._answered is not None:
+            self._answer(None)
+        if self._offset >= self._next:
+            self._may_mark()
+        self._begun = self._last
+        self._turn = text(event.turn_id)
+        if self._turn is not None:
+            self._turned("begin", None, at)
+
+    def _done(self, event: Done, at: datetime | str | None, state: str = "completed") -> None:
+        if self._answered is not None:
+            self._answer(None)
+        if self._turn is not None:
+            self._turned(state, text(event.reason), at)
+        self._turn = self._begun = None
+
+    def _event(self, about: dict[str, Any], at: datetime | None, offset: int) -> None:
         kind = str(about.get("type"))
         if kind == "token_count":
-            self._answer(fields(about.get("info")), at)
+            self._answer(self._meter.spent(fields(about.get("info"))), at)
         elif kind in ("task_started", "turn_started"):
-            self._answer(None)
-            self._begun = self._last
-            self._turn = text(about.get("turn_id"))
-            if self._turn is not None:
-                self._out.append(self._mark(Turn(id="-", state="begin"), at))
+            self._begin(Begun(about.get("turn_id")), at)
         elif kind in _ENDS:
-            self._answer(None)
-            if self._turn is not None:
-                self._out.append(self._mark(Turn(id="-", state=_ENDS[kind], error=text(about.get("reason"))), at))
-            self._turn = self._begun = None
+            self._done(Done(about.get("reason")), at, _ENDS[kind])
         elif kind == "thread_rolled_back":
             self._answer(None)
-            self._rolled_back(count(about.get("num_turns")), at, row)
+            self._rolled_back(count(about.get("num_turns")), at, offset)
         elif kind == "turn.completed":
             spent = usage_of(fields(about.get("usage")))
             if spent is not None:
-                self._out.append(self._mark(Spent(id="-", usage=spent, model=self._model), at))
+                self._out.append(self._record(Spent(id="-", usage=spent, model=self._model), at))
         elif kind == "thread_name_updated":
-            name = text(about.get("thread_name")) or text(about.get("name"))
-            self._reading.header = replace(self._reading.header, title=name or self._reading.header.title)
+            self._title = text(about.get("thread_name")) or text(about.get("name")) or self._title
+            self._reading.header = replace(self._reading.header, title=self._title or self._reading.header.title)
         elif kind == "thread_goal_updated":
             self._reading.facts["goal"] = about.get("goal")
         elif kind == "patch_apply_end":
             paths = sorted(fields(about.get("changes")))
             data = {"call": about.get("call_id"), "changes": about.get("changes"), "success": about.get("success")}
             self._out.append(
-                self._mark(Note(id="-", text=f"a patch was applied to {', '.join(paths) or 'nothing'}", data=data), at)
+                self._record(
+                    Note(id="-", text=f"a patch was applied to {', '.join(paths) or 'nothing'}", data=data), at
+                )
             )
         elif kind in ("error", "stream_error", "warning"):
-            self._out.append(self._mark(Note(id="-", text=text(about.get("message")) or kind, data=about), at))
-        elif kind not in _QUIET:
+            self._out.append(self._record(Note(id="-", text=text(about.get("message")) or kind, data=about), at))
+        elif kind not in QUIET:
             self._note(kind, about, at)
 
-    def _rolled_back(self, number: int, at: datetime | None, row: Row) -> None:
+    def _rolled_back(self, number: int, at: datetime | None, offset: int) -> None:
         if not number:
             return
+        if self._start is not None and number > len(self._turns):
+            raise Back
         dropped = self._turns[-number:]
         del self._turns[-number:]
         if not dropped:
-            tell(
-                self._reading.problems, Problem(f"a rollback of {number} turns, but there are none", offset=row.offset)
-            )
+            tell(self._reading.problems, Problem(f"a rollback of {number} turns, but there are none", offset=offset))
             return
         self._last = dropped[0]
-        self._out.append(Move(to=self._last, key=f"rollback at {row.offset}", why="rewind", at=at))
-
-    def _note(self, kind: str, data: dict[str, Any], at: datetime | None) -> None:
-        self._unknown[kind] = self._unknown.get(kind, 0) + 1
-        self._out.append(self._mark(Note(id="-", text=f"a record of the type {kind}", data=data), at))
-
-
-def _messages(history: list[dict[str, Any]]) -> list[Message]:
-    """Response items as messages: those in a row that the model said are one."""
-    found: list[Message] = []
-    output: list[dict[str, Any]] = []
-    for item in [*history, {}]:
-        kind = item.get("type")
-        if kind in ANSWERS or (kind == "message" and item.get("role") == "assistant"):
-            output.append(item)
-            continue
-        if output:
-            found.append(answered(output))
-            output = []
-        if kind == "message":
-            found.append(said(item))
-        elif kind in OUTPUTS:
-            found.append(result(item))
-    return found
+        self._out.append(Move(to=self._last, key=f"rollback at {offset}", why="rewind", at=at))

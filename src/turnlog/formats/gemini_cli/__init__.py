@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from turnlog.formats import Places, Source
 from turnlog.formats._records import rows
 from turnlog.formats.gemini_cli.chat import is_ours
-from turnlog.formats.gemini_cli.reading import read
+from turnlog.formats.gemini_cli.reading import grown, read
 from turnlog.formats.gemini_cli.writing import place, write
 
-__all__ = ["CAUTION", "TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["CAUTION", "TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Gemini CLI, chats as JSON and as JSON lines"
 CAUTION = (

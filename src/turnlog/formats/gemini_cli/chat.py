@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, DecodeError, Struct, field
+from msgspec.json import Decoder
 
 from turnlog.formats import Problem, Source
-from turnlog.formats._json import decode, document, lines, salvage
+from turnlog.formats._json import decode, document, is_deep, lines, salvage
 from turnlog.formats._records import fields, heads, items, text, whole_objects
+from turnlog.formats.gemini_cli.line import Answered, decode_line
 
 _CHUNK = 1 << 18
 
 
 class Patch(Struct, gc=False):
-    """One change of the list: a message at an offset, a rewind, or a new list."""
+    """One change of the list: a message, a rewind, or a new list."""
 
     id: str = ""
-    offset: int = -1
-    raw: Any = None
+    record: Any = None
+    """What was said; None for what is damaged."""
+    mark: int = -1
+    """Where it begins, if nothing before it was changed behind that place."""
     rewind: str | None = None
     is_list: bool = False
 
@@ -30,20 +34,37 @@ class _Head(Struct, gc=False):
 
     id: Any = None
     session: Any = field(default=None, name="sessionId")
-    set: Raw = field(default=Raw(), name="$set")
+    set: Any = field(default=UNSET, name="$set")
     rewind: Any = field(default=None, name="$rewindTo")
+
+
+_MARKS = ("type", "$set", "$rewindTo", "sessionId")
+_head = Decoder(_Head).decode
+
+
+def _decode_head(data: bytes) -> _Head:
+    if not data.isascii():
+        data.decode()  # what is damaged may not replace what is whole, wherever the damage is
+    return _head(data)
 
 
 class Chat:
     """The file, looked through once: what it says of the session, and in which order what changed."""
 
-    def __init__(self, source: Source, problems: list[Problem]) -> None:
+    def __init__(
+        self, source: Source, problems: list[Problem], *, start: int = 0, about: dict[str, Any] | None = None
+    ) -> None:
         self.path = source.path
         self._file: BinaryIO | None = None
-        self.about: dict[str, Any] = {}
-        self.patches: deque[Patch] = deque()
+        self.about: dict[str, Any] = about or {}
         self.newest: dict[str, int] = {}
-        """Where the last version of each message is."""
+        """Where the last version of each message is, in the order of the first."""
+        self._firsts = array("q")
+        """Where the first version of each is."""
+        self._between: dict[int, list[Patch | int]] = {}
+        """What came before the message of that number: a rewind, or where a new list is."""
+        self._listed: list[dict[str, Any]] = []
+        """The messages of a document."""
         if source.path.endswith(".json"):
             data, told = document(source.path)
             problems += told
@@ -51,29 +72,38 @@ class Chat:
             problems += told
             whole = fields(value)
             self.about = {key: item for key, item in whole.items() if key not in ("messages", "history")}
-            listed = items(whole.get("messages")) or _from_history(whole.get("history"))
-            self.patches.extend(Patch(id=id_of(raw, i), raw=raw) for i, raw in enumerate(listed))
+            self._listed = items(whole.get("messages")) or _from_history(whole.get("history"))
             return
+        newest, firsts = self.newest, self._firsts
         # Of most lines only the id counts here: a later one may replace them.
-        for row in heads(source.path, problems, _Head, marks=("type", "$set", "$rewindTo", "sessionId")):
-            head = cast("Any", row.data)
-            if isinstance(head, dict):
-                self._take(cast("dict[str, Any]", head), row.offset)
+        for offset, head in heads(source.path, problems, _decode_head, marks=_MARKS, start=start):
+            if type(head) is not _Head:
+                self._take(head, offset)
             elif head.rewind is not None or head.session is not None:
-                self._take(fields(self.at(row.offset)), row.offset)
-            elif head.set:
-                self._take({"$set": _inner(head.set)}, row.offset)
-            else:
-                self._take({"id": head.id} if isinstance(head.id, str) else {}, row.offset)
+                self._take(fields(self.at(offset)), offset)
+            elif (change := head.set) is UNSET:
+                id = head.id
+                if type(id) is not str or not id:
+                    id = id_of({}, offset)
+                if id not in newest:
+                    firsts.append(offset)
+                newest[id] = offset
+            elif type(change) is dict and not is_deep(change):
+                self._set(cast("dict[str, Any]", change), offset)
         self.close()  # whoever only wants the header reads no further
 
     def at(self, offset: int) -> Any:
         """The record at an offset; None if it is damaged."""
+        return self._decoded(self._line(offset))
+
+    def _line(self, offset: int) -> bytes:
         if self._file is None:
             # As long as it is being read. Most offsets rise, so the next one mostly lies in what was read last.
             self._file = open(self.path, "rb", buffering=_CHUNK)  # noqa: SIM115
         self._file.seek(offset)
-        data = self._file.readline()
+        return self._file.readline()
+
+    def _decoded(self, data: bytes) -> Any:
         try:
             return decode(data)
         except ValueError:
@@ -82,31 +112,59 @@ class Chat:
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         if "$rewindTo" in record:
-            self.patches.append(Patch(rewind=str(record["$rewindTo"])))
+            self._between.setdefault(len(self.newest), []).append(Patch(rewind=str(record["$rewindTo"])))
         elif "$set" in record:
-            change = fields(record["$set"])
-            if isinstance(change.get("messages"), list):
-                self.patches.append(Patch(offset=offset, is_list=True))
-            self.about.update({key: value for key, value in change.items() if key != "messages"})
+            self._set(fields(record["$set"]), offset)
         elif "sessionId" in record and "type" not in record:
             self.about = {**self.about, **{key: value for key, value in record.items() if key != "messages"}}
         else:
             id = id_of(record, offset)
             if id not in self.newest:
-                self.patches.append(Patch(id=id, offset=offset))
+                self._firsts.append(-1)  # it may stand in the middle of a damaged line
             self.newest[id] = offset
 
-    def records(self) -> Iterator[tuple[Patch, dict[str, Any]]]:
-        """The patches in order, each with the last version of its message. They are forgotten on the way."""
-        while self.patches:
-            patch = self.patches.popleft()
-            if patch.offset < 0:
-                yield patch, fields(patch.raw)
-            elif patch.is_list:
-                yield patch, fields(self.at(patch.offset))
-            else:
-                yield patch, self.newest_of(patch.id)
-        self.close()
+    def _set(self, change: dict[str, Any], offset: int) -> None:
+        if "messages" in change and isinstance(change.pop("messages"), list):
+            self._between.setdefault(len(self.newest), []).append(offset)
+        self.about.update(change)
+
+    def patches(self) -> Iterator[Patch]:
+        """What changed, in order; each message in its last version."""
+        try:
+            for number, raw in enumerate(self._listed):
+                yield Patch(id_of(raw, number), raw)
+            message, between, firsts, reach = self._message, self._between, self._firsts, -1
+            for number, (id, offset) in enumerate(self.newest.items()):
+                if number in between:
+                    yield from self._others(number)
+                first = firsts[number]
+                yield Patch(id, message(offset), first if first > reach else -1)
+                if offset > reach:
+                    reach = offset
+            yield from self._others(len(self.newest))
+        finally:
+            self.close()
+
+    def _others(self, number: int) -> Iterator[Patch]:
+        for other in self._between.get(number, ()):
+            yield other if isinstance(other, Patch) else Patch(record=fields(self.at(other)), is_list=True)
+
+    def _message(self, offset: int) -> Any:
+        """A message: of a usual kind, or as it is."""
+        if self._file is None:
+            data = self._line(offset)
+        else:
+            self._file.seek(offset)
+            data = self._file.readline()
+        try:
+            found = decode_line(data)
+        except (DecodeError, UnicodeDecodeError, RecursionError):
+            return fields(self._decoded(data))
+        if type(found) is Answered and found.calls:
+            for call in found.calls:
+                if (call.args and is_deep(call.args)) or (call.shown and is_deep(call.shown)):
+                    return fields(self._decoded(data))
+        return found
 
     def newest_of(self, id: str) -> dict[str, Any]:
         """The last version of a message."""
@@ -117,13 +175,6 @@ class Chat:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _inner(raw: Raw) -> Any:
-    try:
-        return decode(bytes(raw))
-    except ValueError:
-        return None  # nested too deep
 
 
 def id_of(record: dict[str, Any], number: int) -> str:

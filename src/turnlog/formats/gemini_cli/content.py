@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from hashlib import sha256
 from typing import Any, cast
 
-from turnlog.formats._parts import block, parts_of, response
+import msgspec
+
+from turnlog.formats._parts import block, parts_of, response, said
 from turnlog.formats._records import count, fields, items, moment, text
+from turnlog.formats.gemini_cli.line import Answered, Call
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Note
 from turnlog.log.usage import Usage
 from turnlog.wire import gemini
 
 PROVIDER = "gemini"
 _FAILED = ("error", "cancelled")
+_DONE = ("success", *_FAILED)
 _ASIDE = ("<session_context>", "<hook_context>")
 """How a text in the user's place begins that the program puts there itself."""
 
 
-def is_aside(message: Message) -> bool:
+def is_aside(blocks: list[AnyBlock]) -> bool:
     """Whether a message came from the program, and people do not see it."""
-    first = message.blocks[0] if message.blocks else None
+    first = blocks[0] if blocks else None
     return isinstance(first, Text) and first.text.lstrip().startswith(_ASIDE)
 
 
@@ -39,7 +45,11 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
         }
         blocks = list(gemini.draft(raw).blocks)
     if not is_whole:
-        blocks = [*_thoughts(record), *blocks, *(_call(call, index, record) for index, call in enumerate(calls))]
+        blocks = [
+            *_thoughts(record.get("thoughts")),
+            *blocks,
+            *(_call(call, index, record) for index, call in enumerate(calls)),
+        ]
     results = [_result(call, index, record) for index, call in enumerate(calls) if _is_answered(call)]
     message = Message(
         id="-",
@@ -55,9 +65,61 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     return message, Message(id="-", role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
 
 
-def _thoughts(record: dict[str, Any]) -> list[AnyBlock]:
+def complete(answer: Answered) -> tuple[Message, Message | None]:
+    """The same of an answer of the usual kind."""
+    blocks: list[AnyBlock] = []
+    for thought in answer.thoughts or ():
+        told = [words for words in (thought.subject, thought.description) if words]
+        blocks.append(Thinking(text="\n".join(told), provider=PROVIDER))
+    if answer.content:
+        blocks.append(Text(text=answer.content))
+    results: list[AnyBlock] = []
+    at: datetime | None = None
+    for call in answer.calls:
+        blocks.append(ToolCall(id=call.id, name=call.name or "", input=call.args))
+        if call.result or call.status in _DONE:
+            results.append(_told(call))
+        if call.timestamp is not None and (ended := moment(call.timestamp)) is not None and (at is None or ended > at):
+            at = ended
+    tokens = answer.tokens
+    cached, thoughts = tokens.cached, tokens.thoughts
+    message = Message(
+        id="-",
+        role="assistant",
+        blocks=blocks,
+        model=None if answer.model == "unknown" else answer.model or None,
+        usage=Usage(
+            (tokens.input - cached if tokens.input > cached else 0) + tokens.tool,
+            cached,
+            output_tokens=tokens.output + thoughts,
+            reasoning_tokens=thoughts,
+        ),
+        stop="tool_use" if answer.calls else "end",
+        at=answer.timestamp,
+    )
+    if not results:
+        return message, None
+    return message, Message(id="-", role="tool", blocks=results, at=at or answer.timestamp)
+
+
+def _told(call: Call) -> ToolResult:
+    told, shown = call.result or [], call.shown
+    if len(told) > 1:
+        told = [part for part in told if part.response.id is None or part.response.id == call.id] or told
+    content: Any = [Text(text=part.response.response.output) for part in told] if len(told) != 1 else ""
+    if told:
+        words = told[0].response.response.output
+        content = content or words
+        if isinstance(shown, str) and words.startswith(shown):
+            shown = None
+    return ToolResult(
+        call=call.id, name=call.name or None, content=content, is_error=call.status in _FAILED, details=shown
+    )
+
+
+def _thoughts(thoughts: Any) -> list[AnyBlock]:
     found: list[AnyBlock] = []
-    for thought in items(record.get("thoughts")):
+    for thought in items(thoughts):
         told = [str(thought[key]) for key in ("subject", "description") if thought.get(key)]
         found.append(Thinking(text="\n".join(told), provider=PROVIDER))
     return found
@@ -72,7 +134,7 @@ def _call(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolCall:
 
 
 def _is_answered(call: dict[str, Any]) -> bool:
-    return bool(call.get("result")) or call.get("status") in ("success", *_FAILED)
+    return bool(call.get("result")) or call.get("status") in _DONE
 
 
 def _result(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolResult:
@@ -111,3 +173,33 @@ def usage_of(tokens: dict[str, Any]) -> Usage | None:
         output_tokens=count(tokens.get("output")) + thoughts,
         reasoning_tokens=thoughts,
     )
+
+
+def question(blocks: list[AnyBlock], other: Any, at: datetime | None) -> Message:
+    """What people said, and what they were shown of it."""
+    display: Any = None
+    shown = said(other)[0] if other is not None else []
+    if is_aside(blocks):
+        display = False
+    elif shown and shown != blocks:
+        display = "\n".join(getattr(block, "text", "") for block in shown)
+    return Message(id="-", role="user", blocks=blocks, at=at, display=display)
+
+
+def meaning(made: list[tuple[str, Message | Note]]) -> bytes:
+    """What tells a message from another version of it, however it is written down: reasoning is no part of it."""
+    told: list[Any] = []
+    for _, entry in made:
+        for item in entry.blocks if isinstance(entry, Message) else ():
+            if isinstance(item, ToolCall):
+                told.append([item.id, item.name, item.input])
+            elif isinstance(item, Text):
+                told += [item.text] if item.text else []
+            elif not isinstance(item, Thinking):
+                told.append(item if not isinstance(item, ToolResult) else [item.call, item.content])
+    return sha256(msgspec.json.encode(told, order="deterministic")).digest()
+
+
+def digest(raw: dict[str, Any]) -> bytes:
+    """What tells a record from others."""
+    return sha256(msgspec.json.encode(raw, order="deterministic")).digest()

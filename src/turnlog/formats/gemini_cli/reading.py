@@ -9,21 +9,24 @@ and then the whole one again. A list that begins otherwise is a compaction.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Iterator
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
-from turnlog.formats._key import overlap
+from turnlog.formats import Header, Mark, Move, Problem, Reading, Record, Source, Spawn, Step, _grown
+from turnlog.formats._grown import Back, settled, small, state_of
+from turnlog.formats._key import NONE, overlap
 from turnlog.formats._parts import said
 from turnlog.formats._records import fields, items, moment, tell, text
-from turnlog.formats.gemini_cli.chat import Chat, id_of
-from turnlog.formats.gemini_cli.content import answered, is_aside
-from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
+from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
+from turnlog.formats.gemini_cli.content import answered, complete, digest, meaning, question
+from turnlog.formats.gemini_cli.line import Answered, Asked
+from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 
 
@@ -31,6 +34,35 @@ def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
     problems: list[Problem] = []
     chat = Chat(source, problems)
+    reading = _reading(source, chat, problems)
+    reading.steps = _Reader(chat, reading).steps()
+    return reading
+
+
+def grown(source: Source, mark: Mark) -> Reading | None:
+    """See `turnlog.formats`."""
+    state = state_of(source, mark, _State)
+    if state is None:
+        return None
+    problems: list[Problem] = []
+    chat = Chat(source, problems, start=mark.offset, about=state.about)
+    reading = _reading(source, chat, problems)
+    reader = _Reader(chat, reading)
+    reader.go_on(mark, state)
+    reading.steps = reader.steps()
+    return settled(reading)
+
+
+class _State(Struct):
+    """What is known at a mark."""
+
+    last: str
+    at: datetime
+    """When its message was begun: those before it were begun earlier, however often they are written again."""
+    about: dict[str, Any]
+
+
+def _reading(source: Source, chat: Chat, problems: list[Problem]) -> Reading:
     about = chat.about
     folder = os.path.dirname(os.path.abspath(source.path))
     parent = os.path.basename(folder)
@@ -49,7 +81,6 @@ def read(source: Source) -> Reading:
         reading.facts["model"] = model
     if isinstance(about.get("directories"), list):
         reading.facts["directories"] = about["directories"]
-    reading.steps = _Reader(chat, reading).steps()
     return reading
 
 
@@ -81,64 +112,149 @@ class _Reader:
         """The key of the node before."""
         self._ids: list[_Item] = []
         """The list as it is."""
+        self._names: list[str] = [""]
+        """Every list that there was is a way from place to place: at each the id of a message, """
+        self._above = array("l", [-1])
+        """and the place before it. Mostly that is the number before; """
         self._places: dict[tuple[int, str], int] = {}
-        """Every list that there was, message by message: from the place of one to that of the next."""
-        self._known: dict[int, _Item] = {}
+        """for all others this tells the next place."""
+        self._known: list[_Item | None] = [None]
         """What stands at a place, where the conversation can go on from there."""
         self._shown = ""
         """The newest node that was given."""
         self._meanings: dict[str, bytes] = {}
-        self._answered: set[str] = set()
-        """Calls whose results are there: the program writes each into the model's message and behind it."""
+        self._results: set[int] = set()
+        """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
+        self._given = 0
+        self._free = 0  # from where on the next mark may be
+        self._start: Mark | None = None
+        self._since: datetime | None = None
+        self._marked: tuple[int, int, str, datetime] | None = None
+        """The newest place that may be a mark, how many steps come before it, the node before it, and its time."""
+
+    def go_on(self, mark: Mark, state: _State) -> None:
+        """Only what comes behind a mark."""
+        self._start, self._given, self._since = mark, mark.steps, state.at
+        self._last = self._shown = state.last
+        self._ids.append(_Item("", "", state.last, 0))
+
+    def _mark(self) -> Mark | None:
+        if self._marked is None:
+            return self._start
+        offset, given, last, at = self._marked
+        return Mark(offset, given, to_builtins(_State(last, at, small(self._chat.about))))
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
-        for patch, record in self._chat.records():
-            if patch.rewind is not None:
-                yield from self._rewound(patch.rewind)
-            elif patch.is_list:
-                yield from self._replaced(items(fields(record.get("$set")).get("messages")))
-            elif record:
-                yield from self._message(patch.id, record)
+        since = self._since
+        for patch in self._chat.patches():
+            record: Any = patch.record
+            if type(record) is Answered or type(record) is Asked:
+                if since is not None and record.timestamp < since:
+                    raise Back
+                if patch.mark >= self._free and self._last == self._shown:
+                    self._free = patch.mark + _grown.APART
+                    self._marked = (patch.mark, self._given, self._last, record.timestamp)
+                take: Any = self._answered if type(record) is Answered else self._asked
+                found = take(patch.id, record)
+            elif since is not None and (patch.is_list or (record and _is_before(record, since))):
+                raise Back
+            else:
+                found = self._changed(patch)
+            for step in found:
+                self._given += 1
+                yield step
+        self._reading.mark = self._mark()
         if self._last != self._shown:
             yield Move(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
 
+    def _changed(self, patch: Patch) -> Iterator[Step]:
+        """A change that is none of the usual."""
+        if patch.rewind is not None:
+            yield from self._rewound(patch.rewind)
+        elif patch.is_list:
+            yield from self._replaced(items(fields(patch.record.get("$set")).get("messages")))
+        elif patch.record:
+            yield from self._message(patch.id, patch.record)
+
     def _message(self, id: str, record: dict[str, Any]) -> Iterator[Step]:
-        first = ""
-        is_repeat = self._is_repeat(record)
+        first, is_repeat = "", self._is_repeat(record)
         if not is_repeat:
             made = list(self._entries(id, record))
             if id not in self._chat.newest:
-                self._meanings[id] = _meaning(made)
+                self._meanings[id] = meaning(made)
             for key, entry in made:
                 yield Record(entry=entry, key=key)
                 if entry.is_node:
                     self._last = self._shown = key
                     first = first or key
             self._note_results(made)
-        place = self._place()
-        item = _Item(id, first, self._last, place if is_repeat else self._next(place, id))
-        self._known[item.place] = item
+        self._listed(id, first, is_repeat=is_repeat)
+
+    def _answered(self, id: str, answer: Answered) -> tuple[Step, ...]:
+        """A complete answer of the usual kind."""
+        message, results = complete(answer)
+        made = Record(entry=message, key=id, names=NONE)
+        self._last = self._shown = id if results is None else f"{id}#results"
+        self._listed(id, id)
+        if results is None:
+            return (made,)
+        for call in answer.calls:
+            self._results.add(hash(call.id))
+        return made, Record(entry=results, key=self._last, names=NONE)
+
+    def _asked(self, id: str, asked: Asked) -> tuple[Step, ...]:
+        """What people said, of the usual kind."""
+        blocks: list[AnyBlock] = [Text(text=part.text) for part in asked.content]
+        shown = [{"text": part.text} for part in asked.shown] if isinstance(asked.shown, list) else asked.shown
+        self._last = self._shown = id
+        self._listed(id, id)
+        return (Record(entry=question(blocks, shown, asked.timestamp), key=id, names=NONE),)
+
+    def _listed(self, id: str, first: str, *, is_repeat: bool = False) -> None:
+        """A message is in the list."""
+        place = self._ids[-1].place if self._ids else 0
+        if not is_repeat:
+            place = self._next(place, id)
+        item = self._known[place] = _Item(id, first, self._last, place)
         self._ids.append(item)
 
     def _place(self) -> int:
         return self._ids[-1].place if self._ids else 0
 
     def _next(self, place: int, id: str) -> int:
-        return self._places.setdefault((place, id), len(self._places) + 1)
+        """The place behind another one at which a message stands, new or not."""
+        found = len(self._names)
+        if (place + 1 < found or self._places) and (known := self._behind(place, id)):
+            found = known
+        else:
+            self._names.append(id)
+            self._above.append(place)
+            self._known.append(None)
+            if found != place + 1:
+                self._places[place, id] = found
+        return found
+
+    def _behind(self, place: int, id: str) -> int:
+        """That place, if there is one."""
+        if place + 1 < len(self._names) and self._above[place + 1] == place and self._names[place + 1] == id:
+            return place + 1
+        return self._places.get((place, id), 0)
 
     def _is_repeat(self, record: dict[str, Any]) -> bool:
         """Whether it only says again what the tools answered."""
         if record.get("type") != "user":
             return False
         blocks, results = said(record.get("content"))
-        calls = {block.call for block in results if isinstance(block, ToolResult)}
-        return not blocks and bool(calls) and calls <= self._answered
+        calls = {hash(block.call) for block in results if isinstance(block, ToolResult)}
+        if self._start is not None and not blocks and not calls <= self._results:
+            raise Back
+        return not blocks and bool(calls) and calls <= self._results
 
     def _note_results(self, made: list[tuple[str, Message | Note]]) -> None:
         for _, entry in made:
             if isinstance(entry, Message) and entry.role == "tool":
-                self._answered.update(block.call for block in entry.blocks if isinstance(block, ToolResult))
+                self._results.update(hash(block.call) for block in entry.blocks if isinstance(block, ToolResult))
 
     def _entries(self, id: str, record: dict[str, Any]) -> Iterator[tuple[str, Message | Note]]:
         kind, at = record.get("type"), moment(record.get("timestamp"))
@@ -147,18 +263,12 @@ class _Reader:
             if results:
                 yield f"{id}#results", Message(role="tool", blocks=results, at=at)
             if blocks or not results:
-                shown, _ = said(record.get("displayContent"))
-                display: Any = None
-                if is_aside(Message(role="user", blocks=blocks)):
-                    display = False
-                elif shown and shown != blocks:
-                    display = "\n".join(getattr(block, "text", "") for block in shown)
-                yield id, Message(role="user", blocks=blocks, at=at, display=display)
+                yield id, question(blocks, record.get("displayContent"), at)
         elif kind in ("gemini", "model"):
             message, results = answered(record)
             key = id
             if not record.get("tokens") and "id" in record:
-                key = f"{id}~{_digest(record).hex()[:12]}"  # more of it may come, under the same id
+                key = f"{id}~{digest(record).hex()[:12]}"  # more of it may come, under the same id
             force_setattr(message, "at", at)
             yield key, message
             if results is not None:
@@ -176,6 +286,8 @@ class _Reader:
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
+        if self._start is not None and not index:
+            raise Back
         dropped = self._ids[index:]
         del self._ids[index:]
         self._last = self._ids[-1].last if self._ids else ""
@@ -188,7 +300,7 @@ class _Reader:
         found = self._walked(listed)
         place = found[-1].place if found else 0
         is_longer = bool(self._ids) and place == self._place()
-        if not (is_longer or (len(found) == len(listed) and (not place or place in self._known))):
+        if not (is_longer or (len(found) == len(listed) and (not place or self._known[place] is not None))):
             if self._ids:
                 yield from self._otherwise(listed)
                 return
@@ -213,10 +325,10 @@ class _Reader:
             if is_repeat:
                 found.append(_Item(name, "", found[-1].last if found else "", place))
                 continue
-            place = self._places.get((place, name), 0)
+            place = self._behind(place, name)
             if not place:
                 break
-            found.append(self._known.get(place) or _Item(name, "", "", place))
+            found.append(self._known[place] or _Item(name, "", "", place))
         return found
 
     def _settle(self) -> None:
@@ -247,19 +359,19 @@ class _Reader:
             self._ids.append(replace(item, place=place if is_repeat else self._next(place, name)))
         self._settle()
         if self._ids:
-            self._known.setdefault(self._ids[-1].place, self._ids[-1])
+            self._known[self._place()] = self._known[self._place()] or self._ids[-1]
 
     def _compacted(self, before: list[tuple[str, dict[str, Any]]], kept: _Item | None) -> Iterator[Step]:
         replacement: list[Message] = []
-        seen, self._answered = self._answered, set()
+        seen, self._results = self._results, set[int]()
         for name, raw in before:
             if not self._is_repeat(raw):
                 made = list(self._entries(name, raw))
                 self._note_results(made)
                 replacement += [entry for _, entry in made if isinstance(entry, Message)]
-        self._answered |= seen
-        digest = sha256(b"".join(_digest(raw) for _, raw in before)).hexdigest()[:24]
-        key = f"compaction {digest} {self._last}"
+        self._results |= seen
+        named = sha256(b"".join(digest(raw) for _, raw in before)).hexdigest()[:24]
+        key = f"compaction {named} {self._last}"
         at = moment(before[0][1].get("timestamp")) if before else None
         entry = Compaction(replacement=[replace(m, at=None) for m in replacement], at=at)
         yield Record(entry=entry, key=key, names={"keep": kept.first} if kept is not None else {})
@@ -270,31 +382,18 @@ class _Reader:
         made = list(self._entries(name, raw))
         before = self._meanings.get(name)
         if before is None and name in self._chat.newest:
-            before = _meaning(list(self._entries(name, self._chat.newest_of(name))))
-        if before == _meaning(made):
+            before = meaning(list(self._entries(name, self._chat.newest_of(name))))
+        if before == meaning(made):
             return
-        self._meanings[name] = _meaning(made)
+        self._meanings[name] = meaning(made)
         for key, entry in made:
             if isinstance(entry, Message):
                 target = first if entry.role != "tool" else f"{first}#results" if "~" in first else f"{name}#results"
-                made = f"edit {key} {_digest(raw).hex()[:12]}"
+                made = f"edit {key} {digest(raw).hex()[:12]}"
                 yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=made, names={"entry": target})
                 self._last = self._shown = made
 
 
-def _meaning(made: list[tuple[str, Message | Note]]) -> bytes:
-    """What tells a message from another version of it, however it is written down: reasoning is no part of it."""
-    told: list[Any] = []
-    for _, entry in made:
-        for block in entry.blocks if isinstance(entry, Message) else ():
-            if isinstance(block, ToolCall):
-                told.append([block.id, block.name, block.input])
-            elif isinstance(block, Text):
-                told += [block.text] if block.text else []
-            elif not isinstance(block, Thinking):
-                told.append(block if not isinstance(block, ToolResult) else [block.call, block.content])
-    return sha256(msgspec.json.encode(told, order="deterministic")).digest()
-
-
-def _digest(raw: dict[str, Any]) -> bytes:
-    return sha256(msgspec.json.encode(raw, order="deterministic")).digest()
+def _is_before(record: dict[str, Any], since: datetime) -> bool:
+    at = moment(record.get("timestamp"))
+    return at is None or at < since

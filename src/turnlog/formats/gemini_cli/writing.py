@@ -141,7 +141,7 @@ class _Writer:
         if message.role != "assistant":
             if message.role == "system":
                 self.tally.add("role of a system message", "a message of the user's")
-            elif message.display is False and is_aside(message):
+            elif message.display is False and is_aside(message.blocks):
                 pass  # the program knows it by its beginning
             elif message.display is not None and not (isinstance(message.display, str) and message.display):
                 self.tally.add("how a message is shown", "as it was sent")

@@ -15,13 +15,15 @@ from turnlog.formats.opencode.shelf import (
     in_storage,
     is_database,
     is_export,
+    stamps,
     storage_of,
 )  # fmt: skip
 from turnlog.formats.opencode.writing import place, write
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "stamps", "write"]
 
 TITLE = "opencode: its database, storage folders, exports and captured events"
+APART = ("bin", "log", "message", "part", "snapshot", "tool-output")
 
 
 def homes(places: Places) -> list[str]:

@@ -41,6 +41,21 @@ class Shelf(Struct):
 # ── the database ──────────────────────────────────────────────────────────────────────────────────
 
 
+def stamps(path: str) -> dict[str, str]:
+    """Of each session in a database: when it, its messages and their parts were last changed, and how many they are."""
+    found: dict[str, str] = {}
+    try:
+        with closing(_connect(path)) as base:
+            found = {str(row[0]): str(row[1]) for row in base.execute("select id, time_updated from session")}
+            for table in ("message", "part"):
+                rows = base.execute(f"select session_id, count(*), max(time_updated) from {table} group by session_id")
+                for id, *told in rows:
+                    found[str(id)] = f"{found.get(str(id))} {told}"
+    except (sqlite3.Error, UnicodeDecodeError):
+        return {}
+    return found
+
+
 def is_database(path: str) -> bool:
     """Whether a file is SQLite with opencode's tables."""
     try:

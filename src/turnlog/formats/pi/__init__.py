@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
 from turnlog.formats._records import fields, files_under
-from turnlog.formats.pi.reading import read
+from turnlog.formats.pi.reading import grown, read
 from turnlog.formats.pi.writing import place, write
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "pi, versions 1 to 3"
+BY_FILE = True
 _NAME = "pi"
 
 

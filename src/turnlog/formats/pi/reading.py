@@ -5,27 +5,26 @@ The program gives old files new ids in place, so ids only say what hangs on what
 
 from __future__ import annotations
 
-import binascii
 import os
-from base64 import b64decode
+from array import array
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
+from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Step
-from turnlog.formats._json import decode
-from turnlog.formats._key import Keys
-from turnlog.formats._records import Row, count, fields, items, moment, rows, tell, text
-from turnlog.formats._tally import unknown
-from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.formats import Forked, Header, Mark, Move, Problem, Reading, Record, Source, Step, _grown
+from turnlog.formats._grown import Back, settled, small, state_of
+from turnlog.formats._key import NONE, Keys, bound
+from turnlog.formats._records import fields, heads, moment, rows, tell, text
+from turnlog.formats.pi.line import Talk, Told, decode_line
+from turnlog.formats.pi.message import blocks_of, message_of, said, usage_of
+from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Spent
-from turnlog.log.usage import Usage
 
-_STOPS = {"stop": "end", "length": "length", "toolUse": "tool_use", "error": "error", "aborted": "aborted"}
 _LINKS = ("model_change", "thinking_level_change", "label", "session_info", "session", "usage")
-_PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
+_FAILED = ("error", "aborted")
 
 
 def read(source: Source) -> Reading:
@@ -46,6 +45,32 @@ def read(source: Source) -> Reading:
     return reading
 
 
+def grown(source: Source, mark: Mark) -> Reading | None:
+    """See `turnlog.formats`."""
+    state = state_of(source, mark, _State)
+    if state is None:
+        return None
+    reading = read(source)
+    reading.header = replace(reading.header, title=state.title)
+    reading.facts.update(state.facts)
+    reader = _Reader(source, reading)
+    reader.go_on(mark, state)
+    reading.steps = reader.steps()
+    return settled(reading)
+
+
+class _State(Struct, omit_defaults=True):
+    """What is known at a mark."""
+
+    before: str
+    """The entry before it, and its node."""
+    last: str
+    number: int
+    title: str | None = None
+    keys: dict[str, int] = {}
+    facts: dict[str, Any] = {}
+
+
 def _fork(parent: str, source: Source) -> Forked:
     name = os.path.basename(parent)
     beside = os.path.join(os.path.dirname(source.path), name)
@@ -61,99 +86,190 @@ class _Reader:
         self._source = source
         self._reading = reading
         self._keys = Keys()
-        self._places: dict[str, str] = {}
-        """The node that each entry of the file stands for, by the id it has there."""
+        self._places: dict[str, int] = {}
+        """The node that each entry of the file stands for, by the id it has there; 0 for none."""
+        self._offsets = array("q", [-1])
+        """Where the line of each node is, from which its key can be made again; -1 where the key is kept."""
+        self._kept: dict[int, str] = {0: ""}
         self._links: set[str] = set()
-        """Those that are no node themselves."""
+        """Entries that are no node themselves."""
         self._before = ""
-        self._last = ""
+        self._last = 0
+        self._out: list[Step] = []
+        """Steps that are not taken yet."""
+        self._given = 0
+        self._next = 0  # from where on the next mark may be
+        self._start: Mark | None = None
+        self._first = 0
+        self._marked: tuple[int, int, str, int, int] | None = None
+        """The newest place that may be a mark, how many steps come before it, the entry before it, its node, and
+        how many records there are before it."""
+
+    def go_on(self, mark: Mark, state: _State) -> None:
+        """Only what comes behind a mark."""
+        self._start, self._given, self._first = mark, mark.steps, state.number
+        self._keys = Keys(state.keys)
+        self._before = state.before
+        self._places[state.before] = self._node(state.last) if state.last else 0
+
+    def _mark(self) -> Mark | None:
+        if self._marked is None:
+            return self._start
+        offset, given, before, last, number = self._marked
+        title, facts = self._reading.header.title, small(self._reading.facts)
+        return Mark(
+            offset, given, to_builtins(_State(before, self._key(last), number, title, self._keys.state(), facts))
+        )
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
-        out: list[Step] = []
-        places = self._places
-        for number, row in enumerate(rows(self._source.path, self._reading.problems)):
-            record = row.data
-            id = record.get("id")
-            if type(id) is not str or not id:
-                id = f"line {number}"
-            parent = record.get("parentId") if "parentId" in record else self._before
-            place = places.get(parent) if type(parent) is str else ""
+        out, places = self._out, self._places
+        start = self._start.offset if self._start is not None else 0
+        found = heads(self._source.path, self._reading.problems, decode_line, start=start)
+        for number, (offset, line) in enumerate(found, self._first):
+            if type(line) is Talk:
+                id, parent = line.id, line.parent
+                if parent is UNSET:
+                    parent = self._before
+            else:
+                id = line.get("id")
+                if type(id) is not str or not id:
+                    id = f"line {number}"
+                parent = line.get("parentId") if "parentId" in line else self._before
+            place = places.get(parent) if type(parent) is str else 0
             if place is None and not parent:
-                place = ""
+                place = 0
             elif place is None:
-                tell(
-                    self._reading.problems,
-                    Problem(f"hangs on entry {parent!r:.40}, which is missing", offset=row.offset),
-                )
+                if self._start is not None:
+                    raise Back
+                told = f"hangs on entry {parent!r:.40}, which is missing"
+                tell(self._reading.problems, Problem(told, offset=offset))
                 place = self._last
-            key = self._entry(record, row, place, out)
+            if type(line) is Talk:
+                if offset >= self._next and self._is_begun(line, parent, place):
+                    self._next = offset + _grown.APART
+                    self._marked = (offset, self._given, self._before, place, number)
+                    self._keys.mark()
+                places[id] = self._talk(line, offset, place)
+            else:
+                places[id] = self._other(cast("dict[str, Any]", line), id, offset, place)
+            self._before = id
             if out:
+                self._given += len(out)
                 yield from out
                 out.clear()
-            if not key:
-                self._links.add(id)
-            places[id] = key or ("" if record.get("type") == "session" else place)
-            self._before = id
-        live = self._places.get(self._before, "")
+        self._reading.mark = self._mark()
+        live = places.get(self._before, 0)
         if live != self._last:
-            yield Move(to=live, key=f"live {live} {self._last}")
+            to = self._key(live)
+            yield Move(to=to, key=f"live {to} {self._key(self._last)}")
 
-    def _entry(self, record: dict[str, Any], row: Row, place: str, out: list[Step]) -> str:
-        """The steps of one line; returns the key of the node it is."""
+    def _is_begun(self, line: Talk, parent: Any, place: int) -> bool:
+        """Whether a prompt or an answer begins here, and goes on behind what stands before it."""
+        return type(line.message) is not Told and place == self._last and parent == self._before
+
+    def _other(self, record: dict[str, Any], id: str, offset: int, place: int) -> int:
+        node = self._entry(record, offset, place)
+        if not node:
+            self._links.add(id)
+            return 0 if record.get("type") == "session" else place
+        return node
+
+    def _talk(self, line: Talk, offset: int, place: int) -> int:
+        """A message of a usual kind."""
+        made = said(line.message, line.timestamp)
+        call = _call(made.blocks)
+        if place != self._last:
+            self._out.append(Move(to=self._key(place)))
+        name = bound(*call) if call is not None else ""
+        key = self._keys.single(name) if name else self._keys.of(replace(made, at=None))
+        self._out.append(Record(entry=made, key=key, names=NONE))
+        if made.stop in _FAILED and made.blocks:
+            return self._left_out(key)
+        if key is not name:
+            return self._node(key)
+        self._offsets.append(offset)
+        self._last = len(self._offsets) - 1
+        return self._last
+
+    def _node(self, key: str) -> int:
+        """A node whose key is kept."""
+        self._offsets.append(-1)
+        self._last = len(self._offsets) - 1
+        self._kept[self._last] = key
+        return self._last
+
+    def _key(self, node: int) -> str:
+        """The key of a node: most are never asked for, so it is made from its line once more."""
+        if node in self._kept:
+            return self._kept[node]
+        with open(self._source.path, "rb") as file:
+            file.seek(self._offsets[node])
+            blocks = said(decode_line(file.readline()).message, None).blocks
+        return bound(*(_call(blocks) or ("", None, 0)))
+
+    def _left_out(self, key: str) -> int:
+        """The program leaves answers out that failed or were cut short."""
+        name = f"{key}#left out"
+        self._out.append(Record(entry=Edit(entry=0, blocks=None), key=name, names={"entry": key}))
+        return self._node(name)
+
+    def _entry(self, record: dict[str, Any], offset: int, place: int) -> int:
+        """The steps of one line of any kind; returns the node it is, or 0."""
+        out = self._out
         kind, at = str(record.get("type")), moment(record.get("timestamp"))
         names: dict[str, str] = {}
         made: Entry | None = None
         if kind == "message":
-            made = _message(fields(record.get("message")))
+            made = message_of(fields(record.get("message")))
         elif kind == "compaction":
-            made, names = self._compaction(record), self._kept(record, row)
+            made, names = self._compaction(record), self._keeps(record, offset)
         elif kind == "branch_summary":
             summary = text(record.get("summary")) or ""
             about = {key: record.get(key) for key in ("fromId", "details", "summary")}
             made = Custom(kind="pi.branch_summary", data=about, blocks=[Text(text=summary)] if summary else [])
         elif kind == "custom_message":
             about = {key: record.get(key) for key in ("details", "display")}
-            made = Custom(kind=f"pi.{record.get('customType')}", data=about, blocks=_blocks(record.get("content")))
+            made = Custom(kind=f"pi.{record.get('customType')}", data=about, blocks=blocks_of(record.get("content")))
         elif kind == "custom":
             made = Custom(kind=f"pi.{record.get('customType')}", data=record.get("data"))
         elif kind == "context_edit":
-            target = self._places.get(str(record.get("targetId")), "")
+            wanted = str(record.get("targetId"))
+            if self._start is not None and wanted not in self._places:
+                raise Back
+            target = self._key(self._places.get(wanted, 0))
             if target:
                 instead = record.get("replacement")
-                made = Edit(entry=0, blocks=None if instead is None else _blocks(fields(instead).get("content")))
+                made = Edit(entry=0, blocks=None if instead is None else blocks_of(fields(instead).get("content")))
                 names = {"entry": target}
         elif kind in _LINKS:
             out += self._link(kind, record, at)
-            return ""
+            return 0
         else:
-            tell(
-                self._reading.problems,
-                Problem(f"an entry of the unknown type {kind!r:.60}: kept as a note", offset=row.offset),
-            )
-            out.append(self._mark(Note(text=f"an entry of the type {kind}", data=record), at))
-            return ""
+            told = f"an entry of the unknown type {kind!r:.60}: kept as a note"
+            tell(self._reading.problems, Problem(told, offset=offset))
+            out.append(self._record(Note(text=f"an entry of the type {kind}", data=record), at))
+            return 0
         if made is None:
-            tell(self._reading.problems, Problem(f"a {kind} that makes no sense: kept as a note", offset=row.offset))
-            out.append(self._mark(Note(text=f"a {kind} that makes no sense", data=record), at))
-            return ""
+            tell(self._reading.problems, Problem(f"a {kind} that makes no sense: kept as a note", offset=offset))
+            out.append(self._record(Note(text=f"a {kind} that makes no sense", data=record), at))
+            return 0
         if place != self._last:
-            out.append(Move(to=place))
-        step = self._mark(made, at)
-        out.append(replace(step, names=names) if names else step)
-        self._last = step.key or ""
-        if isinstance(made, Message) and made.stop in ("error", "aborted") and made.blocks:
-            # The program leaves answers out that failed or were cut short.
-            self._last = f"{step.key}#left out"
-            out.append(Record(entry=Edit(entry=0, blocks=None), key=self._last, names={"entry": step.key or ""}))
-        return self._last
+            out.append(Move(to=self._key(place)))
+        step = self._record(made, at, names)
+        out.append(step)
+        key = step.key or ""
+        if isinstance(made, Message) and made.stop in _FAILED and made.blocks:
+            return self._left_out(key)
+        return self._node(key)
 
-    def _mark(self, entry: Any, at: datetime | None) -> Record:
+    def _record(self, entry: Any, at: datetime | None, names: dict[str, str] = NONE) -> Record:
         if entry.id != "-":
             force_setattr(entry, "id", "-")
-        key = self._keys.of(entry)
+        call = _call(entry.blocks) if type(entry) is Message else None
+        key = self._keys.single(bound(*call)) if call is not None else self._keys.of(entry)
         force_setattr(entry, "at", at)
-        return Record(entry=entry, key=key)
+        return Record(entry=entry, key=key, names=names)
 
     def _link(self, kind: str, record: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         facts = self._reading.facts
@@ -164,23 +280,27 @@ class _Reader:
         elif kind == "session_info" and text(record.get("name")):
             self._reading.header = replace(self._reading.header, title=record["name"])
         elif kind == "label" and text(record.get("label")):
-            yield self._mark(Note(text=f"label: {record['label']}", data={"target": record.get("targetId")}), at)
+            yield self._record(Note(text=f"label: {record['label']}", data={"target": record.get("targetId")}), at)
         elif kind == "usage":
-            spent = _usage(fields(record.get("usage")))
+            spent = usage_of(fields(record.get("usage")))
             if spent is not None:
-                yield self._mark(Spent(usage=spent, model=text(record.get("model")), why=text(record.get("kind"))), at)
+                yield self._record(
+                    Spent(usage=spent, model=text(record.get("model")), why=text(record.get("kind"))), at
+                )
 
     def _compaction(self, record: dict[str, Any]) -> Compaction:
         before = record.get("tokensBefore")
         return Compaction(
             replacement=[Message(role="user", blocks=[Text(text=text(record.get("summary")) or "")])],
             tokens_before=before if type(before) is int else None,
-            usage=_usage(fields(record.get("usage"))),
+            usage=usage_of(fields(record.get("usage"))),
             meta=record.get("details"),
         )
 
-    def _kept(self, record: dict[str, Any], row: Row) -> dict[str, str]:
+    def _keeps(self, record: dict[str, Any], offset: int) -> dict[str, str]:
         """The first entry that stays: the node at that line, or the next one behind it."""
+        if self._start is not None:
+            raise Back
         index = record.get("firstKeptEntryIndex")
         wanted = record.get("firstKeptEntryId")
         order = list(self._places)
@@ -190,99 +310,17 @@ class _Reader:
             start = order.index(wanted) if isinstance(wanted, str) and wanted in self._places else -1
         if start < 0:
             if wanted is not None and wanted != record.get("id"):
-                tell(self._reading.problems, Problem("a compaction keeps an entry that is missing", offset=row.offset))
+                tell(self._reading.problems, Problem("a compaction keeps an entry that is missing", offset=offset))
             return {}
-        key = next((self._places[id] for id in order[start:] if id not in self._links), "")
-        return {"keep": key} if key else {}
+        node = next((self._places[id] for id in order[start:] if id not in self._links), 0)
+        return {"keep": self._key(node)} if node else {}
 
 
-# ── messages ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _message(raw: dict[str, Any]) -> Entry | None:
-    role = raw.get("role")
-    if role in ("user", "system"):
-        return Message(id="-", role=role, blocks=_blocks(raw.get("content")))
-    if role == "assistant":
-        provider = _PROVIDERS.get(str(raw.get("api")).partition("-")[0], text(raw.get("provider")))
-        error = text(raw.get("errorMessage"))
-        return Message(
-            id="-",
-            role="assistant",
-            blocks=[_answer(part, provider) for part in items(raw.get("content"))],
-            model=None if raw.get("model") == "unknown" else text(raw.get("model")),
-            usage=_usage(fields(raw.get("usage"))),
-            stop=_STOPS.get(str(raw.get("stopReason"))),
-            error={"message": error} if error else None,
-            meta={key: raw[key] for key in ("api", "provider") if text(raw.get(key))} or None,
-        )
-    if role == "toolResult":
-        content = raw.get("content")
-        result = ToolResult(
-            call=str(raw.get("toolCallId") or ""),
-            name=text(raw.get("toolName")),
-            content=content if isinstance(content, str) else _blocks(content),
-            is_error=raw.get("isError") is True,
-            details=raw.get("details"),
-        )
-        return Message(id="-", role="tool", blocks=[result])
-    if role == "bashExecution":
-        about = {key: value for key, value in raw.items() if key not in ("role", "timestamp")}
-        told = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
-        return Custom(kind="pi.bash", data=about, blocks=[] if raw.get("excludeFromContext") else [Text(text=told)])
-    if role in ("custom", "hookMessage"):
-        about = {key: raw.get(key) for key in ("details", "display")}
-        return Custom(kind=f"pi.{raw.get('customType')}", data=about, blocks=_blocks(raw.get("content")))
+def _call(blocks: list[AnyBlock]) -> tuple[str, Any, int] | None:
+    """What tells a message that names a call from others: the first call, what is said of it, and how much is said."""
+    for block in blocks:
+        if type(block) is ToolCall and block.id:
+            return block.id, block.input, len(blocks) + 1
+        if type(block) is ToolResult and block.call:
+            return block.call, block.content, 1 if block.is_error else 0
     return None
-
-
-def _blocks(content: Any) -> list[AnyBlock]:
-    if isinstance(content, str):
-        return [Text(text=content)]
-    return [_block(part) for part in items(content)]
-
-
-def _block(part: dict[str, Any]) -> AnyBlock:
-    if part.get("type") == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
-    if part.get("type") == "image" and isinstance(part.get("data"), str):
-        try:
-            return Image(media_type=text(part.get("mimeType")), data=b64decode(part["data"], validate=True))
-        except (binascii.Error, ValueError):
-            return unknown("pi", part)
-    return unknown("pi", part)
-
-
-def _answer(part: dict[str, Any], provider: str | None) -> AnyBlock:
-    kind = part.get("type")
-    if kind == "thinking":
-        return Thinking(text=str(part.get("thinking") or ""), provider=provider, data=_signature(part, provider))
-    if kind == "toolCall":
-        return ToolCall(id=str(part.get("id") or ""), name=str(part.get("name") or ""), input=part.get("arguments"))
-    return _block(part)
-
-
-def _signature(part: dict[str, Any], provider: str | None) -> Any:
-    signature = text(part.get("thinkingSignature"))
-    if signature is None:
-        return None
-    if provider == "openai":
-        try:
-            return {"item": fields(decode(signature.encode()))}
-        except (ValueError, UnicodeEncodeError):
-            return {"signature": signature}
-    return {"redacted": signature} if part.get("redacted") is True else {"signature": signature}
-
-
-def _usage(raw: dict[str, Any]) -> Usage | None:
-    if not raw:
-        return None
-    get = raw.get
-    cost = fields(get("cost")).get("total")
-    return Usage(
-        input_tokens=count(get("input")),
-        cache_read_tokens=count(get("cacheRead")),
-        cache_write_tokens=count(get("cacheWrite")),
-        output_tokens=count(get("output")),
-        cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
-    )

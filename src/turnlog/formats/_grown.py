@@ -1,0 +1,45 @@
+"""Going on from a mark: what readers of files that only grow share."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeVar
+
+import msgspec
+
+from turnlog.formats import Mark, Reading, Source
+
+_T = TypeVar("_T")
+_MOST = 64 << 20
+"""What was appended is held as a whole until it is known not to reach back; more than that is read from the start."""
+_SMALL = 1000
+APART = 16 << 10
+"""How far marks are apart, at least: so much is read again in no time."""
+
+
+class Back(Exception):
+    """What was appended refers to what is before the mark, and only a reading of all of it can tell to what."""
+
+
+def state_of(source: Source, mark: Mark, kind: type[_T]) -> _T | None:
+    """What is known at a mark; None if nothing is gained by going on from there, or an earlier version made it."""
+    if not 0 <= os.path.getsize(source.path) - mark.offset <= _MOST:
+        return None
+    try:
+        return msgspec.convert(mark.state, kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def settled(reading: Reading) -> Reading | None:
+    """That reading with all its steps at hand; None where it reaches back."""
+    try:
+        reading.steps = iter(list(reading.steps))
+    except Back:
+        return None
+    return reading
+
+
+def small(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts that a mark carries: all but the long ones."""
+    return {key: value for key, value in facts.items() if len(msgspec.json.encode(value)) < _SMALL}

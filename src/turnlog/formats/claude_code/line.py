@@ -1,0 +1,81 @@
+"""What people and models said, as far as it matters. Any other line is decoded whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct, convert, field
+from msgspec.json import Decoder
+
+from turnlog.formats._records import fields
+
+
+class Said(Struct, gc=False):
+    """A message of the API, or a part of one."""
+
+    content: Any = None
+    usage: Any = None
+    id: Any = UNSET
+    model: Any = UNSET
+    stop_reason: Any = UNSET
+    stop_sequence: Any = UNSET
+    stop_details: Any = UNSET
+    error: Any = UNSET
+    partial: Any = UNSET
+
+
+_ABOUT = ("id", "model", "stop_reason", "stop_sequence", "stop_details", "error", "partial")
+
+
+def about(message: Said) -> dict[str, Any]:
+    """All but what it says and what it cost, as the API would tell it."""
+    return {name: value for name in _ABOUT if (value := getattr(message, name)) is not UNSET}
+
+
+class Line(Struct, tag_field="type", tag="user", gc=False):
+    """What people or tools said."""
+
+    uuid: str
+    message: Said
+    timestamp: Any = None
+    parent: Any = field(default=UNSET, name="parentUuid")
+    logical: Any = field(default=None, name="logicalParentUuid")
+    is_side: Any = field(default=None, name="isSidechain")
+    is_meta: Any = field(default=None, name="isMeta")
+    is_hidden: Any = field(default=None, name="isVisibleInTranscriptOnly")
+    is_summary: Any = field(default=None, name="isCompactSummary")
+    team: Any = field(default=None, name="teamName")
+    fork: Any = field(default=None, name="forkedFrom")
+    details: Any = field(default=None, name="toolUseResult")
+    request: Any = field(default=None, name="requestId")
+    error: Any = None
+    is_error: Any = field(default=None, name="isApiErrorMessage")
+
+
+class Answer(Line, tag="assistant"):
+    """What a model said."""
+
+
+decode_line = Decoder(Line | Answer).decode
+
+
+def line_of(record: dict[str, Any]) -> Line:
+    """The same of a record that was decoded whole."""
+    kind = Answer if record["type"] == "assistant" else Line
+    return convert({**record, "message": fields(record.get("message"))}, kind)
+
+
+def key_of(uuid: str, fork: Any) -> str:
+    """The record's own id; in a fork that of what it is a copy of."""
+    copied = fields(fork).get("messageUuid") if fork is not None else None
+    return copied if isinstance(copied, str) else uuid
+
+
+def is_live(line: Line) -> bool:
+    """Whether the conversation may be at it."""
+    return not (line.is_side or line.is_meta or line.team)
+
+
+def ending(message: Said) -> dict[str, Any]:
+    """How the message ended."""
+    return {key: value for key, value in about(message).items() if key in ("stop_reason", "stop_sequence")}
