@@ -6,8 +6,9 @@ first needed: that takes longer than everything else here.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from turnlog.log.entry import Compaction, Entry, Message, Spent
 from turnlog.log.usage import Usage
 
 if TYPE_CHECKING:
-    from genai_prices.types import ModelInfo
+    from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
 
 
 _BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
@@ -124,39 +125,118 @@ def price_of(usage: Usage, model: str, at: datetime | None, *, is_total: bool = 
     Some prices depend on how large the prompt is, for all of its tokens. `is_total` means that the usage may be that of
     several requests: then the lowest price is taken wherever that makes a difference.
     """
+    tariff = None if at is None else terms_of(model, at).tariff
+    return None if tariff is None else tariff.price(usage, is_total=is_total)
+
+
+class Tariff(Struct, frozen=True):
+    """The prices of one model. Up to the next size of a prompt where they change, each token costs as much."""
+
+    starts: list[int]
+    """Prompts longer than these cost otherwise."""
+    has_input: bool
+    has_output: bool
+    rates: list[list[Decimal] | None]
+    """Up to each of those sizes and beyond: dollars for the request itself, and for one token of each kind."""
+
+    def price(self, usage: Usage, *, is_total: bool) -> Price | None:
+        """What a request costs; see `price_of`."""
+        counts = (
+            usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens,
+            usage.output_tokens,
+        )  # fmt: skip
+        size = sum(counts[:4])
+        if (size and not self.has_input) or (counts[4] and not self.has_output) or min(counts) < 0:
+            return None  # many models are listed without prices; what is below zero, somebody else wrote
+        step = bisect_left(self.starts, size)
+        is_lowest = is_total and step > 0
+        rates = self.rates[0 if is_lowest else step]
+        if rates is None:
+            return None
+        fee, *each = rates
+        return Price(sum((rate * count for rate, count in zip(each, counts, strict=True)), fee), is_lowest)
+
+
+class Terms(Struct, frozen=True):
+    """A tariff, None if nobody knows it, and the days for which it holds: from `since` on, and before `until`."""
+
+    tariff: Tariff | None
+    since: date | None = None
+    until: date | None = None
+
+    def hold(self, at: datetime) -> bool:
+        """Whether they are good for a request of that time."""
+        day = at.astimezone(UTC).date()
+        return (self.since is None or self.since <= day) and (self.until is None or day < self.until)
+
+
+def terms_of(model: str, at: datetime) -> Terms:
+    """What a request to a model costs at a time. Prices that change with the hour hold for no day."""
     found = _find(model)
-    if found is None or at is None:
-        return None
-    from genai_prices.types import ModelPrice, TieredPrices
-    from genai_prices.types import Usage as Counts
+    if found is None:
+        return Terms(None)
+    from genai_prices.types import StartDateConstraint
+
+    tariff = _tariff_of(found.get_prices(at))
+    constraints = [one.constraint for one in found.prices] if isinstance(found.prices, list) else []
+    starts = sorted(one.start_date for one in constraints if isinstance(one, StartDateConstraint))
+    day = at.astimezone(UTC).date()
+    if len(starts) < sum(one is not None for one in constraints):
+        return Terms(tariff, day, day)
+    before, after = [one for one in starts if one <= day], [one for one in starts if one > day]
+    return Terms(tariff, before[-1] if before else None, after[0] if after else None)
+
+
+_tariffs: dict[int, tuple[ModelPrice, Tariff]] = {}
+"""By the id of the prices, which are kept so that no others get it."""
+
+
+def _tariff_of(prices: ModelPrice) -> Tariff:
+    known = _tariffs.get(id(prices))
+    if known is not None:
+        return known[1]
+    from genai_prices.types import TieredPrices
 
     named: dict[str, Decimal | TieredPrices] = {
-        key: value for key, value in vars(found.get_prices(at)).items() if isinstance(value, (Decimal, TieredPrices))
+        key: value for key, value in vars(prices).items() if isinstance(value, (Decimal, TieredPrices))
     }
-    if not _covers(named, usage):
+    tiered = [value for value in named.values() if isinstance(value, TieredPrices)]
+    starts = sorted({tier.start for value in tiered for tier in value.tiers})
+    lowest = {key: value.base if isinstance(value, TieredPrices) else value for key, value in named.items()}
+    rates = [_rates(lowest, 0), *(_rates(named, start + 1) for start in starts)]
+    tariff = Tariff(starts, "input_mtok" in named, "output_mtok" in named, rates)
+    _tariffs[id(prices)] = (prices, tariff)
+    return tariff
+
+
+def _rates(named: Mapping[str, Decimal | TieredPrices], size: int) -> list[Decimal] | None:
+    """What the request itself costs, and one token of each kind, with a prompt of at least that size."""
+    ones = [tuple(int(index == kind) + size * (index == 0) for index in range(5)) for kind in range(-1, 5)]
+    totals = [total for counts in ones if (total := _total(named, counts)) is not None]
+    if len(totals) < len(ones):
         return None
-    counts = {
-        "input_tokens": usage.all_input_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens + usage.cache_write_1h_tokens,
-        "cache_write_1h_tokens": usage.cache_write_1h_tokens,
-        "output_tokens": usage.output_tokens,
-    }
-    steps = [tier.start for value in named.values() if isinstance(value, TieredPrices) for tier in value.tiers]
-    is_lowest = is_total and bool(steps) and usage.all_input_tokens > min(steps)
-    if is_lowest:
-        named = {key: value.base if isinstance(value, TieredPrices) else value for key, value in named.items()}
+    rates = [total - totals[0] for total in totals[1:]]
+    return [totals[0] - rates[0] * size, *rates]
+
+
+def _total(named: Mapping[str, Decimal | TieredPrices], counts: tuple[int, ...]) -> Decimal | None:
+    from genai_prices.types import ModelPrice
+    from genai_prices.types import Usage as Counts
+
+    fresh, read, written, hour, output = counts
     try:
-        return Price(ModelPrice(**named).calc_price(Counts(**counts))["total_price"], is_lowest)
+        found = ModelPrice(**named).calc_price(
+            Counts(
+                input_tokens=fresh + read + written + hour,
+                cache_read_tokens=read,
+                cache_write_tokens=written + hour,
+                cache_write_1h_tokens=hour,
+                output_tokens=output,
+            )
+        )
     except ValueError:
-        return None  # a log that somebody else wrote: numbers below zero, or larger than what they are a part of
-
-
-def _covers(prices: Mapping[str, object], usage: Usage) -> bool:
-    """Whether these prices say anything about such usage: many models are listed without."""
-    return ("input_mtok" in prices or not usage.all_input_tokens) and (
-        "output_mtok" in prices or not usage.output_tokens
-    )
+        return None
+    return found["total_price"]
 
 
 @lru_cache(maxsize=256)

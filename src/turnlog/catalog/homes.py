@@ -1,0 +1,83 @@
+"""Where the agents keep their sessions. To ask them takes loading every format, so the answer is remembered.
+
+It holds as long as the variables that were asked for are as they were. A folder inside a workspace is remembered as one
+of any workspace, and looked for wherever somebody stands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from turnlog.version import __version__
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_KEY = "homes"
+_ANYWHERE = "/\x01workspace"
+_NEXT = "\x01\n"  # JSON would take longer to import than all the rest to answer
+
+
+class _Asked(Mapping[str, str]):
+    """The environment, and what was asked of it."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.keys_asked: dict[str, str | None] = {}
+
+    def __getitem__(self, key: str) -> str:
+        self.keys_asked[key] = self._environ.get(key)
+        return self._environ[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environ)
+
+    def __len__(self) -> int:
+        return len(self._environ)
+
+
+def remembered(db: sqlite3.Connection, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
+    """What the formats said when they were last asked; None if they have to be asked again."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
+    if row is None:
+        return None
+    version, place, asked, *found = os.fsdecode(row[0]).split("\0")
+    if version != __version__ or place != home:
+        return None
+    for line in filter(None, asked.split(_NEXT)):
+        key, equals, value = line.partition("=")
+        if environ.get(key) != (value if equals else None):
+            return None
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def ask(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], bytes]:
+    """What the formats say, and how to remember it."""
+    from turnlog.formats import Places, format_of, names
+
+    asked = _Asked(environ)
+    found: list[tuple[str, str]] = []
+    for name in names():
+        form = format_of(name)
+        everywhere = form.homes(Places(home=home, environ=asked))
+        near = form.homes(Places(home=home, workspace=_ANYWHERE, environ=asked))
+        inside = [path for path in near if path.startswith(_ANYWHERE + os.sep)]
+        found += [(name, path) for path in dict.fromkeys([*everywhere, *inside])]
+    variables = [key if value is None else f"{key}={value}" for key, value in asked.keys_asked.items()]
+    parts = [__version__, home, _NEXT.join(variables), *(part for pair in found for part in pair)]
+    return found, os.fsencode("\0".join(parts))
+
+
+def here(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str]]:
+    """Those homes, for somebody who stands in that folder."""
+    return [
+        (agent, workspace + path.removeprefix(_ANYWHERE) if path.startswith(_ANYWHERE) else path)
+        for agent, path in homes
+    ]
+
+
+def remember(db: sqlite3.Connection, told: bytes) -> None:
+    """Keep an answer."""
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, told))

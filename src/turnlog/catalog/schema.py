@@ -1,0 +1,144 @@
+"""The tables of the catalog. A catalog of another version is thrown away and made again, so nothing is ever migrated.
+
+A time is milliseconds since 1970. A path or name that is not Unicode is kept as bytes, everything else as text.
+"""
+
+from __future__ import annotations
+
+APPLICATION = 0x7475726E
+"""`turn`, where a SQLite file says whose it is."""
+VERSION = 1
+COUNTS = (
+    "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
+    "reasoning_tokens",
+)  # fmt: skip
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- One row per session, ours and other agents'.
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,        -- what to type for it: the handle of ours, agent:id of another agent's
+    native TEXT NOT NULL,      -- its id: ours, or that agent's own
+    is_ours INTEGER NOT NULL,
+    agent TEXT,
+    path NOT NULL,             -- the file it lies in; '' in a database of ours
+    key TEXT NOT NULL,
+    workspace,
+    title TEXT,
+    preview TEXT NOT NULL DEFAULT '',
+    model TEXT,                -- of the newest answer
+    created INTEGER,
+    updated INTEGER,
+    messages INTEGER NOT NULL DEFAULT 0,
+    turns INTEGER NOT NULL DEFAULT 0,
+    tool_calls INTEGER NOT NULL DEFAULT 0,
+    branches INTEGER NOT NULL DEFAULT 0,
+    fork TEXT,                 -- native id
+    parent TEXT,               -- native id
+    origin TEXT NOT NULL DEFAULT '',       -- agent and identity, on two lines; of ours only if imported
+    copy_of TEXT,
+    is_hidden INTEGER NOT NULL DEFAULT 0,
+    is_archived INTEGER NOT NULL DEFAULT 0,
+    is_deleted INTEGER NOT NULL DEFAULT 0,
+    is_copied INTEGER NOT NULL DEFAULT 0,  -- another agent's, and all of it was imported: lists and searches show ours
+    tags TEXT NOT NULL DEFAULT '',         -- each with a line feed before and after it
+    models TEXT NOT NULL DEFAULT '',       -- the same; every model that answered
+    unpriced TEXT NOT NULL DEFAULT '',     -- the same
+    own TEXT NOT NULL DEFAULT '',          -- the six counts and micro-dollars, with spaces between; '' for nothing
+    inherited TEXT NOT NULL DEFAULT '',
+    before TEXT NOT NULL DEFAULT '',       -- what was spent before a fork of ours
+    subagents TEXT NOT NULL DEFAULT '',
+    cost INTEGER NOT NULL DEFAULT 0,       -- micro-dollars of `own`
+    ending TEXT NOT NULL DEFAULT '',       -- answer, asked, call, result, turn: where it stopped
+    writer TEXT NOT NULL DEFAULT '',       -- the processes that wrote last: pid started host boot, a line each
+    damage INTEGER NOT NULL DEFAULT 0,
+    problem TEXT NOT NULL DEFAULT '',
+    size INTEGER NOT NULL DEFAULT 0,
+    resume TEXT NOT NULL DEFAULT '',       -- the command with which its agent goes on, a line per word
+    family TEXT NOT NULL DEFAULT '',       -- the same for all forks of one session, and what was imported from it
+    depth INTEGER NOT NULL DEFAULT 0,      -- how many forks lie between it and the first of them
+    totals TEXT NOT NULL DEFAULT '',       -- what it spent according to itself, in JSON
+    stamp TEXT NOT NULL DEFAULT '',        -- as its database says
+    mark BLOB                              -- where reading goes on
+);
+CREATE INDEX sessions_by_time ON sessions (updated DESC);
+CREATE INDEX sessions_by_id ON sessions (native);
+CREATE UNIQUE INDEX sessions_by_place ON sessions (path, key, agent, native);
+
+-- One row per entry that has text. Its id is a time, so the newest comes first without sorting:
+-- milliseconds << 20 | a number that tells it from others of that moment.
+CREATE TABLE docs (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    step INTEGER NOT NULL,     -- seq in a session of ours, which number it has in another agent's
+    entry TEXT NOT NULL,       -- the id of the entry
+    role TEXT NOT NULL,        -- user, assistant, tool, system, note, summary
+    tool TEXT NOT NULL,        -- names of tools that were called or answered, each with a line feed before and after it
+    hash INTEGER NOT NULL      -- of the text
+);
+CREATE INDEX docs_by_session ON docs (session, step);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, data BLOB NOT NULL);  -- compressed with zstd
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize="unicode61 remove_diacritics 2");
+
+-- Files that tools were called with.
+CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE TABLE touched (path INTEGER, doc INTEGER, PRIMARY KEY (path, doc)) WITHOUT ROWID;
+CREATE INDEX touched_by_doc ON touched (doc);
+
+-- One row per request.
+CREATE TABLE spent (
+    session INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    token INTEGER NOT NULL,    -- a digest: even of the request, odd of the entry where it has none
+    at INTEGER NOT NULL,
+    model TEXT NOT NULL,       -- '' where none is named
+    is_inherited INTEGER NOT NULL DEFAULT 0,   -- another session has the same request, and counts it
+    is_reported INTEGER NOT NULL DEFAULT 0,    -- the agent said what it cost
+    is_total INTEGER NOT NULL,                 -- a running total of the session, as it said itself
+    cost INTEGER,              -- millionths of micro-dollars; NULL where there is no known price
+    input_tokens INTEGER NOT NULL,
+    cache_read_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    cache_write_1h_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    PRIMARY KEY (session, token)
+) WITHOUT ROWID;
+CREATE INDEX spent_by_token ON spent (token, session);
+-- The same summed up, without what is inherited: what a session spent in a quarter of an hour with one model.
+CREATE TABLE quarters (
+    session INTEGER NOT NULL,
+    quarter INTEGER NOT NULL,  -- milliseconds / 900000
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    cost INTEGER NOT NULL,     -- of those that have a known price
+    unpriced INTEGER NOT NULL, -- how many have none
+    input_tokens INTEGER NOT NULL,
+    cache_read_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    cache_write_1h_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    PRIMARY KEY (session, quarter, model)
+) WITHOUT ROWID;
+
+-- What was looked at, and how it looked then.
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY,
+    path NOT NULL UNIQUE,
+    agent TEXT NOT NULL,       -- '' for ours
+    is_foreign INTEGER NOT NULL,
+    is_watched INTEGER NOT NULL,
+    size INTEGER NOT NULL,     -- below zero where it is no regular file
+    mtime INTEGER NOT NULL,    -- nanoseconds; 0 where it was too young to be sure
+    inode INTEGER NOT NULL
+);
+CREATE TABLE parts (session INTEGER, file INTEGER, PRIMARY KEY (file, session)) WITHOUT ROWID;
+CREATE INDEX parts_by_session ON parts (session);
+CREATE TABLE folders (
+    id INTEGER PRIMARY KEY, path NOT NULL, agent TEXT NOT NULL, home NOT NULL, mtime INTEGER NOT NULL,
+    UNIQUE (agent, path)
+);
+"""

@@ -1,0 +1,87 @@
+"""The text of each entry, kept compressed: what is shown of a hit, and what FTS5 needs to forget one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+_FEW = 20
+MAX_TEXT = 1 << 20
+"""Of a longer text only so many characters are searched and kept."""
+
+
+@lru_cache(maxsize=1)
+def _tools() -> tuple[Any, Any]:
+    import zstandard  # only who shows a hit, or reads something new, needs it
+
+    return zstandard.ZstdCompressor(level=1), zstandard.ZstdDecompressor()
+
+
+def pack(text: str) -> bytes:
+    """A text as it is kept."""
+    return _tools()[0].compress(text.encode())
+
+
+def pack_all(texts: list[str]) -> list[bytes]:
+    """Many at once: between single ones, a thread would wait for others that run Python."""
+    if len(texts) < _FEW:
+        return [pack(text) for text in texts]
+    packed = _tools()[0].multi_compress_to_buffer([text.encode() for text in texts], threads=1)
+    return [packed[number].tobytes() for number in range(len(packed))]
+
+
+def unpack(data: bytes) -> str:
+    """The text again."""
+    return _tools()[1].decompress(data).decode()
+
+
+def text_of(db: sqlite3.Connection, doc: int) -> str:
+    """The text of an entry, as it was indexed."""
+    row = db.execute("SELECT data FROM texts WHERE id = ?", (doc,)).fetchone()
+    return "" if row is None else unpack(row[0])
+
+
+def digest(text: str) -> int:
+    """A number that tells this text from others, and fits into a column."""
+    from hashlib import blake2b  # who only asks does without
+
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True)
+
+
+def clean(text: str) -> str:
+    """That text without what cannot be stored: halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def lines(words: Iterable[str]) -> str:
+    """Words for a column that has several: a line feed before and after each, so that a whole one can be looked for."""
+    found = "\n".join(dict.fromkeys(clean(word.replace("\n", " ")) for word in words))
+    return f"\n{found}\n" if found else ""
+
+
+def place(path: str) -> str | bytes:
+    """A path for a column: as text, or as bytes where it is not Unicode."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        import os
+
+        return os.fsencode(path)
+    return path
+
+
+def path_of(value: str | bytes) -> str:
+    """The path in a column."""
+    if isinstance(value, bytes):
+        import os
+
+        return os.fsdecode(value)
+    return value

@@ -1,0 +1,137 @@
+"""What the catalog answers with. Plain tuples: whoever only asks loads nothing else."""
+
+# Without `annotations` from the future: a NamedTuple would compile each of them again when it is imported.
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Tokens(NamedTuple):
+    """Usage, in the fields of `Usage`, and what it cost."""
+
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_micros: int = 0
+    """What has a known price; the rest is in `unpriced` beside it."""
+
+
+class Card(NamedTuple):
+    """A session, ours or another agent's."""
+
+    name: str
+    """What to type for it: the handle of ours, `agent:id` of another agent's."""
+    id: str
+    """Ours, or that agent's own."""
+    is_ours: bool
+    agent: str | None
+    path: str
+    """The file it lies in; "" where it is in a database of ours."""
+    key: str
+    """Which session, where a file has several."""
+    workspace: str | None
+    title: str | None
+    preview: str
+    """The first thing that a person said."""
+    model: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    messages: int
+    turns: int
+    tool_calls: int
+    branches: int
+    fork: str | None
+    """The id of the session it was forked from."""
+    parent: str | None
+    """The id of the session that started it as a subagent."""
+    copy_of: str | None
+    """The agent and id that it was imported from, or was imported as."""
+    hidden: bool
+    archived: bool
+    deleted: bool
+    tags: tuple[str, ...]
+    own: Tokens
+    inherited: Tokens
+    subagents: Tokens
+    unpriced: tuple[str, ...]
+    """Models without a known price that it used."""
+    state: str
+    """running, waiting, idle or crashed."""
+    damage: int
+    """How many places in it cannot be read."""
+    problem: str
+    """Why it could not be read at all; else empty."""
+    size_bytes: int
+
+
+class Line(NamedTuple):
+    """A session in a listing of thousands: what a line of it shows, and nothing else."""
+
+    name: str
+    is_ours: bool
+    agent: str
+    workspace: str
+    title: str
+    """Its title, or else its preview; and in brackets what is special about it."""
+    updated_ms: int | None
+    turns: int
+    cost_micros: int
+    """Its own and its subagents'."""
+    is_partial: bool
+    """Whether it used models without a known price."""
+    state: str
+
+
+class Hit(NamedTuple):
+    """A place in a session where the words were found."""
+
+    card: Card
+    entry: str
+    """The id of the entry."""
+    seq: int
+    """Its number, in a session of ours; else 0."""
+    role: str
+    tool: str
+    at: datetime | None
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    """Where in the snippet the words are."""
+    resume: tuple[str, ...]
+    """The command that goes on from there."""
+    cursor: int
+    """For the next page: what is older than this."""
+
+
+class Hits(list[Hit]):
+    """A page of hits, the newest first."""
+
+    next: int | None = None
+    """For the page after this; None if that was all."""
+    is_cut: bool = False
+    """Whether it was too much to look through: only what is newer than `next` was looked at."""
+
+
+class Spending(NamedTuple):
+    """What was spent in a day, by a model, in a workspace …"""
+
+    group: str
+    tokens: Tokens
+    requests: int
+    sessions: int
+    unpriced: tuple[str, ...]
+
+
+class Synced(NamedTuple):
+    """What a look at the disk led to."""
+
+    sessions: int
+    """How many there are now."""
+    read: int
+    """How many sessions were read, all or in part."""
+    read_bytes: int
+    gone: int
+    is_rebuilt: bool
+    """Whether the catalog itself was made anew: it was missing, damaged, or of another version."""

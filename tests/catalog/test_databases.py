@@ -1,0 +1,83 @@
+"""Agents that keep all their sessions in one database, and may be writing to it."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.catalog.machine import Machine, same
+from turnlog.catalog import Catalog
+
+RECORDED = Path(__file__).parents[1] / "formats" / "agents" / "opencode" / "recorded" / "opencode.db"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def database(machine: Machine) -> Path:
+    path = machine.user / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    shutil.copy(RECORDED, path)
+    machine.settle()
+    return path
+
+
+def _ids(catalog: Catalog) -> set[str]:
+    return {card.id for card in catalog.cards(everything=True)}
+
+
+def test_only_the_session_that_changed_is_read(machine: Machine, database: Path):
+    with machine.catalog() as catalog:
+        count = len(_ids(catalog))
+    assert count > 3
+    with sqlite3.connect(database) as base:
+        [id] = base.execute("SELECT id FROM session ORDER BY id LIMIT 1").fetchone()
+        base.execute("UPDATE session SET title = 'another name', time_updated = time_updated + 1 WHERE id = ?", (id,))
+    base.close()
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        assert catalog.sync().read == 1
+        assert catalog.find(id).title == "another name"
+        same(catalog, fresh)
+
+
+def test_what_is_only_in_the_write_ahead_log_counts(machine: Machine, database: Path):
+    base = sqlite3.connect(database, isolation_level=None)
+    try:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with machine.catalog() as catalog:
+            catalog.sync()
+        [id] = base.execute("SELECT id FROM session ORDER BY id LIMIT 1").fetchone()
+        base.execute("UPDATE session SET title = 'just now', time_updated = time_updated + 1 WHERE id = ?", (id,))
+        with machine.catalog() as catalog:
+            assert catalog.find(id).title == "just now"
+    finally:
+        base.close()
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        same(catalog, fresh)
+
+
+def test_a_session_that_is_deleted_there_leaves(machine: Machine, database: Path):
+    with machine.catalog() as catalog:
+        before = _ids(catalog)
+    gone = min(before)
+    with sqlite3.connect(database) as base:
+        for table, column in (("part", "session_id"), ("message", "session_id"), ("session", "id")):
+            base.execute(f"DELETE FROM {table} WHERE {column} = ?", (gone,))
+    base.close()
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        assert _ids(catalog) == before - {gone}
+        same(catalog, fresh)
+
+
+def test_a_database_that_cannot_be_read_any_more_hides_nothing(machine: Machine, database: Path):
+    with machine.catalog() as catalog:
+        before = _ids(catalog)
+    database.write_bytes(b"SQLite format 3\0" + bytes(5000))
+    with machine.catalog() as catalog:
+        assert _ids(catalog) == before
+        assert all("cannot be read" in card.problem for card in catalog.cards(everything=True))

@@ -1,0 +1,184 @@
+"""Which session a word means, and in which state each one is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.catalog.machine import Machine
+from turnlog.catalog.cards import Look
+from turnlog.errors import Ambiguous, Invalid, NotFound
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_names(machine: Machine):
+    machine.claude("aaaa1111")
+    machine.claude("aaaa2222")
+    machine.codex("bbbb")
+    machine.ours("20260301-090000-k3f9q2m7")
+    machine.ours("20260301-090001-k4aaaaaa")
+    with machine.catalog() as catalog:
+        for name, wanted in {
+            "aaaa1111": "claude-code:aaaa1111",
+            "claude-code:aaaa2222": "claude-code:aaaa2222",
+            "claude-code:aaaa2": "claude-code:aaaa2222",
+            "aaaa1": "claude-code:aaaa1111",
+            "codex:": "codex:bbbb",
+            "k3f9q2m7": "k3f9q2m7",
+            "k3": "k3f9q2m7",
+            "20260301-090001": "k4aaaaaa",
+            "latest": "k4aaaaaa",
+            "@": "k4aaaaaa",
+            "@-": "k3f9q2m7",
+        }.items():
+            assert catalog.find(name).name == wanted, name
+        with pytest.raises(Ambiguous, match=r"'aaaa' fits 2 sessions: claude-code:aaaa\d{4}, claude-code:aaaa\d{4}"):
+            catalog.find("aaaa")
+        with pytest.raises(Ambiguous, match="'2026' fits 2 sessions"):
+            catalog.find("2026")
+        with pytest.raises(NotFound, match="no session 'zzzz'") as told:
+            catalog.find("zzzz")
+        assert told.value.hint == "`turnlog ls --all` shows the 5 there are"
+        for wrong in ("", "a\0b"):
+            with pytest.raises(Invalid):
+                catalog.find(wrong)
+
+
+def test_a_full_name_wins_over_a_beginning(machine: Machine):
+    machine.ours("abc")
+    machine.ours("abcdef")
+    machine.claude("abc")
+    with machine.catalog() as catalog:
+        assert catalog.find("abc").is_ours
+        assert catalog.find("claude-code:abc").agent == "claude-code"
+
+
+def test_here_is_where_one_stands(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    machine.ours("cccc")
+    monkeypatch.chdir(machine.user)
+    with machine.catalog() as catalog:
+        assert catalog.find("latest").id == "cccc"
+        with pytest.raises(NotFound, match=f"there is no session for {machine.user}"):
+            catalog.find("@")
+    monkeypatch.chdir(machine.work)
+    with machine.catalog() as catalog, pytest.raises(NotFound, match="there is only one session for"):
+        catalog.find("@-")
+
+
+def test_subagents_and_empty_sessions_are_not_the_newest(machine: Machine):
+    machine.ours("cccc")
+    with turnlog.open(str(machine.home)) as home:
+        with home.resume("cccc") as session, session.spawn(id="helper") as helper:
+            helper.append(turnlog.Message(role="user", blocks=[turnlog.Text(text="go")]))
+        home.create(id="empty", workspace=machine.work).close()
+    with machine.catalog() as catalog:
+        assert catalog.find("latest").id == "cccc"
+        assert catalog.find("@").id == "cccc"
+
+
+def test_a_deleted_session_is_found_when_asked_for(machine: Machine):
+    machine.ours("cccc")
+    with turnlog.open(str(machine.home)) as home:
+        home.delete("cccc")
+    with machine.catalog() as catalog:
+        with pytest.raises(NotFound):
+            catalog.find("cccc")
+        assert catalog.find("ccc", deleted=True).deleted
+
+
+def test_an_imported_session_is_found_as_ours(machine: Machine):
+    machine.claude("aaaa1111")
+    with turnlog.open(str(machine.home)) as home:
+        home.import_sessions()
+    with machine.catalog() as catalog:
+        assert catalog.find("claude-code-aaaa").is_ours
+        assert not catalog.find("aaaa1").is_ours, "what is hidden is still there for who names it"
+
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────
+
+_TALK = """
+import sys, turnlog
+home = turnlog.open(sys.argv[1], checkpoints=False)
+session = home.create(id="talk")
+with session.turn():
+    session.append(turnlog.Message(role="user", blocks=[turnlog.Text(text="hello")]))
+    print("open", flush=True)
+    sys.stdin.readline()
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def _state(machine: Machine) -> str:
+    with machine.catalog() as catalog:
+        return catalog.find("talk").state
+
+
+def test_a_session_of_ours_runs_waits_and_is_left(machine: Machine):
+    command = [sys.executable, "-c", _TALK, str(machine.home)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.readline()
+    assert _state(machine) == "running"
+    process.stdin.write("\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    states = {_state(machine)}
+    process.communicate("\n")
+    assert states | {_state(machine)} <= {"running", "waiting", "idle"}
+    assert _state(machine) == "idle"
+
+
+def test_a_session_whose_agent_was_killed_in_a_turn_has_crashed(machine: Machine):
+    command = [sys.executable, "-c", _TALK, str(machine.home)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert _state(machine) == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("ending", "lately", "long_ago"),
+    [
+        ("answer", "waiting", "idle"),
+        ("asked", "running", "idle"),
+        ("call", "running", "crashed"),
+        ("result", "running", "crashed"),
+        ("turn", "running", "crashed"),
+        ("", "waiting", "idle"),
+    ],
+)
+def test_another_agents_session_is_judged_by_when_it_last_changed(ending: str, lately: str, long_ago: str):
+    now = time.time_ns() // 1_000_000
+    assert Look(now).state(0, ending, "", now - 60_000) == lately
+    assert Look(now).state(0, ending, "", now - 600_000) == long_ago
+    assert Look(now).state(0, ending, "", None) == long_ago
+
+
+def test_what_was_written_on_another_machine_is_judged_by_time_too():
+    now = time.time_ns() // 1_000_000
+    there = "12\t34\tfar-away\tboot"
+    assert Look(now).state(1, "turn", there, now - 60_000) == "running"
+    assert Look(now).state(1, "turn", there, now - 600_000) == "crashed"
+
+
+def test_times_are_as_they_were(machine: Machine):
+    machine.claude("aaaa", 2)
+    with machine.catalog() as catalog:
+        [card] = catalog.cards()
+    began = datetime(2026, 3, 1, 9, 1, tzinfo=UTC)
+    assert (card.created_at, card.updated_at) == (began, began + timedelta(minutes=1, seconds=4))

@@ -1,0 +1,210 @@
+"""What was spent: the same sum however it is divided, in any time zone, and nothing counted that belongs to another."""
+
+import sqlite3
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import ROUND_HALF_EVEN, Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill
+from turnlog.catalog.usage import GROUPS, rounded, usage
+from turnlog.catalog.values import Spending, Tokens
+from turnlog.errors import Invalid
+
+BERLIN, KATHMANDU = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
+ZONES = st.sampled_from([UTC, BERLIN, KATHMANDU, ZoneInfo("America/New_York"), timezone(timedelta(hours=-12))])
+DAY = 24 * 60 * MINUTE
+SPENT = st.builds(
+    Spent,
+    # Around two changes of the clock, and at the edges of quarters.
+    at=st.integers(0, 400).map(lambda days: NOW - days * DAY) | st.integers(NOW - 2 * DAY, NOW),
+    model=st.sampled_from(["claude-opus", "gpt-5", ""]),
+    cost=st.none() | st.integers(0, 3_000_000),
+    counts=st.tuples(*[st.integers(0, 1000)] * 6),
+    is_inherited=st.booleans(),
+)
+SESSIONS = st.lists(
+    st.tuples(
+        st.just((Doc("here"),)),
+        st.sampled_from(["codex", "claude-code"]),
+        st.sampled_from(["/home/ada/api", "/home/ada/web"]),
+        st.lists(SPENT, max_size=6).map(tuple),
+    ).map(lambda fields: Plain(fields[0], fields[1], fields[2], spent=fields[3])),
+    max_size=4,
+)
+
+
+def spent(db: sqlite3.Connection, query: str = "", by: str = "day", zone: object = UTC) -> dict[str, Spending]:
+    return {row.group: row for row in usage(db, query=query, by=by, timezone=zone, now_ms=NOW)}  # pyright: ignore
+
+
+def naive(sessions: list[Plain], by: str, zone: object) -> dict[str, tuple[int, int, int, int, set[str]]]:
+    """Of each group: millionths of micro-dollars, input tokens, requests, sessions, unpriced models."""
+    groups: dict[str, list[tuple[int, Spent]]] = defaultdict(list)
+    for number, session in enumerate(sessions, 1):
+        for row in session.spent:
+            if row.is_inherited:
+                continue
+            local = datetime.fromtimestamp(row.at / 1000, zone)  # pyright: ignore
+            name = {
+                "day": local.strftime("%Y-%m-%d"),
+                "week": local.strftime("%G-W%V"),
+                "month": local.strftime("%Y-%m"),
+                "session": f"{session.agent}:s{number}",
+                "model": row.model or "unknown",
+                "workspace": session.workspace,
+                "agent": session.agent,
+            }[by]
+            groups[name].append((number, row))
+            groups["total"].append((number, row))
+    return {
+        name: (
+            sum(row.cost or 0 for _, row in rows),
+            sum(row.counts[0] for _, row in rows),
+            len(rows),
+            len({number for number, _ in rows}),
+            {row.model or "unknown" for _, row in rows if row.cost is None},
+        )
+        for name, rows in groups.items()
+    }
+
+
+@given(SESSIONS, st.sampled_from(GROUPS), ZONES)
+def test_it_is_what_one_counts_by_hand(sessions: list[Plain], by: str, zone: object):
+    found = spent(fill(sessions), by=by, zone=zone)
+    expected = naive(sessions, by, zone) or {"total": (0, 0, 0, 0, set())}
+    assert found.keys() == expected.keys()
+    for name, (pico, tokens, requests, count, unpriced) in expected.items():
+        micros = int((Decimal(pico) / 1_000_000).quantize(Decimal(1), ROUND_HALF_EVEN))
+        row = found[name]
+        assert row.tokens.cost_micros == micros
+        assert (row.tokens.input_tokens, row.requests, row.sessions) == (tokens, requests, count)
+        assert set(row.unpriced) == unpriced
+
+
+@given(SESSIONS, ZONES)
+def test_the_total_is_the_same_whichever_way_it_is_divided(sessions: list[Plain], zone: object):
+    db = fill(sessions)
+    totals = {by: spent(db, by=by, zone=zone).pop("total") for by in GROUPS}
+    assert len(set(totals.values())) == 1
+    for by in GROUPS:
+        rows = spent(db, by=by, zone=zone)
+        total = rows.pop("total")
+        assert sum(row.requests for row in rows.values()) == total.requests
+        for field in Tokens._fields[:-1]:
+            assert sum(getattr(row.tokens, field) for row in rows.values()) == getattr(total.tokens, field)
+        # Each group is rounded by itself.
+        assert abs(sum(row.tokens.cost_micros for row in rows.values()) - total.tokens.cost_micros) <= len(rows)
+
+
+@given(SESSIONS, st.integers(NOW - 2 * DAY, NOW), st.integers(0, DAY))
+def test_a_stretch_of_time_to_the_millisecond(sessions: list[Plain], start: int, length: int):
+    end = start + length
+    since, until = (datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds") for at in (start, end))
+    total = spent(fill(sessions), f"since:{since} until:{until}")["total"]
+    rows = [row for session in sessions for row in session.spent if not row.is_inherited and start <= row.at < end]
+    assert total.requests == len(rows)
+    assert total.tokens.output_tokens == sum(row.counts[4] for row in rows)
+
+
+def test_a_stretch_of_time_inside_a_quarter_of_an_hour():
+    start = NOW // 900_000 * 900_000
+    db = fill([Plain(spent=tuple(Spent(start + at) for at in (0, 1000, 2000, 3000, 899_999, 900_000)))])
+
+    def between(first: int, last: int) -> int:
+        since, until = (datetime.fromtimestamp((start + at) / 1000, UTC).isoformat() for at in (first, last))
+        return spent(db, f"since:{since} until:{until}")["total"].requests
+
+    assert between(1000, 3000) == 2
+    assert between(1000, 900_000) == 4
+    assert between(0, 3000) == 3
+    assert between(1000, 1_800_000) == 5
+    assert between(3000, 1000) == 0
+
+
+def test_days_are_those_of_the_time_zone():
+    late = int(datetime(2026, 10, 24, 22, 30, tzinfo=UTC).timestamp() * 1000)  # the night when clocks go back
+    db = fill([Plain(spent=(Spent(late), Spent(late + 24 * 60 * MINUTE)))])
+    assert list(spent(db, zone=UTC)) == ["2026-10-24", "2026-10-25", "total"]
+    assert list(spent(db, zone=BERLIN)) == ["2026-10-25", "total"]
+    assert list(spent(db, zone=KATHMANDU)) == ["2026-10-25", "2026-10-26", "total"]
+    assert list(spent(db, by="week", zone=UTC)) == ["2026-W43", "total"]
+
+
+def test_the_local_time_zone_is_the_default(monkeypatch: pytest.MonkeyPatch):
+    import time
+
+    late = int(datetime(2026, 7, 1, 2, 0, tzinfo=UTC).timestamp() * 1000)
+    db = fill([Plain(spent=(Spent(late), Spent(late + 182 * DAY)))])
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert list(spent(db, zone=None)) == ["2026-06-30", "2026-12-29", "total"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_the_most_expensive_comes_first():
+    db = fill([Plain(spent=(Spent(model="cheap", cost=1), Spent(model="dear", cost=9), Spent(model="mid", cost=5)))])
+    assert list(spent(db, by="model")) == ["dear", "mid", "cheap", "total"]
+
+
+@pytest.mark.parametrize(
+    ("query", "requests"),
+    [
+        ("", 4),
+        ("agent:codex", 3),
+        ("-agent:codex", 1),
+        ("model:opus", 2),
+        ("model:opus,gpt", 4),
+        ("-model:opus", 2),
+        ("workspace:web", 1),
+        ("since:1h", 3),
+        ("until:1h", 1),
+        ("needle", 3),
+        ("needle model:opus", 2),
+        ("tool:bash", 1),
+        ("nowhere", 0),
+    ],
+)
+def test_a_query_narrows_it_down(query: str, requests: int):
+    opus, gpt = Spent(model="claude-opus"), Spent(model="gpt-5")
+    db = fill(
+        [
+            Plain((Doc("needle"),), "codex", "/home/ada/api", spent=(opus, opus, gpt)),
+            Plain((Doc("hay", tools=("Bash",)),), "claude-code", "/home/ada/web", spent=(gpt._replace(at=NOW - DAY),)),
+        ]
+    )
+    assert spent(db, query)["total"].requests == requests
+
+
+def test_a_workspace_narrows_it_down():
+    db = fill([Plain(workspace="/a", spent=(Spent(),)), Plain(workspace="/a/b", spent=(Spent(), Spent()))])
+    assert usage(db, workspace="/a/b", now_ms=NOW, timezone=UTC)[-1].requests == 2
+
+
+def test_what_it_cannot_be_divided_by_is_refused():
+    with pytest.raises(Invalid, match="no usage by 'hour'") as caught:
+        usage(fill([]), by="hour", now_ms=NOW)
+    assert "day, week" in str(caught.value.hint)
+
+
+def test_half_a_micro_dollar_goes_to_the_even_one():
+    assert [rounded(pico) for pico in (499_999, 500_000, 500_001, 1_500_000, 2_500_000)] == [0, 0, 1, 2, 2]
+
+
+def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():
+    from turnlog.catalog.quarters import roll_up
+
+    db = fill([Plain(spent=(Spent(), Spent(model="x"))), Plain(spent=(Spent(),))])
+    before = spent(db, by="model")
+    roll_up(db, [1, 2])
+    assert spent(db, by="model") == before
+    db.execute("UPDATE spent SET is_inherited = 1 WHERE session = 1")
+    roll_up(db, [1])
+    assert spent(db)["total"].requests == 1
