@@ -1,0 +1,172 @@
+"""Secrets that only their name tells, `password = …`, and what only stands where one would be. Pure, and linear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from turnlog.log.secret import is_secret_name
+
+
+class Spot(NamedTuple):
+    """Where a secret is in a text, and of which kind it is."""
+
+    start: int
+    end: int
+    kind: str
+
+
+_NAMES = ("pass", "secret", "token", "key", "credential", "_auth", "signature", "pwd")
+"""What names of secrets have in them."""
+_ENDINGS = (
+    "secret", "credential", "credentials", "accesskey", "accountkey", "signingkey", "encryptionkey", "authkey",
+    "passwd", "password", "passphrase", "pgpass", "xamzsignature", "sharedaccesskey",
+)  # fmt: skip
+_HARMLESS = ("pagetoken", "nexttoken", "continuationtoken", "cancellationtoken", "prompttoken", "eostoken", "bostoken")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{0,40}")
+_ASSIGNED = re.compile(
+    r"(?P<close>\\{0,3}[\"'`]?)"
+    r"(?P<sign>\s{0,8}(?::=|=>|[:=])\s{0,8})"
+    r"(?P<open>\\{0,3}(?:[bru]?[\"'`])?)"
+)
+_QUOTED = re.compile(r"[^\"'`\\\r\n]{4,4096}")
+_BARE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{6,4096}")
+_OPTION = re.compile(r" {1,4}[\"']?(?P<secret>[^\s\"'`$<>{(-][^\s\"'`]{3,200})")
+_TRIES = 4
+_SIGNS = frozenset(":=\"'`\\\t\n")
+_STANDS_IN = (
+    r"\$[A-Za-z_{(]", r"%[s({d]", r"%[A-Z_]{2,40}%", "<[A-Za-z]", r"\{", r"\[[A-Za-z]", r"\*{3}", r"\.{3}", "…", "x{4}",
+    r"your\b", "your[-_]", "my[-_]", "the[-_ ]", "some[-_]", "example", "changeme", "placeholder", "dummy", "fake",
+    "mock", r"test\Z", r"test[-_]?(?:key|token|password|secret)\Z", r"process\.env", r"os\.environ", r"env\.", "getenv",
+    r"settings\.", r"config\.", r"self\.", r"this\.", r"args\.", r"options\.",
+    r"(?:none|null|nil|true|false|undefined)\Z",
+    r"(?:str|string|bytes|int|hidden|secret|password|token)(?:\Z|[ |\[])", "required", "optional", r"\(",
+    r"(?:function|await|new)\b", r"sha\d{1,3}[:-]",
+)  # fmt: skip
+_NOT_SECRET = re.compile("|".join(_STANDS_IN), re.IGNORECASE)
+_SAYS_SO = re.compile(  # fake-api-key, TEST_API_KEY, challengePassword
+    r"[A-Za-z_ -]{1,40}(?:[-_ ](?:key|token|secret|password|credentials?)|[-_ ](?:KEY|TOKEN|SECRET|PASSWORD)"
+    r"|(?<=[a-z])(?:Key|Token|Secret|Password))"
+)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether that only stands where a secret would: a variable, a type, an ellipsis."""
+    if _NOT_SECRET.match(value) is not None or len(set(value)) < 3:
+        return True
+    is_begun = value.endswith(("...", "…")) and len(value) < 20  # sk-ant-...
+    return is_begun or _SAYS_SO.fullmatch(value) is not None or "[redacted" in value or "REDACTED" in value
+
+
+def named_secret(name: str, value: str) -> str:
+    """The kind of secret that a JSON value is because of its name; empty if it is none."""
+    if not _is_name(name):
+        return ""
+    if _plain(name).endswith("authorization"):
+        credential = value.rpartition(" ")[2]
+        return "authorization header" if len(credential) >= 6 and not is_placeholder(credential) else ""
+    value = value.strip()
+    if len(value) < 4 or value.startswith(("/", "~", "http")) or any(c.isspace() for c in value):
+        return ""
+    return "" if is_placeholder(value) else _kind(name)
+
+
+def is_strong(value: str, kind: str) -> bool:
+    """Whether a secret may be looked for elsewhere: it is no word that stands there for other reasons."""
+    return kind not in ("password", "named secret", "token", "password in a URL") or _is_mixed(value)
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum()).rstrip("0123456789")
+
+
+@lru_cache(maxsize=4096)
+def _is_name(name: str) -> bool:
+    plain = _plain(name)
+    return (is_secret_name(plain) or plain.endswith(_ENDINGS)) and not plain.endswith(_HARMLESS)
+
+
+def _kind(name: str) -> str:
+    plain = _plain(name)
+    return "password" if "pass" in plain or plain == "pwd" else "token" if "token" in plain else "named secret"
+
+
+def assigned(text: str, lower: str) -> Iterator[Spot]:
+    """Every secret that is given to a name; `lower` is the text in lower case, letter for letter."""
+    for part in _NAMES:
+        at = lower.find(part)
+        seen, tries = 0, 0
+        while at >= 0:
+            after = _NAME.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess]
+            name = text[_begin(text, at) : after] if _may_follow(text, at, after) else ""
+            if name and _is_name(name.rpartition(".")[2]):
+                tries = tries + 1 if after < seen else 0
+                spot, end = _behind(text, name, after)
+                if spot is not None:
+                    yield spot
+                    after = max(after, spot.end)
+                # `token:token:token:…`: values that are no secrets, each the rest of the one before
+                seen = max(seen, end)
+                after = seen if tries > _TRIES else after
+            at = lower.find(part, after)
+
+
+def _may_follow(text: str, at: int, after: int) -> bool:
+    """Whether a value may stand behind a name: a quick look, for most words are no names."""
+    following = text[after : after + 1]
+    if following == " ":
+        return text[after : after + 10].lstrip()[:1] in (":", "=") or text.find("--", max(0, at - 40), at) >= 0
+    return following in _SIGNS
+
+
+def _begin(text: str, at: int) -> int:
+    """Where the name begins that goes on there."""
+    first = max(0, at - 40)
+    while at > first and (text[at - 1].isalnum() or text[at - 1] in "_-"):
+        at -= 1
+    return at
+
+
+def _behind(text: str, name: str, after: int) -> tuple[Spot | None, int]:
+    """The value that a name is given, `name = "…"`, `name: …`, `NAME=…`, `--name …`, and how far was looked."""
+    match = _ASSIGNED.match(text, after)
+    if match is None:
+        found = _OPTION.match(text, after) if name.startswith("--") else None
+        is_one = found is not None and not is_placeholder(found["secret"]) and _is_mixed(found["secret"], least=6)
+        return (Spot(*found.span("secret"), _kind(name)) if found is not None and is_one else None), after
+    start = match.end()
+    is_quoted = bool(match["open"].strip("\\"))
+    found = (_QUOTED if is_quoted else _BARE).match(text, start)
+    if found is None:
+        return None, start
+    value = found.group()
+    if is_placeholder(value):
+        is_one = False
+    elif is_quoted:
+        is_one = _is_value(value) and not (" " in value.strip() and ":" in match["sign"])
+    else:
+        value = value.rstrip(".:!?")
+        # `DB_PASSWORD=…` is a variable of the shell, `password=…` perhaps an argument of a function.
+        is_variable = match["sign"] == "=" and name.lstrip("-").isupper()
+        is_one = _is_mixed(value) or (is_variable and len(value) >= 6 and not _is_code(value))
+        is_one = is_one and text[found.end() : found.end() + 1] not in ("(", "[")
+    return (Spot(start, start + len(value), _kind(name)) if is_one else None), found.end()
+
+
+def _is_value(value: str) -> bool:
+    return len(value.strip()) >= 4 and not value.strip().startswith(("http://", "https://", "/", "./"))
+
+
+def _is_code(value: str) -> bool:
+    is_named = value.lower().endswith(("key", "token", "secret", "password", "credentials"))
+    is_name = is_named and value.replace(".", "").isidentifier()  # module.X25519PrivateKey
+    return is_name or any(c in value for c in "$({[") or value.startswith(("http", "/"))
+
+
+def _is_mixed(value: str, *, least: int = 8) -> bool:
+    """Letters and digits, as chosen by a machine or a careful person; not `uint256`, not a path, not `a.b1`."""
+    has_letter, has_digit = any(c.isalpha() for c in value), any(c.isdigit() for c in value)
+    is_plain = value.startswith(("http", "/", "./", "~")) or "::" in value or "->" in value
+    return len(value) >= least and has_letter and has_digit and not is_plain and not _is_code(value)

@@ -1,0 +1,106 @@
+"""The shape of a conversation: stretches without a fork in them, and what hangs on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from turnlog.log.context import text_of
+from turnlog.log.entry import AnyEntry, Child, Message
+from turnlog.log.summary import one_line, without_preamble
+
+_PREVIEW = 120
+_LONG = 20_000
+
+
+class Stretch(Struct):
+    """Nodes that follow on each other, up to an end or to where the conversation splits."""
+
+    first: int
+    last: int = 0
+    messages: int = 0
+    preview: str = ""
+    """The first thing a person said in it; else the first thing anybody said."""
+    at: datetime | None = None
+    """When its last entry was made."""
+    is_current: bool = False
+    """Whether the conversation stands at its end."""
+    is_path: bool = False
+    """Whether the conversation leads through it."""
+    parts: list[Stretch] = []
+    children: list[str] = []
+    """The sessions of subagents that were started in it."""
+
+
+class _Node(NamedTuple):
+    parent: int
+    at: datetime | None
+    is_message: bool
+    is_asking: bool
+    preview: str
+
+
+def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
+    """Where a conversation begins, each with what comes after it. Reads every entry once, in the order of the log."""
+    nodes: dict[int, _Node] = {}
+    after: dict[int, list[int]] = {}
+    children: dict[int, list[str]] = {}
+    latest = 0
+    for entry in entries:
+        if entry.parent is not None:
+            nodes[entry.seq] = _node(entry, entry.parent)
+            parent = entry.parent if entry.parent in nodes else 0
+            after.setdefault(parent, []).append(entry.seq)
+            latest = entry.seq
+        elif isinstance(entry, Child):
+            children.setdefault(latest, []).append(entry.session)
+    path: set[int] = set()
+    at = head
+    while at in nodes and at not in path:
+        path.add(at)
+        at = nodes[at].parent
+    found: list[Stretch] = []
+    waiting: list[tuple[int, list[Stretch]]] = [(seq, found) for seq in after.get(0, ())]
+    for seq, place in waiting:  # grows while it is gone through
+        stretch = _stretch(seq, nodes, after, children, head, path)
+        place.append(stretch)
+        waiting += [(next_seq, stretch.parts) for next_seq in after.get(stretch.last, ())]
+    return found
+
+
+def _node(entry: AnyEntry, parent: int) -> _Node:
+    if not isinstance(entry, Message):
+        return _Node(parent, entry.at, is_message=False, is_asking=False, preview="")
+    preview = one_line(without_preamble(text_of(entry.blocks)[:_LONG]), _PREVIEW)
+    return _Node(parent, entry.at, is_message=True, is_asking=entry.role == "user", preview=preview)
+
+
+def _stretch(
+    seq: int,
+    nodes: dict[int, _Node],
+    after: dict[int, list[int]],
+    children: dict[int, list[str]],
+    head: int,
+    path: set[int],
+) -> Stretch:
+    stretch = Stretch(first=seq, parts=[], children=[])
+    said = ""
+    while True:
+        node = nodes[seq]
+        stretch.last, stretch.at = seq, node.at
+        stretch.children += children.get(seq, [])
+        stretch.is_path = seq in path
+        stretch.messages += node.is_message
+        if node.is_asking:
+            stretch.preview = stretch.preview or node.preview
+        said = said or node.preview
+        following = after.get(seq, ())
+        # Where the conversation was taken back to is an end, too, until it goes on.
+        if len(following) != 1 or seq == head:
+            stretch.is_current = seq == head
+            stretch.preview = stretch.preview or said
+            return stretch
+        seq = following[0]

@@ -1,0 +1,265 @@
+"""Rows as lines of text: for a terminal of some width with colours, or plain for a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.log.usage import Usage
+from turnlog.view.markdown import Span, parse
+from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
+from turnlog.view.tool import Change
+from turnlog.view.typeset import Screen, blocks_lines, diff_line, wrapped
+from turnlog.view.visible import clip, one_line, readable, width
+
+_ROLES = {"user": "cyan", "assistant": "green", "system": "yellow", "tool": "blue"}
+_WIDEST = 110
+"""Longer lines of prose are hard to read."""
+_LONGEST = 320
+"""A longer line of output is cut where no width is known."""
+HEAD, TAIL = 8, 4
+_READERS = ("read", "view", "cat", "open_file", "notebookread")
+_PROSE = 60
+
+
+class Fold(Struct, frozen=True):
+    """Lines, and how many are left out after the first of them."""
+
+    head: list[str]
+    hidden: int
+    tail: list[str]
+
+
+def folded(lines: list[str], head: int = HEAD, tail: int = TAIL) -> Fold:
+    """The first and last lines, if there are too many."""
+    if len(lines) <= head + tail + 1:  # a line that says that one line is missing is no gain
+        return Fold(lines, 0, [])
+    return Fold(lines[:head], len(lines) - head - tail, lines[len(lines) - tail :])
+
+
+def lines_of(rows: Iterable[Row], screen: Screen) -> Iterator[str]:
+    """Every line, in order. All of it is safe to print."""
+    before: Row | None = None
+    day = ""
+    for row in rows:
+        if isinstance(row, Speaker) and screen.room is not None and row.at is not None:
+            today = screen.moment(row.at)[:10]
+            if today != day:
+                yield ""
+                yield screen.paint(f"── {today} ──", "dim")
+            day = today
+        yield from row_lines(row, screen, before)
+        before = row
+
+
+def row_lines(row: Row, screen: Screen, before: Row | None = None) -> Iterator[str]:
+    """The lines of one row; `before` is the one above it."""
+    if isinstance(row, Speaker):
+        yield ""
+        yield _speaker(row, screen)
+    elif isinstance(row, Event):
+        if not isinstance(before, Event):
+            yield ""
+        yield from _event(row, screen)
+    elif isinstance(row, Prose):
+        if before is not None and not isinstance(before, Speaker):
+            yield ""
+        yield from _indented(_prose(row, screen), "  ")
+    elif isinstance(row, Thought):
+        yield from _quiet(row.text, screen, "~ ")
+    elif isinstance(row, Aside):
+        yield from _quiet(row.text, screen, "# ")
+    elif isinstance(row, Call):
+        yield from _call(row, screen)
+    elif isinstance(row, Output):
+        is_below = isinstance(before, Call) and before.id == row.call
+        if screen.mark and row.seq == screen.mark:
+            screen = replace(screen, is_full=True)  # what was looked for may be anywhere in it
+        yield from _output(row, screen, is_below=is_below)
+    else:
+        named = one_line(attachment(row))
+        lines = [named] if screen.room is None else wrapped([Span(named)], screen, screen.room - 2)
+        yield from (f"  {screen.paint(line, 'purple')}" for line in lines)
+
+
+def _indented(lines: Iterable[str], indent: str) -> Iterator[str]:
+    return (f"{indent}{line}".rstrip() for line in lines)
+
+
+# ── headers ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _speaker(row: Speaker, screen: Screen) -> str:
+    when = screen.moment(row.at)
+    facts = [
+        row.agent or "",
+        row.model or "",
+        f"entry {row.seq}" if row.seq else "made for the model" if row.role != "system" else "",
+        when if screen.room is None else when[11:16],
+        row.stop if row.stop in ("length", "aborted", "error") else "",
+        money(row.micros) if row.micros else "",
+        _used(row.usage, screen) if row.usage is not None and row.usage != Usage() else "",
+    ]
+    name, rest = one_line(row.role), one_line(" · ".join(filter(None, facts)))
+    if screen.room is not None:
+        rest = clip(rest, max(10, screen.room - width(name) - 3))
+    told = screen.paint(name, "bold", _ROLES.get(row.role, "")) + (screen.paint(f" · {rest}", "dim") if rest else "")
+    return _pointed(row.seq, screen) + told
+
+
+def _pointed(seq: int, screen: Screen) -> str:
+    return screen.paint("▶ ", "bold", "yellow") if seq and seq == screen.mark else ""
+
+
+def _used(usage: Usage, screen: Screen) -> str:
+    short = f"{usage.all_input_tokens:,} in, {usage.output_tokens:,} out"
+    return tokens(usage) if screen.room is None else short
+
+
+def tokens(usage: Usage) -> str:
+    """What was used, in words."""
+    return f"{usage.all_input_tokens:,} tokens in, {usage.output_tokens:,} out"
+
+
+def money(micros: int) -> str:
+    """Micro-dollars for people: cents and more to the cent, less to what can be told apart."""
+    digits = 2 if micros >= 995_000 else 3 if micros >= 10_000 else 4 if micros >= 100 else 6
+    return f"${micros / 1_000_000:,.{digits}f}"
+
+
+def attachment(row: Attachment) -> str:
+    """A picture or a file, in brackets."""
+    size = "" if row.size_bytes is None else weight(row.size_bytes)
+    return f"[{' · '.join(filter(None, (row.what, row.name[:200], row.media_type, size)))}]"
+
+
+def weight(count: int) -> str:
+    """A number of bytes, short."""
+    value = float(count)
+    for unit in ("B", "KB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def _event(row: Event, screen: Screen) -> Iterator[str]:
+    text = _pointed(row.seq, screen) + one_line(f"{row.kind}: {row.text}" if row.text else row.kind)
+    style = "red" if row.kind in ("error", "turn failed", "turn aborted") else "yellow"
+    if screen.room is None or screen.is_full:
+        yield screen.paint(f"── {text}", style)
+    else:
+        yield from (screen.paint(line, style) for line in wrapped([Span(f"── {text}")], screen, screen.room))
+    if row.body and row.kind != "edited":
+        lines = readable(row.body).split("\n")
+        yield from _indented(_shown(lines, screen, "dim"), "   ")
+
+
+# ── prose ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _prose(row: Prose, screen: Screen) -> Iterator[str]:
+    text = readable(row.text)
+    room = None if screen.room is None else min(screen.room - 2, _WIDEST)
+    if room is None:
+        lines = text.split("\n")
+    elif row.is_markdown:
+        lines = list(blocks_lines(parse(text), screen, room))
+    else:
+        lines = [part for line in text.expandtabs(4).split("\n") for part in wrapped([Span(line)], screen, room)]
+    if screen.is_full or row.role == "assistant":
+        yield from lines
+    elif row.role == "system":
+        yield from _fold_in(lines, screen)
+    else:
+        yield from _fold_in(lines, screen, _PROSE - 12, 12)
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _call(row: Call, screen: Screen) -> Iterator[str]:
+    counts = f" +{sum(c.plus for c in row.changes)} -{sum(c.minus for c in row.changes)}" if row.changes else ""
+    about = one_line(row.about)
+    name = one_line(row.name)
+    if screen.room is not None:
+        about = clip(about, max(10, screen.room - width(name) - len(counts) - 7))
+    head = screen.paint(name, "bold") + (f"  {about}" if about else "") + screen.paint(counts, "dim")
+    yield ""
+    yield f"  {screen.paint('→', 'blue')} {head}"
+    if row.changes:
+        for change in row.changes:
+            yield from _change(change, screen, is_named=len(row.changes) > 1)
+    elif one_line(row.body) != one_line(row.telling) and (screen.is_full or not row.body.startswith(("{", "["))):
+        lines = readable(row.body).rstrip().split("\n")
+        is_told = one_line(f"{lines[0]} …") == one_line(row.telling)
+        yield from _indented(_shown(lines[is_told:], screen, "cyan", head=6, tail=2), "    ")
+
+
+def _change(change: Change, screen: Screen, *, is_named: bool) -> Iterator[str]:
+    if is_named:
+        yield f"    {screen.paint(one_line(change.path), 'bold')} +{change.plus} -{change.minus}"
+    lines = [readable(line).replace("\n", " ") for line in change.lines]
+    yield from _indented(_shown(lines, screen, diff=True, head=30, tail=6), "    ")
+
+
+def _output(row: Output, screen: Screen, *, is_below: bool) -> Iterator[str]:
+    mark = screen.paint("✗", "red") if row.is_error else screen.paint("✓", "green")
+    if not is_below:
+        yield ""
+        about = f"{one_line(row.name)}  {one_line(row.telling)}"
+        about = about if screen.room is None else clip(about, screen.room - 6)
+        yield f"  {screen.paint('←', 'blue')} {screen.paint(about, 'dim')}"
+    text = readable(row.text).rstrip()
+    lines = text.split("\n") if text else ["(nothing)"]
+    if not row.seq:
+        lines = [*lines, "(made for the model)"]
+    is_read = row.name.lower().startswith(_READERS) and not row.is_error  # what was in the file says little here
+    head, tail = (3, 1) if is_read else (HEAD, TAIL)
+    shown = list(_shown(lines, screen, "red" if row.is_error else "dim", diff=row.is_diff, head=head, tail=tail))
+    for index, line in enumerate(shown):
+        yield f"    {_pointed(row.seq, screen) + mark if index == 0 else ' '} {line}".rstrip()
+
+
+def _quiet(text: str, screen: Screen, mark: str) -> Iterator[str]:
+    lines = readable(text).strip("\n").split("\n")
+    if screen.room is not None:
+        room = min(screen.room - 4, _WIDEST)
+        lines = [part for line in lines for part in wrapped([Span(line.expandtabs(4))], screen, room)]
+    shown = lines if screen.is_full else list(_fold_in(lines, screen))
+    yield from (screen.paint(f"  {mark}{line}".rstrip(), "dim") for line in shown if line)
+
+
+def _shown(
+    lines: list[str], screen: Screen, style: str = "", *, diff: bool = False, head: int = HEAD, tail: int = TAIL
+) -> Iterator[str]:
+    """Lines of output, folded and cut unless all of it is wanted."""
+
+    def drawn(line: str) -> str:
+        line = line.expandtabs(4)
+        if not screen.is_full:
+            line = clip(line[: 4 * _LONGEST], _LONGEST if screen.room is None else max(20, screen.room - 7))
+        return diff_line(line, screen) if diff else screen.paint(line, style)
+
+    if screen.is_full:
+        yield from map(drawn, lines)
+        return
+    fold = folded(lines, head, tail)
+    yield from map(drawn, fold.head)
+    if fold.hidden:
+        yield screen.paint(_left_out(fold.hidden), "yellow")
+        yield from map(drawn, fold.tail)
+
+
+def _fold_in(lines: list[str], screen: Screen, head: int = HEAD, tail: int = TAIL) -> Iterator[str]:
+    fold = folded(lines, head, tail)
+    yield from fold.head
+    if fold.hidden:
+        yield screen.paint(_left_out(fold.hidden), "yellow")
+        yield from fold.tail
+
+
+def _left_out(number: int) -> str:
+    return f"… {number:,} more line{'' if number == 1 else 's'} (--full)"

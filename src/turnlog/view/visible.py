@@ -1,0 +1,67 @@
+"""Untrusted text made safe to look at: nothing in it may move a cursor or deceive the eye. And how wide text is."""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f"  # C0 but for tab and newline
+    "\x7f-\x9f"  # DEL and C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls
+    "\u2028\u2029"  # line and paragraph separators
+    "\ud800-\udfff"  # surrogates
+    "]"
+)
+_COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def safe(text: str) -> str:
+    """The text with everything escaped that is not plainly visible. Lines and tabs stay."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, made safe."""
+    return safe(" ".join(text.split()) if "\n" in text or "\t" in text or "  " in text else text)
+
+
+def readable(text: str) -> str:
+    """What a program printed, made safe: line ends as here, and without the colours it had."""
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    return safe(text.replace("\r\n", "\n") if "\r" in text else text)
+
+
+# ── width ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def width(text: str) -> int:
+    """How many columns a text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(columns, text))
+
+
+def columns(character: str) -> int:
+    """How many columns one character takes."""
+    import unicodedata
+
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def clip(text: str, room: int) -> str:
+    """At most so many columns of a text, with an ellipsis where something was left out."""
+    if len(text) <= room and width(text) <= room:
+        return text
+    taken = 0
+    for index, character in enumerate(text):
+        taken += columns(character)
+        if taken > room - 1:
+            return text[:index].rstrip() + "…"
+    return text

@@ -1,0 +1,86 @@
+"""What tells tool calls apart, and the changes that some of them are."""
+
+import pytest
+
+from turnlog.view.tool import changes, in_full, is_diff, printed, telling
+
+CALLS = {
+    "Bash": ({"command": "npm test", "description": "Run it"}, "npm test"),
+    "Bash of several lines": ({"command": "cd a\nmake"}, "cd a …"),
+    "Read": ({"file_path": "src/a.py", "limit": 10}, "src/a.py"),
+    "Codex": ({"command": ["bash", "-lc", "ls -la | wc"]}, "ls -la | wc"),
+    "Codex, plain": ({"command": ["git", "commit", "-m", "two words"]}, "git commit -m 'two words'"),
+    "Codex, in a text": ('{"command":["ls"]}', "ls"),
+    "Grep": ({"pattern": "x+", "path": "src"}, "x+"),
+    "several files": ({"files": [{"path": "a"}, {"path": "b"}]}, "a b"),
+    "unknown": ({"scale": 2, "deep": {"a": 1}}, "2"),
+    "unknown, several": ({"x": 1, "y": "a b"}, "x=1 y='a b'"),
+    "a plan": ({"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "pending"}]}, "1 of 2 done"),
+    "nothing": (None, ""),
+    "no JSON": ("{not json", "{not json"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_telling_argument(name: str):
+    value, expected = CALLS[name]
+    assert telling(value) == expected
+
+
+def test_a_command_alone_is_shown_as_it_is_and_the_rest_as_json():
+    assert in_full({"command": "a\nb"}) == "a\nb"
+    assert in_full({"command": "a", "timeout": 5}) == '{\n  "command": "a",\n  "timeout": 5\n}'
+    assert in_full({}) == ""
+
+
+@pytest.mark.parametrize("names", [("old_string", "new_string"), ("oldString", "newString"), ("oldText", "newText")])
+def test_an_edit_is_a_diff(names: tuple[str, str]):
+    [change] = changes("Edit", {"file_path": "a.py", names[0]: "one\ntwo\nthree\n", names[1]: "one\n2\nthree\nfour\n"})
+    assert change.path == "a.py"
+    assert change.lines == ["@@ -1,3 +1,4 @@", " one", "-two", "+2", " three", "+four"]
+    assert (change.plus, change.minus) == (2, 1)
+
+
+def test_several_edits_of_a_file():
+    edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": ""}]
+    [change] = changes("MultiEdit", {"file_path": "a.py", "edits": edits})
+    assert (change.plus, change.minus) == (1, 2)
+
+
+def test_a_patch_of_codex():
+    patch = (
+        "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ x\n-1\n+2\n*** Add File: c.py\n+3\n*** End Patch"
+    )
+    for value in (patch, {"input": patch}, {"command": ["bash", "-lc", f"apply_patch <<'E'\n{patch}\nE"]}):
+        first, second = changes("apply_patch", value)
+        assert (first.path, first.lines) == ("a.py → b.py", ["@@ x", "-1", "+2"])
+        assert (second.path, second.plus, second.minus) == ("c.py", 1, 0)
+
+
+def test_a_file_that_is_written():
+    assert changes("Write", {"file_path": "a", "content": "1\n2\n"})[0].lines == ["+1", "+2"]
+    assert changes("Read", {"file_path": "a", "content": "1"}) == []
+    assert changes("Bash", {"command": "ls"}) == []
+
+
+def test_a_large_edit_is_not_compared_line_by_line():
+    old, new = "\n".join("ab" * 2000), "\n".join("ba" * 2000)
+    [change] = changes("Edit", {"path": "a", "old_text": old, "new_text": new})
+    assert (change.plus, change.minus) == (4000, 4000)
+
+
+def test_a_list_of_things_to_do():
+    todos = [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}, {"content": "c"}]
+    assert in_full({"todos": todos}) == "[x] a\n[~] b\n[ ] c"
+
+
+def test_the_json_around_what_was_printed_is_left_out():
+    assert printed('{"output":"a\\nb","metadata":{"exit_code":0}}') == ("a\nb", False)
+    assert printed('{"output":"a","metadata":{"exit_code":2}}') == ("a", True)
+    for text in ('{"output":"a","more":1}', '{"output":"a', "plain", '{"other":1}'):
+        assert printed(text) == (text, False)
+
+
+def test_what_a_tool_printed_may_be_a_diff():
+    assert is_diff("diff --git a/x b/x\n--- a/x")
+    assert not is_diff("- a list\n- of things")
