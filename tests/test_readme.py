@@ -61,7 +61,7 @@ def test_the_shell_lines_run(empty):
     with turnlog.open(empty / "home") as home:
         session = home.create(workspace=".", title="Fix the flaky test")
         session.user("The test is flaky, fix it")
-        session.assistant("Done.")
+        session.assistant("Done.", model="claude-sonnet-4-5", usage=Usage(input_tokens=300, output_tokens=80))
     lines = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
     assert len(lines) >= 4
     for line in lines:

@@ -1,6 +1,7 @@
 """The rules of the house that no other tool keeps."""
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -23,7 +24,7 @@ LONGER: dict[str, str] = {}
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base", "manager", "core", "service"}
 
 # What `import turnlog` leaves alone, so that starting costs next to nothing.
-NOT_AT_IMPORT = {"asyncio", "click", "dataclasses", "logging", "pathlib", "zstandard"}
+NOT_AT_IMPORT = {"asyncio", "click", "dataclasses", "logging", "msgspec", "pathlib", "typing", "zstandard"}
 
 # The dots are left out, so that this file passes its own test.
 REGISTRIES = ("pypi org", "pythonhosted org", "npmjs org", "npmjs com", "crates io")
@@ -100,6 +101,22 @@ def test_no_error_is_swallowed(path: Path):
     tree = ast.parse(path.read_bytes())
     lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and swallows(node)]
     assert not lines, f"{below_src(path)}: catch the errors you expect"
+
+
+def test_what_a_type_checker_sees_is_what_there_is():
+    """The package imports its names when they are used, and says where they are a second time for type checkers."""
+    tree = ast.parse((SRC / "__init__.py").read_bytes())
+    told = {
+        name.asname or name.name: (node.module, name.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("turnlog.")
+        for name in node.names
+    }
+    assert set(told) == set(turnlog.__all__)
+    for name, (module, attribute) in told.items():
+        assert getattr(turnlog, name) is getattr(importlib.import_module(module), attribute), name
+    with pytest.raises(AttributeError, match="no attribute 'Sesion'"):
+        _ = turnlog.Sesion  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_importing_turnlog_is_light():

@@ -1,5 +1,6 @@
 """A home with a session in it, and the command line to look at it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,11 @@ def process(folder: Path) -> Cli:
     """Run a command in a process of its own."""
 
     def call(*words: str) -> Done:
-        done = subprocess.run([sys.executable, "-m", "turnlog", *words], capture_output=True, encoding="utf-8")
+        # The readline that pytest imports puts COLUMNS where only an inherited environment has it.
+        surroundings = dict(os.environ)
+        done = subprocess.run(
+            [sys.executable, "-m", "turnlog", *words], capture_output=True, encoding="utf-8", env=surroundings
+        )
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call

@@ -19,7 +19,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class Terminal:
     """Runs `python …` in a terminal of so many columns; `until` waits for a text and `type` answers."""
 
-    def __init__(self, *words: str, columns: int = 80, **environment: str) -> None:
+    def __init__(self, *words: str, columns: int = 80, program: str = sys.executable, **environment: str) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         surroundings = {**os.environ, "TERM": "xterm", **environment}
@@ -27,7 +27,7 @@ class Terminal:
             if name not in environment:
                 surroundings.pop(name, None)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _TAKE, sys.executable, *words],
+            [sys.executable, "-c", _TAKE, program, *words],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -36,6 +36,7 @@ class Terminal:
         )
         os.close(slave)
         self.text = ""
+        self._data = b""
 
     def __enter__(self) -> "Terminal":
         return self
@@ -76,5 +77,7 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:
             return False  # that is how Linux says that nobody has the terminal open any more
-        self.text += data.decode(errors="replace").replace("\r\n", "\n")
+        # What comes in one piece may end between the two, or in the middle of a character.
+        self._data += data
+        self.text = self._data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)

@@ -40,7 +40,7 @@ def test_its_home_can_be_kept(cli: Cli, tmp_path: Path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     kept = Path(cli("demo", "--keep", "--json").json["home"])
     assert kept.parent == tmp_path
-    assert len(cli("--home", str(kept / "home"), "ls", "--json").json["sessions"]) == 3
+    assert len(cli("--home", str(kept / "home"), "ls", "--all", "--json").json["sessions"]) == 3
 
 
 @pytest.mark.parametrize("what", ["a byte", "a mode", "a link", "a name"])

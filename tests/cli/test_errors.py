@@ -41,10 +41,10 @@ def test_several_that_fit_are_named(cli: Cli, folder: Path):
         home.create(id="abc-2")
     done = cli("show", "abc")
     assert done.code == errors.Ambiguous.exit_code
-    assert "abc-1, abc-2" in done.err
+    assert "abc-2, abc-1" in done.err
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["ls", "--nonsense"], ["ls", "--limit", "0"], ["show", "a", "b"]])
+@pytest.mark.parametrize("words", [["nonsense"], ["ls", "--nonsense"], ["log", "--limit", "0"], ["show", "a", "b"]])
 def test_what_was_typed_wrongly_exits_with_2(cli: Cli, words: list[str]):
     done = cli(*words)
     assert done.code == 2
@@ -66,8 +66,8 @@ def broken() -> None:
 
 
 def test_a_fault_of_ours_asks_for_debug(cli: Cli, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("turnlog.cli.commands.ls.this_home", broken)
-    done = cli("ls")
+    monkeypatch.setattr("turnlog.cli.commands.gc.this_home", broken)
+    done = cli("gc")
     assert done.code == 1
     assert "Traceback" not in done.err
     assert done.err.startswith("error: RuntimeError: a \\x1b[31mfault in two lines\nhint: ")
@@ -75,16 +75,16 @@ def test_a_fault_of_ours_asks_for_debug(cli: Cli, monkeypatch: pytest.MonkeyPatc
 
 
 def test_debug_shows_the_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("turnlog.cli.commands.ls.this_home", broken)
-    assert "Traceback" in cli("--debug", "ls").err
-    assert "Traceback" in cli("ls", "--debug").err
+    monkeypatch.setattr("turnlog.cli.commands.gc.this_home", broken)
+    assert "Traceback" in cli("--debug", "gc").err
+    assert "Traceback" in cli("gc", "--debug").err
 
 
 def test_home_may_stand_before_or_behind_the_command(cli: Cli, tmp_path: Path):
     other = tmp_path / "other"
     with turnlog.open(other) as home:
         home.create(title="over there")
-    for words in (["--home", str(other), "ls"], ["ls", "--home", str(other)]):
+    for words in (["--home", str(other), "ls", "--all"], ["ls", "--all", "--home", str(other)]):
         assert "over there" in cli(*words).out
 
 
@@ -92,14 +92,14 @@ def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("turnlog.cli.commands.ls.this_home", interrupted)
-    done = cli("ls")
+    monkeypatch.setattr("turnlog.cli.commands.gc.this_home", interrupted)
+    done = cli("gc")
     assert (done.code, done.out, done.err) == (130, "", "")
 
 
 def test_ctrl_c_stops_a_real_process_quietly(folder: Path):
-    program = "import turnlog.cli.commands.ls as ls, time; ls.this_home = lambda: print(flush=True) or time.sleep(60)"
-    start = [sys.executable, "-c", f"{program}; import sys; sys.argv[1:] = ['ls']; import turnlog.cli as c; c.main()"]
+    program = "import turnlog.cli.commands.gc as gc, time; gc.this_home = lambda: print(flush=True) or time.sleep(60)"
+    start = [sys.executable, "-c", f"{program}; import sys; sys.argv[1:] = ['gc']; import turnlog.cli as c; c.main()"]
     with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
@@ -147,5 +147,5 @@ def test_json_is_versioned_in_one_place():
 def test_without_a_command_it_says_what_there_is(cli: Cli):
     done = cli()
     assert done.code == 0
-    assert "Commands:" in done.out
+    assert "turnlog --help" in done.out
     assert done.err == ""

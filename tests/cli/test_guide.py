@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.machine import three_agents
 from tests.cli.test_import import claude_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,15 +25,17 @@ def steps(guide: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("guide", ["rewind.md", "other-agents.md"])
+@pytest.mark.parametrize("guide", ["rewind.md", "other-agents.md", "reading.md", "sessions.md"])
 def test_the_guide_tells_the_truth(folder: Path, tmp_path: Path, guide: str):
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "turnlog").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m turnlog "$@"\n')
     (programs / "turnlog").chmod(0o755)
     surroundings = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
-    if guide == "other-agents.md":
+    if guide in ("other-agents.md", "reading.md"):
         claude_file(Path(os.environ["HOME"]) / ".claude/projects/-home-ada-webshop", 1, str(Path.cwd()))
+    if guide == "sessions.md":
+        three_agents(Path(os.environ["HOME"]), Path.cwd())
     assert len(steps(guide)) > 5
     for line, expected in steps(guide):
         done = subprocess.run(

@@ -60,7 +60,8 @@ def projects(folder: Path) -> Path:
 def conversations(process: Cli) -> dict[str, Any]:
     """Everything that is here, whole."""
     rows = process("ls", "--all", "--json").json["sessions"]
-    return {row["id"]: process("show", row["id"], "--json").json["messages"] for row in rows}
+    ours = [row["id"] for row in rows if row["is_ours"]]
+    return {name: process("show", name, "--json").json["messages"] for name in ours}
 
 
 def test_a_folder_is_brought_in_and_told(process: Cli):
@@ -71,7 +72,7 @@ def test_a_folder_is_brought_in_and_told(process: Cli):
     assert len(rows) == 2
     assert all(row.startswith("rho-6f1d2c3b-") for row in rows)
     assert done.err.endswith("2 sessions with something new\n")
-    assert "rho-6f1d2c3b-4a59" in process("ls", "--json").out
+    assert "rho-6f1d2c3b-4a59" in process("ls", "--all", "--json").out
 
 
 def test_its_json_says_what_came_from_where(process: Cli):

@@ -169,7 +169,7 @@ def test_what_came_from_an_agent_goes_back_to_it(process: Cli, own: Path, person
 def test_where_the_agent_went_on_it_says_so(process: Cli, own: Path, person: Path):
     claude_file(own.parent, 1, str(Path.cwd()), turns=4)
     before = files(person)
-    done = process("resume")
+    done = process("resume", f"claude-code-{own.stem}")
     assert done.out.endswith(f"claude --resume {own.stem}\n")
     assert done.err == f"note: it went on there: 2 records not here yet; `turnlog import {own}` brings them\n"
     assert files(person) == before

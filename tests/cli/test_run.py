@@ -172,3 +172,27 @@ def test_many_changes_are_told_in_a_few_lines(process: Cli):
     done = process("run", "--", "sh", "-c", script)
     assert "created  many/  300 paths" in done.err
     assert len(done.err.splitlines()) < 8
+
+
+@pytest.mark.parametrize(
+    ("words", "logged"),
+    [
+        (["echo", "--api-key", "hunter2"], "$ echo --api-key '[secret]'"),
+        (["echo", "--token=hunter2", "x"], "$ echo '--token=[secret]' x"),
+        (["env", "OPENAI_API_KEY=hunter2", "true"], "$ env 'OPENAI_API_KEY=[secret]' true"),
+        (["echo", "-H", "Authorization: Bearer hunter2"], "$ echo -H 'Authorization: [secret]'"),
+        (["echo", "https://ada:hunter2@example.org/x"], "$ echo 'https://ada:[secret]@example.org/x'"),
+        (["sh", "-c", "PASSWORD=hunter2 true; echo --secret hunter2"],
+         "$ sh -c 'PASSWORD=[secret] true; echo --secret [secret]'"),
+        (["echo", '{"password": "hunter2", "n": 1}'], """$ echo '{"password": "[secret]", "n": 1}'"""),
+        (["echo", f"sk-ant-{'api03'}-{'hunter2' * 9}AA"], "$ echo '[redacted: "),
+        (["echo", "--token-file", "a", "--tokens=5", "sk=1"], "$ echo --token-file a --tokens=5 sk=1"),
+    ],
+)  # fmt: skip
+def test_secrets_in_its_arguments_are_not_logged(process: Cli, folder: Path, words: list[str], logged: str):
+    done = process("run", "-q", "--", *words)
+    assert done.code == 0
+    if words[0] == "echo":
+        assert done.out == " ".join(words[1:]) + "\n", "the command itself gets them as they are"
+    assert logged in process("show").out
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]

@@ -11,7 +11,7 @@ def test_the_conversation_is_readable(cli: Cli, session: str):
     done = cli("show")
     assert done.code == 0
     assert done.out.startswith("The race in conftest\n")
-    for text in ("The test is flaky, fix it", '→ bash {"command":"pytest -x"}', "✗ 1 failed", "claude-sonnet-4-5"):
+    for text in ("The test is flaky, fix it", "→ bash  pytest -x\n    ✗ 1 failed", "claude-sonnet-4-5"):
         assert text in done.out
     assert done.out.index("fix it") < done.out.index("Looking.") < done.out.index("And now?")
 
@@ -60,10 +60,10 @@ def test_long_output_is_cut_unless_all_of_it_is_wanted(cli: Cli, folder: Path):
         one.assistant([ToolCall(id="c1", name="bash", input={})])
         one.tool_result("c1", "\n".join(f"line {n}" for n in range(100)))
     short = cli("show").out
-    assert "line 11" in short
-    assert "line 12" not in short
-    assert "… 88 more lines" in short
-    assert "line 99" in cli("show", "--full").out
+    assert "line 7\n      … 88 more lines (--full)\n      line 96\n" in short
+    assert "line 99" in short
+    assert "line 8\n" not in short
+    assert "line 50\n" in cli("show", "--full").out
 
 
 def test_without_a_name_it_is_the_session_of_this_folder(cli: Cli, tmp_path: Path, folder: Path, monkeypatch):

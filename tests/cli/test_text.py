@@ -52,7 +52,7 @@ def test_no_command_lets_it_through(cli: Cli, folder: Path):
 def test_json_has_the_text_itself(cli: Cli, folder: Path):
     with turnlog.open() as home:
         home.create(title=EVIL).user(EVIL)
-    assert cli("ls", "--json").json["sessions"][0]["title"] == EVIL
+    assert cli("ls", "--all", "--json").json["sessions"][0]["title"] == EVIL
     assert cli("show", "--json").json["messages"][0]["blocks"][0]["text"] == EVIL
     assert cli("log", "--kind", "message", "--json").json["entries"][0]["blocks"][0]["text"] == EVIL
 

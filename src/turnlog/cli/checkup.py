@@ -14,6 +14,7 @@ from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.session.history import History
+from turnlog.store.files import FileStore
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.repair import look
 from turnlog.store.files.survey import Region
@@ -43,14 +44,20 @@ class _Examination:
         self._intent = 0
 
     def run(self, title: str | None) -> Checkup:
-        path = log_path(self._home, self._id)
+        is_file = isinstance(self._home.store, FileStore)
+        path, size, regions = "", 0, []
         try:
             self._check_fork()
-            survey = look(Disk(), path, visit=self._visit)
+            if is_file:
+                path = log_path(self._home, self._id)
+                survey = look(Disk(), path, visit=self._visit)
+                size, entries, regions = survey.size_bytes, survey.entries, survey.regions
+            else:
+                entries = self._read()
         finally:
             self._history.close()
             self._history.log.close()
-        if not survey.size_bytes:
+        if is_file and not size:
             self._say("empty", "The file is empty: it was cut to nothing, or never got its first line.")
         if self._bad_blobs > _LISTED:
             self._say("blob", f"{self._bad_blobs - _LISTED} more blobs are missing or damaged.")
@@ -62,13 +69,23 @@ class _Examination:
                 "`--abort` takes it back.",
                 self._intent,
             )
-        wrong = self._folds.unexplained(survey.regions)
+        wrong = self._folds.unexplained(regions)
         for seq in wrong:
-            text = f"The fold in entry {seq} does not agree with the entries before it. A repair leaves it out."
-            self._say("fold", text, seq)
-        return Checkup(
-            self._id, title, path, survey.size_bytes, survey.entries, survey.regions, self._found, folds=wrong
-        )
+            text = f"The fold in entry {seq} does not agree with the entries before it."
+            self._say("fold", f"{text} A repair leaves it out." if is_file else text, seq)
+        return Checkup(self._id, title, path, size, entries, regions, self._found, folds=wrong if is_file else [])
+
+    def _read(self) -> int:
+        """A log that is no file: how many entries it has. Those that are not what was written are findings."""
+        entries = 0
+        for item in self._history.log.read():
+            if isinstance(item, Damage):
+                what = f"Entry {item.seq}" if item.seq else "An entry"
+                self._say("damage", f"{what} is not what was written ({item.kind}): look for a backup.", item.seq)
+            else:
+                entries += 1
+                self._visit(item)
+        return entries
 
     def _say(self, kind: str, text: str, seq: int | None = None) -> None:
         self._found.append(Finding(kind, text, seq))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,16 +11,14 @@ from msgspec import Struct
 
 from turnlog.cli.progress import count as progress
 from turnlog.cli.progress import patience
-from turnlog.cli.text import moment, table
-from turnlog.errors import Ambiguous, NotFound, Unavailable
+from turnlog.cli.several import Candidate, Several
+from turnlog.errors import Unavailable
 from turnlog.session import Home, open_home
-from turnlog.session.places import expand
 
 if TYPE_CHECKING:
     from turnlog.formats import Header, Problem, Source
 
 _SMALL_BYTES = 50 << 20
-_SHOWN = 40
 _TIGHT = 10
 """How much larger a compressed file may be when it is read."""
 
@@ -40,30 +37,12 @@ class _Listed(Struct, frozen=True):
     header: Header
 
 
-def is_there(word: str) -> bool:
-    """Whether a word is the path of something."""
-    return "\0" not in word and os.path.lexists(expand(word))
-
-
-def is_session(home: Home, word: str) -> bool:
-    """Whether a session of ours answers to a word, deleted or not; several that do count as well."""
-    for is_deleted in (False, True):
-        try:
-            home.id_of(word, deleted=is_deleted)
-        except Ambiguous:
-            return True
-        except NotFound:
-            continue
-        return True
-    return False
-
-
 @contextmanager
-def read_from(path: str, key: str | None) -> Generator[Elsewhere]:
+def read_from(path: str, key: str | None, agent: str | None = None) -> Generator[Elsewhere]:
     """The one session at a path, or the one that is chosen of several: by its number there, or by its id."""
     from turnlog.session.imports import bring_all, sources
 
-    listed = _listed(sources(path))
+    listed = _listed(sources(path, agent=agent))
     chosen = _chosen(path, listed, key)
     wanted = [item.source for item in _family(chosen, listed)]
     with _home(wanted) as home:
@@ -73,6 +52,14 @@ def read_from(path: str, key: str | None) -> Generator[Elsewhere]:
         if not mine.id:
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
         yield Elsewhere(home, mine.id, mine.source, mine.problems)
+
+
+def source_at(path: str, key: str | None) -> tuple[Source, str]:
+    """Where that session lies, and its id there."""
+    from turnlog.session.imports import sources
+
+    chosen = _chosen(path, _listed(sources(path)), key)
+    return chosen.source, chosen.header.id
 
 
 def _tell(number: int, total: int, source: Source) -> None:
@@ -111,29 +98,20 @@ def _chosen(path: str, listed: list[_Listed], key: str | None) -> _Listed:
     if key is None:
         if len(own) == 1:
             return own[0]
-        raise Several(f"there are {len(own)} sessions at {path}", own)
+        raise _several(f"there are {len(own)} sessions at {path}", own)
     exact = [item for item in listed if key in (item.header.id, item.source.key)]
     if not exact and key.isdecimal() and 0 < int(key) <= len(own):
         return own[int(key) - 1]
     fits = exact or [item for item in listed if item.header.id.startswith(key)]
     if len(fits) == 1:
         return fits[0]
-    raise Several(f"{len(fits) or 'no'} sessions at {path} answer to --key {key!r:.80}", own)
+    raise _several(f"{len(fits) or 'no'} sessions at {path} answer to --key {key!r:.80}", own)
 
 
-class Several(Ambiguous):
-    """Several sessions are at a path, and it was not said which; `lines` has them for people."""
-
-    def __init__(self, message: str, found: list[_Listed]) -> None:
-        some = ", ".join(item.header.id for item in found[:5]) + (" …" if len(found) > 5 else "")
-        super().__init__(f"{message}: {some}", hint="--key chooses one by its number or id; `turnlog import` takes all")
-        rows = [
-            (str(number), item.header.id, item.source.agent, moment(item.header.created)[:16], item.header.title or "")
-            for number, item in enumerate(found[:_SHOWN], start=1)
-        ]
-        self.lines = table(("KEY", "SESSION", "AGENT", "BEGAN", "TITLE"), rows, right=(0,))
-        if len(found) > _SHOWN:
-            self.lines.append(f"… {len(found) - _SHOWN:,} more")
+def _several(message: str, found: list[_Listed]) -> Several:
+    rows = [Candidate(i.header.id, i.header.id, i.source.agent, i.header.created, i.header.title) for i in found]
+    hint = "--key chooses one by its number or id; `turnlog import` takes all"
+    return Several(message, rows, hint=hint, numbered=True)
 
 
 def _family(chosen: _Listed, listed: list[_Listed]) -> list[_Listed]:

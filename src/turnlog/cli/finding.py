@@ -39,7 +39,7 @@ class Finding(Struct):
     """Anything wrong that is not a damaged region."""
 
     kind: str
-    """fold · fork · blob · name · empty · newer · rewind"""
+    """fold · fork · blob · name · empty · newer · rewind · damage, where a log is no file"""
     text: str
     seq: int | None = None
 

@@ -1,4 +1,4 @@
-"""What commands have in common: --json, --home, and which session is meant."""
+"""What commands have in common: --json, --home, what they print. Which session is meant: see `name`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.cli.look import Look
 from turnlog.cli.progress import tell
-from turnlog.cli.text import one_line
-from turnlog.errors import Ambiguous, Conflict, NotFound
+from turnlog.cli.text import one_line, safe_json
+from turnlog.errors import Conflict
 from turnlog.session import Home, Session, open_home
-from turnlog.session.history import History
-from turnlog.session.places import workspace_path
 from turnlog.session.readable import Readable
 
 VERSION = 1
@@ -48,67 +45,16 @@ session_option = click.option(
 )
 
 
+def home_location() -> str | None:
+    """What the options say where the home is."""
+    return click.get_current_context().find_root().params.get("home")
+
+
 def this_home() -> Home:
     """The home that the options say, or the default one. What takes long in it tells `progress`."""
-    home = open_home(click.get_current_context().find_root().params.get("home"))
+    home = open_home(home_location())
     home.settings = replace(home.settings, progress=tell)
     return home
-
-
-def session_id(home: Home, name: str | None) -> str:
-    """The session that is meant: the one of that name, deleted or not; without one, the nearest and newest."""
-    if name is None:
-        return session_here(home, anywhere=True) or home.id_of("latest")
-    try:
-        return home.id_of(name)
-    except Ambiguous:
-        raise
-    except NotFound as error:
-        try:
-            return home.id_of(name, deleted=True)
-        except Ambiguous:
-            raise
-        except NotFound:
-            raise error from None
-
-
-def look_at(home: Home, name: str | None) -> Look:
-    """A session to read from. Nothing is locked and nothing is written, and a deleted one can be read as well."""
-    history = History(home.store, home.store.base(session_id(home, name)))
-    history.load()
-    return Look(home, history)
-
-
-def session_here(home: Home, *, agent: str | None = None, anywhere: bool = False) -> str | None:
-    """The newest session of this folder, or of the nearest one above it that has any; of that agent only, if told.
-
-    Not beyond the repository that this folder is in, unless `anywhere`.
-    """
-    from pathlib import Path
-
-    newest: dict[str, str] = {}
-    for row in home.sessions():
-        if row.workspace and not row.hidden and row.parent is None and agent in (None, row.agent):
-            newest.setdefault(row.workspace, row.id)
-    here = Path(workspace_path("."))
-    for folder in (here, *here.parents):
-        if str(folder) in newest:
-            return newest[str(folder)]
-        if not anywhere and (folder / ".git").exists():
-            break
-    return None
-
-
-def session_to_change(home: Home, name: str | None) -> Session:
-    """A session to write to. One of another folder has to be named: nothing is changed by mistake."""
-    if name is not None:
-        return home.resume(home.id_of(name))
-    found = session_here(home)
-    if found is None:
-        raise NotFound(
-            f"no session for {workspace_path('.')}", hint="`turnlog checkpoint` begins one; --session names another"
-        )
-    return home.resume(found)
 
 
 def refuse_interrupted(session: Session) -> None:
@@ -133,7 +79,7 @@ def warn_of_interruption(found: Readable) -> None:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Data for programs: exact, nothing escaped but what JSON escapes."""
+    """Data for programs: exact, whatever is escaped in it."""
     write_json(msgspec.json.format(to_json({"version": VERSION, **data}), indent=2))
 
 
@@ -152,6 +98,6 @@ def write_json(line: bytes) -> None:
     sys.stdout.flush()
     output = getattr(sys.stdout, "buffer", None)
     if output is None:
-        sys.stdout.write(line.decode() + "\n")
+        sys.stdout.write(safe_json(line).decode() + "\n")
     else:
-        output.write(line + b"\n")
+        output.write(safe_json(line) + b"\n")

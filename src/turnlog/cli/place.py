@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from turnlog.cli.text import one_line
 from turnlog.errors import Invalid, NotFound, Unsupported
+from turnlog.log.ids import handle_of
 from turnlog.session import Home
 
 
-def folder_of(home: Home) -> str:
+def folder_of(home: Home, *, hint: str | None = None) -> str:
     """The home folder; a store that keeps no files has none."""
     from turnlog.store.files import FileStore
 
     if not isinstance(home.store, FileStore):
-        raise Unsupported(f"the {home.backend} store keeps no files", hint="this works for a home that is a folder")
+        raise Unsupported(f"the {home.backend} store keeps no files", hint=hint or "this needs a home that is a folder")
     return home.store.folder
 
 
@@ -21,7 +23,8 @@ def log_path(home: Home, session_id: str) -> str:
     """The file of a session, deleted or not."""
     from turnlog.store.files.names import file_name
 
-    folder = Path(folder_of(home))
+    instead = f"`turnlog log {one_line(handle_of(session_id))} --json` prints what is in it"
+    folder = Path(folder_of(home, hint=instead))
     for place in ("sessions", "trash", "bases"):
         path = folder / place / file_name(session_id)
         if path.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -26,12 +27,32 @@ def count(what: str, number: int, total: int) -> None:
     _show(f"{what} … {number:,} of {total:,}")
 
 
+def part(what: str, done: int, total: int) -> None:
+    """So many bytes of so many are done, as a bar, with how long it may still take."""
+    share = min(1.0, done / total) if total else 0.0
+    if not share:
+        _show(f"{what} …")
+        return
+    taken = time.monotonic() - _Line.began
+    left = f", {taken / share - taken:.0f} s left" if share > 0.05 and taken > 2 else ""
+    size = f" of {total / 1e6:,.0f} MB" if total > 1e6 else ""
+    _show(f"{what} {'█' * round(share * 20):░<20} {share:4.0%}{size}{left}")
+
+
 def _show(text: str) -> None:
     now = time.monotonic()
     if _Line.began and now - _Line.began > _AFTER_S and now - _Line.shown > _EVERY_S:
         _Line.shown = now
-        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.write(f"\r\x1b[K{text[: _room()]}")
         sys.stderr.flush()
+
+
+def _room() -> int:
+    """What is longer than a line cannot be taken back."""
+    try:
+        return (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+    except (OSError, ValueError):
+        return 79
 
 
 def again() -> None:
@@ -43,7 +64,8 @@ def again() -> None:
 @contextmanager
 def patience() -> Generator[None]:
     """Inside, work may take a while and says so."""
-    _Line.began, _Line.shown = time.monotonic() if sys.stderr.isatty() else 0.0, 0.0
+    can_go_back = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    _Line.began, _Line.shown = time.monotonic() if can_go_back else 0.0, 0.0
     try:
         yield
     finally:

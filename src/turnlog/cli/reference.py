@@ -4,34 +4,48 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from textwrap import wrap
 
 import click
 
 from turnlog import errors
 from turnlog.cli.child import NOT_FOUND, NOT_RUNNABLE
-from turnlog.cli.program import INTERRUPTED, PIPE_CLOSED, program
+from turnlog.cli.ending import INTERRUPTED, PIPE_CLOSED
+from turnlog.cli.fields import FIELDS
+from turnlog.cli.program import program
 
 _WIDTH = 88
 _MANNERS = """\
-- Data goes to stdout, everything else to stderr. With `--json`, stdout holds one JSON document with a `version`; that
-  number grows when a field changes its meaning or goes away, not when one is added.
+- Data goes to stdout, everything else to stderr. With `--json`, stdout holds one JSON document with a `version`, and
+  `watch` prints one on every line; that number grows when a field changes its meaning or goes away, not when one is
+  added.
 - An error is one line, `error: …`, and a line `hint: …` with what to do next; with `--json`, a JSON object on stderr. A
   traceback appears only with `--debug`.
 - `--home` and `--debug` may also stand behind the command.
 - What comes out of a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
-  `\\x1b` or `\\u202e`, in titles as well. `--json` prints the text as it is, escaped as JSON escapes it.
+  `\\x1b` or `\\u202e`, in titles as well. `--json` has the text as it is, with these as JSON escapes.
 - Files of a workspace are changed by `rewind`, `undo` and `redo` only: after a preview and a question, or with `--yes`.
   Without a terminal and without `--yes` they refuse. Ctrl-C at the question changes nothing.
 - A place to go back to, or to compare with, is the number of an entry (`12`), `turn:3` for the point before turn 3
   began, or the label of a checkpoint (`label:12` for one that looks like something else).
 - Reading locks nothing, and works while an agent is writing.
 - Files of other agents are only read. `export` and `resume` never write over one, but for `export --force`.
-- Where `show` takes a session or a file, a word that is both is the session, and `./word` is the file.
+- A session is named by its id or handle (`20261115-070012-k3f9q2m7`, `k3f9q2m7`) or any beginning that fits only one.
+  One of another agent is `agent:id`, as in `codex:0199a3`, or a beginning of that; commands that read take it where it
+  lies, `fork` and `resume --in` import it first and say so, others ask for `turnlog import` first. `@` is the newest
+  session of this folder, or of the nearest above it that has any; `@-` is the one before, `@-2` the one before that;
+  `latest` is the newest of all. A file or folder of another agent's will do, too: a word that is also a session is the
+  session, and `./word` is the file. An id that begins with a dash stands behind `--`.
+- Several that fit are listed on stderr, and with `--json` in `candidates` of the error. Commands that change something
+  take one of this folder where none is named, never one from elsewhere.
 - A rewind that was interrupted is reported by every command that shows the session; `turnlog rewind --continue`
   finishes it, `turnlog rewind --abort` takes it back.
 - `COLUMNS` says how wide the output may be where it is not a terminal; without it, nothing is cut. Colours and progress
-  are for terminals only; `NO_COLOR` turns colours off.
-- Shell completion comes from click: `eval "$(_TURNLOG_COMPLETE=bash_source turnlog)"`, or `zsh_source`."""
+  are for terminals only; `NO_COLOR` turns colours off. `turnlog show` goes through `PAGER` on a terminal (`less -R`
+  where nothing is set, none where it is empty or `cat`); `--no-pager` does without.
+- `turnlog completion` prints what bash, zsh and fish need to complete commands, options, agents and sessions.
+- stdout that is closed is refused before anything is done; where it is full, the command says so and exits with 8. A
+  reader that closes a pipe ends the command quietly."""
 
 
 _NOTE = """\
@@ -61,6 +75,7 @@ def _page() -> Iterator[str]:
         yield f"## turnlog {name}"
         yield ""
         yield from _help(command, click.Context(command, info_name=name, parent=context))
+        yield from _fields(name)
     yield ""
     yield "## Exit codes"
     yield ""
@@ -75,6 +90,16 @@ def _help(command: click.Command, context: click.Context) -> Iterator[str]:
     yield "```text"
     yield formatter.getvalue().rstrip()
     yield "```"
+
+
+def _fields(name: str) -> Iterator[str]:
+    """What `--json` says besides the version."""
+    yield ""
+    yield "With `--json`:"
+    yield ""
+    for field, meaning in FIELDS.get(name, {}).items():
+        maybe = " (not always)" if field.startswith("[") else ""
+        yield from wrap(f"- `{field.strip('[]')}`{maybe}: {meaning}", width=120, subsequent_indent="  ")
 
 
 def _codes() -> Iterator[str]:

@@ -59,7 +59,7 @@ class Story:
         done = subprocess.run(
             [sys.executable, "-m", "turnlog", *words],
             cwd=self.workspace,
-            env={**os.environ, "COLUMNS": str(_WIDTH - 4)},
+            env={**_surroundings(), "COLUMNS": str(_WIDTH - 4)},
             capture_output=True,
             text=True,
             encoding="utf-8",
@@ -98,9 +98,14 @@ class Story:
         """The scripted agent as a process of its own; killed at the latest when this ends."""
         words = [sys.executable, "-u", "-m", "turnlog.cli.demo_agent"]
         with subprocess.Popen(
-            words, cwd=self.workspace, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            words, cwd=self.workspace, env=_surroundings(), stdout=subprocess.PIPE, text=True, encoding="utf-8"
         ) as process:
             try:
                 yield process
             finally:
                 process.kill()
+
+
+def _surroundings() -> dict[str, str]:
+    """What a process of ours says is read as UTF-8, whatever this machine speaks."""
+    return {**os.environ, "PYTHONIOENCODING": "utf-8"}

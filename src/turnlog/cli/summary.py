@@ -1,11 +1,11 @@
-"""Entries for people: one line each, or a message in full."""
+"""Entries for people, one line each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from turnlog.cli.text import clip, count, one_line, safe
+from turnlog.cli.text import clip, count, one_line
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import (
     AnyEntry,
@@ -33,8 +33,6 @@ from turnlog.log.entry import (
 from turnlog.log.usage import Usage
 
 _LONGEST = 160
-_TEXT_LINES = 60
-_TOOL_LINES = 12
 
 
 def as_json(value: Any) -> str:
@@ -159,52 +157,3 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Drop: lambda entry: f"gives up {count(len(entry.checkpoints), 'checkpoint')}",
     Unknown: lambda entry: f"(an entry of a newer version) {entry.json}",
 }
-
-
-# ── a message in full ─────────────────────────────────────────────────────────────────────────────
-
-
-def in_full(message: Message, *, everything: bool = False) -> Iterator[str]:
-    """The lines of a message, made safe. What is very long is cut unless `everything` is asked for."""
-    if message.display is not None and not everything:
-        if message.display is not False:
-            yield from _cut(str(message.display), _TEXT_LINES, everything)
-        return
-    for block in message.blocks:
-        yield from _full_block(block, everything)
-    if message.error is not None:
-        yield f"! {one_line(as_json(message.error))}"
-
-
-def _full_block(block: AnyBlock, everything: bool) -> Iterator[str]:
-    if isinstance(block, Text):
-        yield from _cut(block.text, _TEXT_LINES, everything)
-    elif isinstance(block, Thinking):
-        yield from (f"~ {line}" for line in _cut(block.text, _TOOL_LINES, everything) if line)
-    elif isinstance(block, ToolCall):
-        call = one_line(f"{block.name} {as_json(block.input)}")
-        yield f"→ {call if everything else clip(call, _LONGEST)}"
-    elif isinstance(block, ToolResult):
-        yield from _full_result(block, everything)
-    else:
-        yield one_line(_attachment(block))
-
-
-def _full_result(result: ToolResult, everything: bool) -> Iterator[str]:
-    mark = "✗" if result.is_error else "✓"
-    content = result.content
-    if isinstance(content, str):
-        lines = _cut(content.rstrip("\n"), _TOOL_LINES, everything)
-    else:
-        lines = [line for block in content for line in _full_block(block, everything)]
-    for index, line in enumerate(lines):
-        yield f"{mark if index == 0 else ' '} {line}"
-
-
-def _cut(text: str, most: int, everything: bool) -> list[str]:
-    lines = text.split("\n")
-    if everything:
-        return [safe(line) for line in lines]
-    shown = [clip(safe(line[: 4 * _LONGEST]), 2 * _LONGEST) for line in lines[:most]]
-    left = len(lines) - len(shown)
-    return [*shown, f"… {count(left, 'more line')}"] if left else shown

@@ -1,4 +1,4 @@
-"""Text for a terminal. What comes out of a log is untrusted: nothing in it may move the cursor or deceive the eye."""
+"""Text for a terminal: cut, aligned, coloured. What comes out of a log is untrusted: `view.visible` makes it safe."""
 
 from __future__ import annotations
 
@@ -9,58 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TextIO
 
-_UNSAFE = re.compile(
-    "["
-    "\x00-\x08\x0b-\x1f"  # C0 but for tab and newline
-    "\x7f-\x9f"  # DEL and C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls
-    "\u2028\u2029"  # line and paragraph separators
-    "\ud800-\udfff"  # surrogates
-    "]"
-)
+from turnlog.view.visible import clip, one_line, safe, width
+
+_UNSEEN = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
 
 
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def safe(text: str) -> str:
-    """The text with everything escaped that is not plainly visible. Lines and tabs stay."""
-    return _UNSAFE.sub(_escaped, text)
-
-
-def one_line(text: str) -> str:
-    """The text on one line, made safe."""
-    return safe(" ".join(text.split()) if "\n" in text or "\t" in text or "  " in text else text)
-
-
-# ── width ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def width(text: str) -> int:
-    """How many columns a text takes on a terminal."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
-
-
-def _columns(character: str) -> int:
-    import unicodedata
-
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
-
-
-def clip(text: str, columns: int) -> str:
-    """At most so many columns of a text, with an ellipsis where something was left out."""
-    if len(text) <= columns and width(text) <= columns:
-        return text
-    taken = 0
-    for index, character in enumerate(text):
-        taken += _columns(character)
-        if taken > columns - 1:
-            return text[:index].rstrip() + "…"
-    return text
+def safe_json(text: bytes) -> bytes:
+    """The same JSON, with what could drive a terminal or deceive the eye written as `\\u009b`."""
+    return _UNSEEN.sub(lambda match: b"\\u%04x" % ord(match.group().decode()), text)
 
 
 def clip_path(text: str, columns: int) -> str:
@@ -71,7 +27,7 @@ def clip_path(text: str, columns: int) -> str:
     left = columns - width(lead)
     tail = ""
     for character in reversed(text):
-        if width(tail) + _columns(character) > left:
+        if width(tail) + width(character) > left:
             break
         tail = character + tail
     return lead + tail
@@ -123,7 +79,9 @@ def table(
 
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────
 
-_COLOURS = {"red": "31", "green": "32", "yellow": "33", "purple": "35", "cyan": "36", "bold": "1", "dim": "2"}
+_COLOURS = {
+    "red": "31", "green": "32", "yellow": "33", "purple": "35", "cyan": "36", "bold": "1", "dim": "2", "match": "1;33",
+}  # fmt: skip
 
 
 def has_colour(stream: TextIO) -> bool:

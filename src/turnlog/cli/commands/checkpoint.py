@@ -9,15 +9,8 @@ from typing import Any
 import click
 
 from turnlog.cli.change import Trees
-from turnlog.cli.option import (
-    print_json,
-    refuse_interrupted,
-    session_here,
-    session_option,
-    session_to_change,
-    shared,
-    this_home,
-)  # fmt: skip
+from turnlog.cli.name import session_here, session_to_change
+from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.place import refuse_folder
 from turnlog.cli.progress import patience
 from turnlog.cli.text import count, one_line, path_of, size

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from turnlog.cli.change import Trees
-from turnlog.cli.option import look_at, print_json, session_argument, shared, this_home, warn_of_interruption
+from turnlog.cli.name import session_to_read
+from turnlog.cli.option import print_json, session_argument, shared, warn_of_interruption
 from turnlog.cli.target import turns_of
 from turnlog.cli.text import count, moment, one_line, size, table
 from turnlog.log.entry import Checkpoint
@@ -30,9 +31,10 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
     turnlog checkpoints               all of them
     turnlog checkpoints -n 5          the five newest
     """
-    with this_home() as home, look_at(home, session) as found:
+    with session_to_read(session, own=True) as opened:
+        found = opened.look
         checkpoints = found.checkpoints()
-        trees, numbers = Trees(home.store), turns_of(found).numbers
+        trees, numbers = Trees(opened.home.store), turns_of(found).numbers
         first = len(checkpoints) - min(limit or len(checkpoints), len(checkpoints))
         rows = [
             _row(checkpoint, checkpoints[index - 1] if index else None, trees, numbers)

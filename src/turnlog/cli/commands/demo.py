@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 
@@ -20,6 +22,8 @@ from turnlog.cli.story import Story
 from turnlog.cli.text import clip, size
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
+from turnlog.session import open_home
+from turnlog.session.places import default_home
 
 
 @click.command()
@@ -31,7 +35,8 @@ def command(context: click.Context, part: str | None, keep: bool, as_json: bool)
     """Kill one agent, rewind another, and see that nothing is lost.
 
     Real processes and real files in a temporary folder; everything that is claimed is checked, files to the byte. The
-    exit code is 1 if a check fails.
+    exit code is 1 if a check fails. If $TURNLOG_HOME is a database, the sessions are there, as those of a tenant of
+    their own, until it ends.
 
     \b
     turnlog demo                      all of it
@@ -39,32 +44,57 @@ def command(context: click.Context, part: str | None, keep: bool, as_json: bool)
     """
     began = time.monotonic()
     folder = tempfile.mkdtemp(prefix="turnlog-demo-")
+    place = _place(folder)
     try:
-        with _home(folder):
+        with _home(place):
             story = Story(Path(folder).resolve(), is_quiet=as_json)
             if part != "files":
-                _tell(story)
+                _tell(story, has_files=place.startswith(folder))
             if part != "log":
                 tell_files(story)
     finally:
         if not keep:
             shutil.rmtree(folder)
+            if not place.startswith(folder):
+                _clear(place)
     seconds = time.monotonic() - began
     failed = [text for text, is_so in story.checks if not is_so]
     if as_json:
         checks = [{"text": text, "ok": is_so} for text, is_so in story.checks]
         print_json({"ok": not failed, "checks": checks, "seconds": round(seconds, 3), "home": folder if keep else None})
     else:
-        _end(story, failed, seconds, folder if keep else None)
+        _end(story, failed, seconds, _shown(place) if keep else None)
     if failed:
         context.exit(1)
 
 
+def _place(folder: str) -> str:
+    """A home in that folder, or in the database that is the home."""
+    usual = default_home()
+    if not usual.startswith(("postgresql://", "postgres://")):
+        return str(Path(folder) / "home")
+    return f"{usual}{'&' if '?' in usual else '?'}tenant={Path(folder).name}"
+
+
+def _shown(place: str) -> str:
+    """Without the password."""
+    parts = urlsplit(place)
+    user, at, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host))
+
+
+def _clear(place: str) -> None:
+    with open_home(place) as home:
+        for name in [*home.store.ids(), *home.store.ids(deleted=True)]:
+            home.purge(name)
+        home.gc()
+
+
 @contextmanager
-def _home(folder: str) -> Generator[None]:
-    """The temporary folder is everybody's home until this ends."""
+def _home(place: str) -> Generator[None]:
+    """That is everybody's home until this ends."""
     before = os.environ.get("TURNLOG_HOME")
-    os.environ["TURNLOG_HOME"] = str(Path(folder) / "home")
+    os.environ["TURNLOG_HOME"] = place
     try:
         yield
     finally:
@@ -83,10 +113,10 @@ def _end(story: Story, failed: list[str], seconds: float, kept: str | None) -> N
     else:
         print("all of them hold.")
     if kept:
-        print(f"Look around: TURNLOG_HOME={kept}/home turnlog ls")
+        print(f"Look around: TURNLOG_HOME={shlex.quote(kept)} turnlog ls")
 
 
-def _tell(story: Story) -> None:
+def _tell(story: Story, *, has_files: bool) -> None:
     story.move_to("webshop")
     story.say("A session of an AI coding agent is a log. This is what happens to it on a bad day.")
     story.say(f"Everything below really runs, in {story.folder}.")
@@ -95,7 +125,10 @@ def _tell(story: Story) -> None:
     _it_is_forked(story)
     _it_is_compacted(story)
     _it_is_rewound(story)
-    _a_line_is_torn(story)
+    if has_files:
+        _a_line_is_torn(story)
+    else:
+        story.names["home"].close()
 
 
 def _an_agent_is_killed(story: Story) -> dict[int, str]:
@@ -149,8 +182,8 @@ def _it_is_forked(story: Story) -> None:
     story.python('other = s.fork(name="use a lock")\n_ = other.user("Use a lock instead")')
     story.python("[m.blocks[0].text for m in other.messages(last=2)]")
     other = story.names["other"]
-    path = story.folder / "home" / "sessions" / f"{other.id}.jsonl"
-    story.check(f"the fork takes {size(path.stat().st_size)}, whatever came before it", path.stat().st_size < 8192)
+    [row] = [row for row in story.names["home"].sessions() if row.id == other.id]
+    story.check(f"the fork takes {size(row.size_bytes)}, whatever came before it", row.size_bytes < 8192)
     story.check("its history is the same up to there", _ids(story, "other")[:-1] == _ids(story, "s"))
     story.say()
     story.shell("ls")

@@ -7,7 +7,8 @@ import sys
 import click
 
 from turnlog.cli.change import as_plain, counts, in_full, in_words, stat_table
-from turnlog.cli.option import look_at, print_json, session_option, shared, this_home, warn_of_interruption
+from turnlog.cli.name import session_to_read
+from turnlog.cli.option import print_json, session_option, shared, warn_of_interruption
 from turnlog.cli.progress import patience
 from turnlog.cli.target import Place, checkpoint_at, place_of
 from turnlog.errors import NotFound
@@ -38,7 +39,8 @@ def command(
     """
     if turn is not None and before is not None:
         raise click.UsageError("either --turn or A and B")
-    with this_home() as home, look_at(home, session) as found:
+    with session_to_read(session, own=True) as opened:
+        found = opened.look
         first = None if before is None else _checkpoint(found, before)
         second = None if after is None else _checkpoint(found, after)
         with patience():

@@ -11,7 +11,8 @@ import msgspec
 
 from turnlog.cli.checkup import examine
 from turnlog.cli.finding import Checkup, loss, meaning
-from turnlog.cli.option import print_json, session_argument, session_id, shared, this_home
+from turnlog.cli.name import own_id
+from turnlog.cli.option import print_json, session_argument, shared, this_home
 from turnlog.cli.place import folder_of
 from turnlog.cli.text import count, one_line, size
 from turnlog.errors import Corrupt, Invalid
@@ -23,6 +24,7 @@ from turnlog.store.files.repair import repair as repair_file
 from turnlog.store.files.survey import Region
 
 _SHOWN = 20
+_NAMED = ("backend", "location", "ok")
 
 
 @click.command()
@@ -35,30 +37,41 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
     """Examine a session's log, or all of them, and explain what is wrong.
 
     Every byte of a log is checked, its folds against its entries, that the blobs it needs are there, and, for a fork,
-    the session it continues. The exit code is 6 if anything is wrong, or still wrong after --repair.
+    the session it continues. Where the home is a database, that says how it is, and every entry is checked. The exit
+    code is 6 if anything is wrong, or still wrong after --repair.
+
+    \b
+    turnlog doctor                           all sessions
+    turnlog doctor k3f9 --repair             leave out what cannot be read
     """
     with this_home() as home:
+        if repair or blobs:
+            folder_of(home)
+        store = {} if isinstance(home.store, FileStore) else home.health()
         checkups, damaged = _examine(home, session, blobs)
         if repair:
             checkups = [_repair(home, checkup, damaged) for checkup in checkups]
+    is_up = bool(store.get("ok", True))
     left = [checkup for checkup in checkups if not checkup.is_well]
     if as_json:
         sessions = [_plain(checkup) for checkup in checkups]
-        print_json({"ok": not left and not damaged, "sessions": sessions, "damaged_blobs": sorted(damaged)})
+        data = {"sessions": sessions, "damaged_blobs": sorted(damaged)}
+        print_json({"ok": not left and not damaged and is_up, "store": store or None, **data})
     else:
+        for line in _about(store):
+            print(line)
         for line in _report(checkups, damaged, can_repair=not repair):
             print(line)
-    if left or damaged:
+    if left or damaged or not is_up:
         context.exit(Corrupt.exit_code)
 
 
 def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup], frozenset[str]]:
-    folder_of(home)
     damaged: frozenset[str] = frozenset()
     if blobs and isinstance(home.store, FileStore):
         damaged = frozenset(home.store.damaged_blobs())
     titles = {row.id: row.title for row in home.sessions()}
-    ids = sorted(home.store.ids()) if session is None else [session_id(home, session)]
+    ids = sorted(home.store.ids()) if session is None else [own_id(home, session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids], damaged
 
@@ -97,7 +110,8 @@ def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: boo
     for digest in sorted(damaged):
         yield f"blob {digest} is damaged: restore its pack from a backup"
     entries, total = sum(c.entries for c in checkups), sum(c.size_bytes for c in checkups)
-    examined = f"{count(len(checkups), 'session')}, {count(entries, 'entry', 'entries')}, {size(total)} examined"
+    weight = f", {size(total)}" if total else ""
+    examined = f"{count(len(checkups), 'session')}, {count(entries, 'entry', 'entries')}{weight} examined"
     wrong = sum(not checkup.is_well for checkup in bad)
     repaired = sum(checkup.repaired is not None for checkup in bad)
     words = [
@@ -108,10 +122,28 @@ def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: boo
     yield f"{examined}: {', '.join(filter(None, words)) or 'nothing wrong'}"
 
 
+def _about(store: dict[str, Any]) -> Iterator[str]:
+    """What a store that keeps no files says of itself."""
+    if not store:
+        return
+    facts = [f"{name.replace('_', ' ')} {_word(value)}" for name, value in store.items() if name not in _NAMED]
+    yield one_line(f"{store['location']}: {'works' if store['ok'] else 'SOMETHING IS WRONG WITH IT'}")
+    for text in _wrapped(", ".join(facts)):
+        yield text[3:]
+    yield ""
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _describe(checkup: Checkup, *, can_repair: bool) -> Iterator[str]:
     name = handle_of(checkup.id)
     yield f"{one_line(name)}  {one_line(checkup.title or '')}".rstrip()
-    yield f"  {one_line(checkup.path)}"
+    if checkup.path:
+        yield f"  {one_line(checkup.path)}"
     for number, region in enumerate(checkup.regions[:_SHOWN], start=1):
         yield ""
         yield from _describe_region(number, region)

@@ -3,49 +3,126 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.option import look_at, print_json, session_argument, shared, this_home
+from turnlog.cli.name import session_to_read
+from turnlog.cli.option import print_json, session_argument, shared
 from turnlog.cli.problem import tell_report
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid
 
+if TYPE_CHECKING:
+    from turnlog.cli.name import Found
+
+_TEXTS = ("markdown", "html", "json", "jsonl")
+
 
 @click.command()
 @session_argument
-@click.option("--to", "agent", required=True, metavar="AGENT", help="For which agent; `turnlog formats` lists them.")
+@click.option("--to", "form", required=True, metavar="FORM", help="markdown, html, json, jsonl, or an agent.")
 @click.option("--output", "-o", metavar="PATH", help="A file, a folder laid out as the agent does, or - for stdout.")
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
+@click.option(
+    "--redact/--no-redact", "redact", default=None, help="Take secrets out. [default: yes, but not for an agent]"
+)
+@click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
 @shared
-def command(session: str | None, agent: str, output: str | None, force: bool, as_json: bool) -> None:
-    """Write a session so that another agent can go on with it.
+def command(
+    session: str | None,
+    form: str,
+    output: str | None,
+    force: bool,
+    redact: bool | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Write a session for people, for programs, or so that another agent can go on with it.
 
-    It is read back before it is put anywhere, and the report says what was carried, changed and lost. Nothing that is
-    there is overwritten without --force. `turnlog resume --in AGENT` puts it where that agent looks for it.
+    Markdown and HTML are the conversation as it is read; the HTML is one file that fetches nothing. JSON and JSON lines
+    are every entry, branches included. From these four, API keys, tokens, authorization headers, private keys and
+    passwords are taken out, and it is said what: --no-redact leaves them in. For an agent nothing is taken out unless
+    --redact is given. Look through what you publish all the same: nobody knows every secret.
+
+    What is written for an agent is read back before it is put anywhere, and the report says what was carried, changed
+    and lost. Nothing that is there is overwritten without --force. `turnlog resume --in AGENT` puts it where that agent
+    looks for it.
 
     \b
-    turnlog export k3f9 --to rho               a file in this folder
+    turnlog export k3f9 --to html              a file in this folder
+    turnlog export k3f9 --to markdown -o -     to stdout
+    turnlog export k3f9 --to rho
     turnlog export k3f9 --to sofos -o .sofos/sessions/
     """
-    from turnlog.session.exports import send, transcript_of, written_for
-    from turnlog.session.handover import report_of
+    if output == "-" and as_json:
+        raise click.UsageError("either --json or -o -")
+    with session_to_read(session, key=key) as opened:
+        if form in _TEXTS:
+            _write(opened, form, output, is_redacted=redact is not False, force=force, as_json=as_json)
+        else:
+            _send(opened, form, output, is_redacted=bool(redact), force=force, as_json=as_json)
 
-    with this_home() as home, look_at(home, session) as found:
-        if output == "-":
-            if as_json:
-                raise click.UsageError("either --json or -o -")
-            written, carried = written_for(transcript_of(found), agent)
-            if len(written.files) > 1:
-                raise Invalid(f"a session of {agent} is several files", hint="give a folder: -o FOLDER/")
-            sys.stdout.flush()
-            sys.stdout.buffer.write(written.files[0].data)
-            tell_report(report_of(written.lost, carried))
-            return
-        done = send(found, agent, output, force=force)
-    report = report_of(done.lost, done.carried)
-    if as_json:
-        print_json({"agent": agent, "id": done.id, "path": done.path, "report": report})
+
+def _write(opened: Found, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
+    from turnlog.cli.progress import patience
+    from turnlog.cli.written import ENDINGS, notice, write
+    from turnlog.formats._place import put_file
+    from turnlog.session.places import expand
+
+    with patience():
+        written = write(opened, form, is_redacted=is_redacted)
+    told = notice(written.redacted)
+    if output == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(written.data)
+        sys.stdout.flush()
+        print(told, file=sys.stderr)
         return
-    print(one_line(done.path))
+    name = f"{_file_name(opened.look.handle)}.{ENDINGS[form]}"
+    place = Path.cwd() / (expand(output) if output is not None else name)
+    if output is not None and (output.endswith("/") or place.is_dir()):
+        place = place / name
+    path = str(place)
+    put_file(path, written.data, mode=0o600, force=force)
+    if as_json:
+        print_json({"form": form, "path": path, "size_bytes": len(written.data), "redacted": written.redacted})
+        return
+    print(one_line(path))
+    print(told, file=sys.stderr)
+
+
+def _file_name(handle: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in handle)[:80] or "session"
+
+
+def _send(opened: Found, agent: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
+    from turnlog.cli.written import without_secrets
+    from turnlog.session.exports import put, transcript_of, written_for
+    from turnlog.session.handover import report_of
+    from turnlog.view.redact import Redactor
+
+    transcript = transcript_of(opened.look)
+    redactor = Redactor() if is_redacted else None
+    if redactor is not None:
+        transcript = without_secrets(transcript, redactor)
+    written, carried = written_for(transcript, agent)
+    report = report_of(written.lost, carried)
+    told = f"redacted: {redactor.summary or 'nothing was found'}" if redactor is not None else "not redacted (--redact)"
+    if output == "-":
+        if len(written.files) > 1:
+            raise Invalid(f"a session of {agent} is several files", hint="give a folder: -o FOLDER/")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(written.files[0].data)
+        tell_report(report)
+        print(told, file=sys.stderr)
+        return
+    path = put(written, agent, output, force=force)
+    if as_json:
+        data: dict[str, Any] = {"agent": agent, "id": written.id, "path": path, "report": report}
+        print_json({**data, "redacted": None if redactor is None else dict(redactor.found)})
+        return
+    print(one_line(path))
     tell_report(report)
+    print(told, file=sys.stderr)

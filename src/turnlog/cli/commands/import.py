@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from turnlog.cli.ending import INTERRUPTED
+from turnlog.cli.name import foreign, is_path
 from turnlog.cli.option import print_json, shared, this_home
 from turnlog.cli.problem import tell_problems
-from turnlog.cli.program import INTERRUPTED
 from turnlog.cli.progress import count as progress
 from turnlog.cli.progress import patience, unhurried
 from turnlog.cli.text import count, table
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH|SESSION]...")
 @click.option(
     "--agent", "-a", metavar="NAME", help="Only sessions of that agent; without a PATH, from where it keeps them."
 )
@@ -47,6 +48,7 @@ def command(
 
     \b
     turnlog import ~/old/.rho                every session in a file or folder
+    turnlog import codex:0199                one session, as `turnlog ls` calls it
     turnlog import --agent claude-code -w .  what Claude Code has about this folder
     turnlog import --all                     whatever there is of any agent
     """
@@ -57,7 +59,10 @@ def command(
     done: list[Imported] = []
     failed: TurnlogError | None = None
     with this_home() as home, patience():
-        found = (source for path in paths or (None,) for source in sources(path, agent=agent, workspace=workspace))
+        found: list[Source] = []
+        for word in paths or (None,):
+            named = None if word is None or is_path(word) else foreign(word)
+            found += sources(word, agent=agent, workspace=workspace) if named is None else [named]
         wanted = list(dict.fromkeys(found))
         with unhurried("this session is finished first") as is_enough:
             try:

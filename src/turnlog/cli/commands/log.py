@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.commands.show import warn_of_damage
+from turnlog.cli.name import session_to_read
 from turnlog.cli.option import (
     VERSION,
-    look_at,
     session_argument,
     shared,
-    this_home,
     to_json,
     warn_of_interruption,
     write_json,
@@ -38,8 +37,14 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
 
     Everything is there, inherited entries and abandoned branches included. With --json, entries are as the log has
     them, without the checksum.
+
+    \b
+    turnlog log
+    turnlog log k3f9 --kind compaction
+    turnlog log codex:0199 --reverse --limit 20
     """
-    with this_home() as home, look_at(home, session) as found:
+    with session_to_read(session) as opened:
+        found = opened.look
         entries = islice(found.entries(kind=kind, reverse=reverse), limit)
         if as_json:
             _print_json(found.id, entries)

@@ -2,53 +2,119 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from turnlog.cli.option import print_json, shared, this_home
-from turnlog.cli.text import moment, one_line, table
+from turnlog.cli.asking import catalog, here, json_card, print_json, query_of, tilde, within
+from turnlog.cli.cards import listing
+from turnlog.cli.plain import Option, Takes
+from turnlog.cli.text import coloured, count, one_line
+from turnlog.session.places import workspace_path
 
 if TYPE_CHECKING:
-    from turnlog.session.report import Info
+    from collections.abc import Callable
+
+    from turnlog.catalog import Card, Catalog
+
+_FLOOR = 10
 
 
-@click.command()
-@click.option("--workspace", "-w", metavar="PATH", help="Only sessions of that folder.")
-@click.option("--all", "everything", is_flag=True, help="Hidden sessions and those of subagents as well.")
-@click.option("--deleted", is_flag=True, help="What is in the trash instead.")
-@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the N newest.")
-@shared
-def command(workspace: str | None, everything: bool, deleted: bool, limit: int | None, as_json: bool) -> None:
-    """List the sessions, the one with the newest entry first."""
-    with this_home() as home:
-        rows = home.sessions(workspace=workspace, deleted=deleted)
-    if not everything:
-        rows = [row for row in rows if not row.hidden and row.parent is None]
-    rows = rows[:limit]
+def work(
+    *,
+    words: tuple[str, ...],
+    workspace: str | None,
+    everywhere: bool,
+    hidden: bool,
+    deleted: bool,
+    limit: int | None,
+    as_json: bool,
+    home: str | None,
+) -> None:
+    """See `HELP`."""
+    query = query_of(words)
+    where = None
+    with catalog(home) as asked:
+        ask: Callable[..., list[Any]] = asked.cards if as_json else asked.lines
+        more: dict[str, Any] = {"everything": hidden, "deleted": deleted}
+        if workspace is not None:
+            where = workspace_path(workspace)
+            found = ask(within(query, where), **more)
+        elif everywhere or deleted or "workspace:" in query:
+            found = ask(query, **more)
+        else:
+            found, where = here(ask, query, **more)
+        if not found and not as_json:
+            _nothing(asked, query, where, deleted)
+            return
+    if limit is None and not as_json and sys.stdout.isatty():
+        limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4)
+    shown = found[: limit or None]
     if as_json:
-        print_json({"sessions": rows})
+        print_json({"sessions": _for_programs(shown, home, deleted)})
         return
-    if not rows:
-        what = "deleted sessions" if deleted else "sessions"
-        where = f" for {workspace}" if workspace is not None else ""
-        print(one_line(f"no {what}{where}"), file=sys.stderr)
-        return
-    head = ("SESSION", "LAST ENTRY", "SEQ", "AGENT", "WORKSPACE", "TITLE")
-    for line in table(head, map(_cells, rows), right=(2,)):
-        print(line)
+    is_mixed = where is None or len({line.workspace for line in shown}) > 1
+    sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, among=found)) + "\n")
+    if sys.stdout.isatty():
+        _footer(len(found), len(shown), where)
 
 
-def _cells(row: Info) -> tuple[str, ...]:
-    marks = [
-        f"fork of {row.fork.session.rpartition('-')[2]}" if row.fork is not None else "",
-        "subagent" if row.parent is not None else "",
-        "hidden" if row.hidden else "",
-        "archived" if row.archived else "",
-        "" if row.is_readable else "first line damaged",
-    ]
-    marked = ", ".join(filter(None, marks))
-    title = " ".join(filter(None, (row.title or "", f"({marked})" if marked else "")))
-    folder = (row.workspace or "").rpartition("/")[2]
-    return row.handle, moment(row.updated_at)[:16], str(row.seq), row.agent or "", folder, title
+def _nothing(asked: Catalog, query: str, where: str | None, deleted: bool) -> None:
+    what = "deleted sessions" if deleted else "sessions"
+    fits = f" for {query!r}" if query else ""
+    place = f" in {tilde(where)}" if where is not None else ""
+    print(one_line(f"no {what}{fits}{place}"), file=sys.stderr)
+    if where is not None and not deleted:
+        others = len(asked.lines(query))
+        if others:
+            print(f"hint: {count(others, 'session')} in other folders: `turnlog ls --all`", file=sys.stderr)
+
+
+def _footer(total: int, shown: int, where: str | None) -> None:
+    parts: list[str] = []
+    if shown < total:
+        parts.append(f"… {total - shown:,} more: --limit 0")
+    if where is not None:
+        parts.append(f"sessions of {one_line(tilde(where))}; --all for every folder")
+    if parts:
+        print(coloured("  ".join(parts), "dim", sys.stderr), file=sys.stderr)
+
+
+def _for_programs(cards: list[Card], home: str | None, deleted: bool) -> list[dict[str, Any]]:
+    """What the catalog knows, and for ours what only their logs know: labels, seq, where exactly they were forked."""
+    infos: dict[str, dict[str, Any]] = {}
+    if any(card.is_ours for card in cards):
+        import msgspec
+
+        from turnlog.session import open_home
+
+        with open_home(home) as opened:
+            infos = {info.id: msgspec.to_builtins(info) for info in opened.sessions(deleted=deleted)}
+    return [{**json_card(card), **(infos.get(card.id, {}) if card.is_ours else {})} for card in cards]
+
+
+HELP = """List the sessions of this folder, the newest first: Turnlog's own and those of other agents.
+
+    "This folder" is the repository you are in, or else the folder and those below it. WORDS narrow it down as in
+    `turnlog search`, which lists the filters.
+
+    \b
+    turnlog ls                        this folder's
+    turnlog ls --all                  of every folder
+    turnlog ls --all agent:codex since:7d
+    turnlog ls "login page" cost:>1   that have the words, and cost more than a dollar
+    """
+
+TAKES = Takes(
+    "ls",
+    work,
+    (
+        Option("everywhere", ("--all", "-a"), "Of every folder."),
+        Option("workspace", ("--workspace", "-w"), "Of that folder and those below it.", "PATH"),
+        Option("hidden", ("--hidden",), "Hidden sessions and those of subagents as well."),
+        Option("deleted", ("--deleted",), "What is in the trash instead."),
+        Option("limit", ("--limit", "-n"), "Only the N newest; 0 for all. [default: what fits the screen]", "N", 0),
+    ),
+    words="[WORDS]...",
+    help=HELP,
+)

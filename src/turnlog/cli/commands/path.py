@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from turnlog.cli.option import print_json, session_argument, session_id, shared, this_home
+from turnlog.cli.name import named
+from turnlog.cli.option import print_json, session_argument, shared, this_home
 from turnlog.cli.place import log_path
 
 
@@ -15,12 +16,19 @@ from turnlog.cli.place import log_path
 @session_argument
 @shared
 def command(session: str | None, as_json: bool) -> None:
-    """Print the path of a session's log file: for tail -f, grep, cp."""
+    """Print the path of a session's file, ours or another agent's: for tail -f, grep, cp.
+
+    Several agents keep all sessions in one database, or one session in a folder; then it is the path of that.
+
+    \b
+    turnlog path k3f9
+    grep -c tool "$(turnlog path codex:0199)"
+    """
     with this_home() as home:
-        found = session_id(home, session)
-        path = log_path(home, found)
+        found = named(home, session)
+        path = log_path(home, found.id) if found.source is None else found.source.path
     if as_json:
-        print_json({"session": found, "path": path})
+        print_json({"session": found.name, "path": path})
         return
     sys.stdout.flush()
     output = getattr(sys.stdout, "buffer", None)

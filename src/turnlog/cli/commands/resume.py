@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from turnlog.cli import child
-from turnlog.cli.option import look_at, print_json, session_argument, shared, this_home
+from turnlog.cli.name import look_at, named, opened, session_brought
+from turnlog.cli.option import print_json, session_argument, shared, this_home
 from turnlog.cli.problem import tell_report
 from turnlog.cli.text import safe
 from turnlog.errors import NotFound
+
+if TYPE_CHECKING:
+    from turnlog.session.readable import Readable
 
 
 @click.command()
@@ -28,16 +34,26 @@ def command(session: str | None, agent: str | None, workspace: str | None, is_ru
     it. Nothing of the agent's is written over: where it has the session already, that is used, and where it has gone on
     with it, a note says so. The report on stderr says what was carried, changed and lost.
 
+    A session of another agent goes on in that agent, where it lies; for --in it is imported first.
+
     A session of your own agent is resumed with the command given to home.create(resume=[…]).
 
     \b
     turnlog resume                           this folder's newest session
     turnlog resume k3f9 --in codex           what another agent began, in Codex
-    turnlog resume k3f9 --in codex --exec
+    turnlog resume codex:0199 --in claude-code --exec
     """
     from turnlog.session.handover import hand_over
 
-    with this_home() as home, look_at(home, session) as found:
+    with this_home() as home, ExitStack() as stack:
+        chosen = named(home, session)
+        found: Readable
+        if chosen.source is None:
+            found = stack.enter_context(look_at(home, chosen.id))
+        elif agent in (None, chosen.source.agent):
+            found = stack.enter_context(opened(chosen)).look
+        else:  # from now on it is in two places: ours knows that both are one
+            found = stack.enter_context(session_brought(home, chosen.name, chosen))
         done = hand_over(found, agent, workspace=workspace)
     if as_json:
         print_json({

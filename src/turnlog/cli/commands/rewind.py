@@ -8,14 +8,8 @@ from pathlib import Path
 import click
 
 from turnlog.cli.move import How, make_move, report
-from turnlog.cli.option import (
-    print_json,
-    refuse_interrupted,
-    session_option,
-    session_to_change,
-    shared,
-    this_home,
-)  # fmt: skip
+from turnlog.cli.name import session_to_change
+from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.preview import refuse_without_terminal
 from turnlog.cli.progress import patience
 from turnlog.cli.target import checkpoint_at, place_of

@@ -14,21 +14,16 @@ import click
 from turnlog.cli import child
 from turnlog.cli.change import as_plain, counts, in_short, in_words
 from turnlog.cli.commands.checkpoint import AGENT, new_session, tell_skipped
-from turnlog.cli.option import (
-    print_json,
-    refuse_interrupted,
-    session_here,
-    session_option,
-    session_to_change,
-    shared,
-    this_home,
-)  # fmt: skip
+from turnlog.cli.name import session_here, session_to_change
+from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.progress import again, patience
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid
 from turnlog.log.entry import Checkpoint, Turn
+from turnlog.log.secret import mask_words
 from turnlog.session import Home, Session
 from turnlog.session.places import workspace_path
+from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
 
 _LISTED = 10
@@ -56,7 +51,8 @@ def command(
     Any program will do, also another agent. It is a turn: a checkpoint before, one after, and a message that says what
     was run and how it ended. The command has the terminal for itself, gets Ctrl-C and other signals, and its exit code
     is the exit code (128 and the number of the signal if one ended it). Afterwards stderr says what it changed and how
-    to take that back. With --json, that follows on stdout, behind what the command printed.
+    to take that back. With --json, that follows on stdout, behind what the command printed. What looks like a secret
+    among its arguments is not logged.
 
     Commands of one folder go into one session, which `turnlog run` opens; where the last one still runs, or --new is
     given, into a new one. The exit code is 127 if there is no such command, 126 if it cannot be run.
@@ -115,7 +111,7 @@ def _run(found: Session, program: str, words: tuple[str, ...]) -> tuple[int, str
     turn = ""
     seconds = 0.0
     code = 0
-    line = shlex.join(words).encode("utf-8", "backslashreplace").decode()
+    line = shlex.join(_without_secrets(words)).encode("utf-8", "backslashreplace").decode()
     try:
         with patience(), child.Foreground() as foreground, found.turn() as turn:
             _require_checkpoint(found, turn)
@@ -132,6 +128,13 @@ def _run(found: Session, program: str, words: tuple[str, ...]) -> tuple[int, str
     except (CommandEnded, CommandFailed):
         pass
     return (128 - code if code < 0 else code), turn, seconds
+
+
+def _without_secrets(words: tuple[str, ...]) -> list[str]:
+    """By the names of options, variables and headers, and by what keys look like."""
+    redactor = Redactor()
+    masked = zip(words, mask_words(words), strict=True)
+    return [redactor.text(left) if left == word else left for word, left in masked]
 
 
 def _require_checkpoint(found: Session, turn: str) -> None:

@@ -4,50 +4,65 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from turnlog.cli.elsewhere import Elsewhere, Several, is_session, is_there, read_from
+from turnlog.cli.name import Found, session_to_read
 from turnlog.cli.option import (
     VERSION,
-    look_at,
     session_argument,
     shared,
-    this_home,
     to_json,
     warn_of_interruption,
     write_json,
 )  # fmt: skip
+from turnlog.cli.pager import paged
+from turnlog.cli.part import Part, part_of
 from turnlog.cli.problem import tell_problems
-from turnlog.cli.summary import in_full, tokens
-from turnlog.cli.text import clip, count, moment, one_line, screen_width
-from turnlog.errors import Invalid
+from turnlog.cli.screen import blob_size, header, this_screen
+from turnlog.cli.text import count, one_line, safe
 from turnlog.log.block import Text
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
-from turnlog.log.entry import Message
+from turnlog.log.entry import AnyEntry, Message
 
 if TYPE_CHECKING:
-    from turnlog.cli.look import Look
     from turnlog.session.readable import Readable
+
+
+_NAMED = 5
 
 
 @click.command()
 @session_argument
 @click.option("--last", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N messages.")
+@click.option("--at", metavar="ENTRY", help="What was said around an entry: its number or id.")
+@click.option("--branch", "-b", metavar="N", help="A side branch, by its last entry: see `turnlog tree`.")
 @click.option("--context", "as_context", is_flag=True, help="What a model would see now: compacted, repaired.")
 @click.option("--full", is_flag=True, help="All of every tool call and its output.")
+@click.option("--raw", is_flag=True, help="The entries as they are in the log, or in the other agent's file.")
+@click.option("--no-pager", is_flag=True, help="Do not page, even on a terminal.")
 @click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
 @shared
 def command(
-    session: str | None, last: int | None, as_context: bool, full: bool, key: str | None, as_json: bool
+    session: str | None,
+    last: int | None,
+    at: str | None,
+    branch: str | None,
+    as_context: bool,
+    full: bool,
+    raw: bool,
+    no_pager: bool,
+    key: str | None,
+    as_json: bool,
 ) -> None:
-    """Print the conversation of a session: one of ours, or one of another agent in a file.
+    """Print the conversation of a session, for reading: one of ours, or one of another agent.
 
     SESSION may be a file or folder in any form that `turnlog formats` lists. It is read where it lies, and nothing is
     kept of it. A word that is both is the session; with a slash in it, as in ./abc, it is the file.
+
+    Long output of tools is folded; --full shows all of it. On a terminal it goes through $PAGER.
 
     With --json, `totals` says how many messages of user and assistant, tool calls and results there are, and what was
     used: in the conversation and all its branches, without subagents and without what a fork inherited.
@@ -55,53 +70,43 @@ def command(
     \b
     turnlog show
     turnlog show k3f9 --last 5
+    turnlog show k3f9 --at 42                 around a place that was found
     turnlog show ~/.codex/sessions/2026/11/15/rollout-….jsonl
     """
-    with ExitStack() as stack:
-        found, elsewhere = _find(stack, session, key, as_json=as_json)
+    if as_context and (at is not None or branch is not None or raw):
+        raise click.UsageError("--context is of the conversation as it is now, without --at, --branch and --raw")
+    with session_to_read(session, key=key) as opened:
+        found = opened.look
+        if raw:
+            with paged(is_wanted=not no_pager) as out:
+                _print_raw(opened, out)
+            return
+        part = part_of(found, last=last, at=at, branch=branch)
         system: str | None = None
-        messages: Iterable[Message]
+        entries: Iterable[AnyEntry]
         if as_context:
             context = found.context()
             system = context.system
-            messages = context.messages[-last:] if last else context.messages
+            entries = context.messages[-last:] if last else context.messages
         else:
-            messages = found.messages(last=last) if last else found.each_message()
+            entries = part.entries(found)
         if as_json:
-            _print_json(found, messages, system, elsewhere)
+            _print_json(opened, (entry for entry in entries if isinstance(entry, Message)), system, part)
             return
-        for line in _header(found):
-            print(line)
-        if system:
-            _print_message(Message(role="system", blocks=[Text(text=system)]), full)
-        waiting = pending(_printed(messages, full))
-        if waiting:
-            names = ", ".join(f"{call.name} ({call.id})" for call in waiting)
+        messages: list[Message] = []
+        with paged(is_wanted=not no_pager) as out:
+            _print(opened, entries, system, part, out, messages, is_full=full)
+        waiting = pending(messages)
+        if waiting and part.is_end:
+            names = ", ".join(f"{call.name} ({call.id})" for call in waiting[:_NAMED])
+            names += f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
             print(one_line(f"no result yet: {names}"), file=sys.stderr)
-        if elsewhere is not None:
-            tell_problems([(elsewhere.source.path, elsewhere.problems)])
+        if opened.source is not None:
+            tell_problems([(opened.source.path, opened.problems)])
             return
-        if last is None:
+        if part.is_whole:
             warn_of_damage(found)
         warn_of_interruption(found)
-
-
-def _find(stack: ExitStack, word: str | None, key: str | None, *, as_json: bool) -> tuple[Look, Elsewhere | None]:
-    """The session that is meant, open until the stack is left, and where it was read if it is none of ours."""
-    if word is None or not is_there(word) or "/" not in word:
-        home = stack.enter_context(this_home())
-        if word is None or not is_there(word) or is_session(home, word):
-            found = stack.enter_context(look_at(home, word))
-            if key is not None:
-                raise Invalid(f"session {found.handle} is one of ours", hint="--key is for a file of another agent")
-            return found, None
-    try:
-        elsewhere = stack.enter_context(read_from(word, key))
-    except Several as error:
-        if not as_json:
-            print("\n".join(error.lines), file=sys.stderr)
-        raise
-    return stack.enter_context(look_at(elsewhere.home, elsewhere.id)), elsewhere
 
 
 def warn_of_damage(found: Readable) -> None:
@@ -112,62 +117,84 @@ def warn_of_damage(found: Readable) -> None:
         print(f"warning: {where} in this log; `turnlog doctor {one_line(found.handle)}` explains", file=sys.stderr)
 
 
-def _header(found: Readable) -> list[str]:
-    stats, usage = found.stats(), found.usage().total
-    facts = [
-        found.id,
-        found.agent or "",
-        count(stats.messages, "message"),
-        count(stats.turns, "turn"),
-        tokens(usage) if usage.all_input_tokens or usage.output_tokens else "",
-        found.workspace or "",
-    ]
-    lines = [one_line(found.title or "(no title)"), one_line(" · ".join(filter(None, facts)))]
-    room = screen_width()
-    return lines if room is None else [clip(line, room) for line in lines]
+def _print(
+    opened: Found,
+    entries: Iterable[AnyEntry],
+    system: str | None,
+    part: Part,
+    out: TextIO,
+    messages: list[Message],
+    *,
+    is_full: bool,
+) -> None:
+    from turnlog.view.cost import Costs
+    from turnlog.view.plain import lines_of
+    from turnlog.view.row import Rows
+
+    screen = this_screen(is_full=is_full, mark=part.mark)
+    for line in header(opened.look, screen, is_whole=part.is_whole):
+        print(line, file=out)
+    if part.note:
+        print(screen.paint(part.note, "dim"), file=out)
+    rows = Rows(price=Costs(), size=blob_size(opened.home))
+    rows.take(part.before(opened.look))
+    if system:
+        entries = [Message(role="system", blocks=[Text(text=system)]), *entries]
+    for line in lines_of(rows.paired(_kept(entries, messages)), screen):
+        print(line, file=out)
 
 
-def _speaker(message: Message) -> str:
-    facts = [
-        message.role,
-        message.agent or "",
-        message.model or "",
-        f"entry {message.seq}" if message.seq else "made for the model" if message.role != "system" else "",
-        moment(message.at),
-        tokens(message.usage) if message.usage is not None else "",
-        message.stop if message.stop in ("length", "aborted", "error") else "",
-    ]
-    return one_line(" · ".join(filter(None, facts)))
+def _kept(entries: Iterable[AnyEntry], messages: list[Message]) -> Iterator[AnyEntry]:
+    """The entries; of the messages, what tells whether a call was answered is kept."""
+    for entry in entries:
+        if isinstance(entry, Message):
+            messages.append(_light(entry))
+        yield entry
 
 
-def _printed(messages: Iterable[Message], full: bool) -> Iterator[Message]:
-    for message in messages:
-        _print_message(message, full)
-        yield message
+def _light(message: Message) -> Message:
+    from msgspec.structs import replace
+
+    from turnlog.log.block import ToolCall, ToolResult
+
+    blocks = [replace(block, input=None) for block in message.blocks if isinstance(block, ToolCall)]
+    results = [replace(block, content="", details=None) for block in message.blocks if isinstance(block, ToolResult)]
+    return replace(message, blocks=[*blocks, *results], meta=None, origin=None, display=None)
 
 
-def _print_message(message: Message, full: bool) -> None:
-    print(f"\n{_speaker(message)}")
-    for line in in_full(message, everything=full):
-        print(f"  {line}".rstrip())
+# ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _print_json(found: Look, messages: Iterable[Message], system: str | None, elsewhere: Elsewhere | None) -> None:
+def _print_raw(opened: Found, out: TextIO) -> None:
+    """The lines of the log as they are. Where there is no file with lines, the entries."""
+    from turnlog.cli.raw import raw_lines
+
+    is_seen = sys.stdout.isatty()
+    binary = getattr(out, "buffer", None)
+    for line in raw_lines(opened):
+        if is_seen or binary is None:  # a terminal must not be driven by it
+            print(safe(line.decode("utf-8", "backslashreplace")), file=out)
+        else:
+            binary.write(line + b"\n")
+
+
+def _print_json(opened: Found, messages: Iterable[Message], system: str | None, part: Part) -> None:
     """One object, written as it is read: a conversation may be larger than memory."""
+    found = opened.look
     data: dict[str, Any] = {
         "version": VERSION,
         "session": found.id,
         "title": found.title,
         "workspace": found.workspace,
         "agent": found.agent,
-        "head": found.head,
+        "head": part.head,
         "totals": found.totals(),
     }
     if system is not None:
         data["system"] = system
-    if elsewhere is not None:
-        data["source"] = elsewhere.source
-        data["problems"] = elsewhere.problems
+    if opened.source is not None:
+        data["source"] = opened.source
+        data["problems"] = opened.problems
     write_json(to_json(data)[:-1] + b',"messages":[')
     waiting = pending(_written(messages))
     write_json(b'],"pending":' + to_json([call.id for call in waiting]) + b"}")

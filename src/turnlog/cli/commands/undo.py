@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.move import How, make_move
-from turnlog.cli.option import refuse_interrupted, session_option, session_to_change, shared, this_home
+from turnlog.cli.name import session_to_change
+from turnlog.cli.option import refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.preview import refuse_without_terminal
 from turnlog.cli.progress import patience
 

@@ -1,0 +1,174 @@
+"""Asking the catalog: what it is asked with, the folder that is meant, and what to say while it reads.
+
+Whatever imports this waits for little: see `plain`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from turnlog.catalog import Catalog
+from turnlog.cli.progress import part, patience
+from turnlog.session.places import default_home, expand, workspace_path
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card, Line, Tokens
+
+_T = TypeVar("_T")
+
+VERSION = 1
+"""Of everything that `--json` prints. It grows when a field changes its meaning or goes away."""
+
+
+@contextmanager
+def catalog(home: str | None) -> Generator[Catalog]:
+    """The catalog of that home. The first question reads what is new, and says how far it is if that takes a while."""
+    with Catalog(home, progress=part) as opened, patience():
+        try:
+            yield opened
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                print("\r\x1b[Kstopped: what was read so far is kept, and the next command goes on", file=sys.stderr)
+            raise
+
+
+def has_catalog(home: str | None) -> bool:
+    """Whether somebody has asked before, so that there is something to bring up to date."""
+    return os.path.exists(os.path.join(expand(home or default_home()), "catalog.sqlite"))
+
+
+def query_of(words: Iterable[str]) -> str:
+    """One query of the words that a shell gave. A value with blanks needs no quotes inside those of the shell."""
+    parts: list[str] = []
+    for word in words:
+        name, colon, value = word.partition(":")
+        if colon and " " in value and '"' not in value and name.lstrip("-").isalpha():
+            word = f'{name}:"{value}"'
+        parts.append(word)
+    return " ".join(parts)
+
+
+# ── here ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def project() -> str:
+    """The folder whose sessions are "here": the repository we are in, or else the current folder."""
+    here = folder = workspace_path(".")
+    while not os.path.exists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return here
+        folder = above
+    return folder
+
+
+def within(query: str, folder: str) -> str:
+    """The query, for sessions of that folder and of those below it."""
+    escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{query} workspace:"{escaped}"'.strip()
+
+
+def here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[list[_T], str]:
+    """Sessions of this project, or of the nearest folder above it that has any; and which folder that is."""
+    first = folder = project()
+    found = ask(within(query, folder), **more)
+    while not found and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        found = ask(query, workspace=folder, **more)
+    return found, folder if found else first
+
+
+def of_here(lines: list[Line]) -> tuple[list[Line], str]:
+    """The same of sessions that are listed already."""
+    first = folder = project()
+    found = [line for line in lines if line.workspace and is_in(line.workspace, folder)]
+    while not found and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        found = [line for line in lines if line.workspace == folder]
+    return found, folder if found else first
+
+
+def is_in(path: str, folder: str) -> bool:
+    """Whether a path is that folder, or below it."""
+    return (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+
+
+def tilde(path: str) -> str:
+    """A path as people write it."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if home != "/" and is_in(path, home) else path
+
+
+# ── names ─────────────────────────────────────────────────────────────────────────────────────────
+
+_SHORT = 8
+
+
+def short_names(cards: Sequence[Card | Line], among: Sequence[Card | Line] = ()) -> list[str]:
+    """What to type for each, as short as it may be: handles of ours, beginnings of other agents' ids.
+
+    As long as it takes to tell them from each other, and from those that they are among.
+    """
+    ids = sorted({_id_in(card.name) for card in (*cards, *among) if not card.is_ours})
+    length: dict[str, int] = {}
+    for index, name in enumerate(ids):
+        end = _SHORT
+        for other in ids[max(0, index - 1) : index + 2 : 2] if index else ids[1:2]:
+            while end < len(name) and name[:end] == other[:end]:
+                end += 1
+        length[name] = end
+    return [card.name if card.is_ours else _id_in(card.name)[: length[_id_in(card.name)]] for card in cards]
+
+
+def _id_in(name: str) -> str:
+    return name.partition(":")[2]
+
+
+# ── JSON ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Data for programs: exact, in UTF-8 whatever the terminal speaks."""
+    import json
+
+    document = {"version": VERSION, **data}
+    try:
+        text = json.dumps(document, indent=2, ensure_ascii=False, default=_json).encode()
+    except UnicodeEncodeError:
+        text = json.dumps(document, indent=2, default=_json).encode()
+    from turnlog.cli.text import safe_json
+
+    text = safe_json(text)
+    sys.stdout.flush()
+    output = getattr(sys.stdout, "buffer", None)
+    if output is None:
+        sys.stdout.write(text.decode() + "\n")
+    else:
+        output.write(text + b"\n")
+
+
+def _json(value: Any) -> Any:
+    if hasattr(value, "isoformat"):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} in JSON")
+
+
+def json_card(card: Card) -> dict[str, Any]:
+    """A session for programs."""
+    row = card._asdict()
+    row["handle"] = card.name
+    row["is_readable"] = not card.problem
+    row["fork"] = None if card.fork is None else {"session": card.fork}
+    row["tags"], row["unpriced"] = list(card.tags), list(card.unpriced)
+    for part_of in ("own", "inherited", "subagents"):
+        row[part_of] = json_tokens(row[part_of])
+    return row
+
+
+def json_tokens(tokens: Tokens) -> dict[str, int]:
+    """Usage for programs; money in micro-dollars."""
+    return tokens._asdict()

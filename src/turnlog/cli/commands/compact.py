@@ -1,0 +1,80 @@
+"""`turnlog compact`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from turnlog.cli.name import look_at, session_to_change
+from turnlog.cli.option import print_json, session_argument, shared, this_home
+from turnlog.cli.text import count, one_line, safe
+from turnlog.errors import Conflict, Invalid
+from turnlog.session import Session
+
+_KEEP = 4
+
+
+@click.command()
+@session_argument
+@click.option("--keep", "-k", type=click.IntRange(min=0), default=_KEEP, show_default=True, metavar="N",
+              help="How many of the last messages stay; more where a tool call would lose its result.")  # fmt: skip
+@click.option("--summary", metavar="TEXT", help="What stands for the rest; - reads it from stdin. [default: made here]")
+@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
+@shared
+def command(session: str | None, keep: int, summary: str | None, dry_run: bool, as_json: bool) -> None:
+    """Let a model see a summary instead of the beginning of a conversation.
+
+    From now on it sees the summary, and after it the last messages. Everything stays in the log: `turnlog show` prints
+    all of it as before, `turnlog show --context` what the model sees, and `turnlog uncompact` takes it back. Without
+    --summary one is made of the requests, tools and files in it; no model is asked.
+
+    \b
+    turnlog compact --dry-run                what it would say
+    turnlog compact k3f9 --keep 10
+    my-model "sum it up" | turnlog compact --summary -
+    """
+    if summary == "-":
+        summary = _from_stdin()
+    with this_home() as home:
+        found = session_to_change(home, session)
+        with look_at(home, found.id) as look:
+            refuse_busy(look.who_is_busy(), found)
+            cut = look.cut(keep, summary)
+        entry = None if dry_run or not cut.removed else found.compact(summary, keep=keep).seq
+        if as_json:
+            data = {"session": found.id, "dry_run": dry_run, "entry": entry, "removed": cut.removed, "kept": cut.kept}
+            print_json({**data, "summary": cut.summary})
+            return
+        if not cut.removed:
+            print(f"nothing to do: a model sees {count(cut.kept, 'message')}, and all of them stay")
+            return
+        if dry_run:
+            for line in safe(cut.summary).splitlines():
+                print(f"  {line}".rstrip())
+            print()
+        handle = one_line(found.handle)
+        rest = f" and the last {count(cut.kept, 'message')}" if cut.kept else ""
+        would = "would be" if dry_run else "are now"
+        place = "" if dry_run else f", entry {entry}"
+        print(f"{count(cut.removed, 'message')} {would} a summary{rest} (session {handle}{place})")
+        if not dry_run:
+            shown = f"`turnlog show {handle} --context` shows what a model sees"
+            print(f"{shown}, `turnlog uncompact {handle}` takes it back", file=sys.stderr)
+
+
+def refuse_busy(pid: int, found: Session) -> None:
+    """Raise `Conflict` while an agent is in the middle of a turn: what it says next would hang somewhere else."""
+    if pid:
+        raise Conflict(
+            f"process {pid} is in the middle of a turn in session {found.handle}", hint="try again when it has ended"
+        )
+
+
+def _from_stdin() -> str:
+    if sys.stdin is None or sys.stdin.closed:
+        raise Invalid("there is no stdin to read the summary from", hint="--summary TEXT")
+    text = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    if not text:
+        raise Invalid("the summary on stdin is empty", hint="without --summary, one is made")
+    return text

@@ -1,0 +1,43 @@
+"""`turnlog fork`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from turnlog.cli.name import session_brought
+from turnlog.cli.option import print_json, session_argument, shared, this_home
+from turnlog.cli.target import Place, place_of
+from turnlog.cli.text import count, one_line
+
+
+@click.command()
+@session_argument
+@click.option("--at", metavar="PLACE", help='An entry (12), "turn:3", or the label of a checkpoint. [default: its end]')
+@click.option("--name", metavar="NAME", help="What this way of going on is called.")
+@shared
+def command(session: str | None, at: str | None, name: str | None, as_json: bool) -> None:
+    """Begin a new session where another one ends, or anywhere in the middle of it.
+
+    The new one continues the conversation from there; nothing is copied, and the other one stays as it is. "turn:3" is
+    the point before turn 3 began. No file is touched. A session of another agent is imported first.
+
+    \b
+    turnlog fork                             try something else from here
+    turnlog fork k3f9 --at turn:3            another way to go on, from before turn 3
+    turnlog fork codex:0199 --name "plan b"
+    """
+    with this_home() as home:
+        parent = session_brought(home, session)
+        place = place_of(parent, at) if at is not None else Place(parent.seq, "the end")
+        made = parent.fork(place.seq, name=name)
+        messages = len(made.messages())
+    if as_json:
+        data = {"session": made.id, "handle": made.handle, "parent": parent.id, "at": place.seq, "name": name}
+        print_json({**data, "messages": messages})
+        return
+    where = one_line(f"{place.words} of session {parent.handle}")
+    print(f"session {one_line(made.handle)}: goes on from {where}, with {count(messages, 'message')}")
+    handle = one_line(made.handle)
+    print(f"`turnlog resume {handle}` goes on with it, `turnlog rm {handle}` removes it", file=sys.stderr)

@@ -1,0 +1,87 @@
+"""`turnlog mv`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli.option import print_json, shared, this_home
+from turnlog.cli.text import count, one_line
+from turnlog.errors import Invalid, NotFound
+from turnlog.session.places import expand, workspace_path
+
+if TYPE_CHECKING:
+    from turnlog.session import Home
+    from turnlog.session.report import Info
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--dry-run", is_flag=True, help="Only say which sessions it would be.")
+@shared
+def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
+    """Tell Turnlog that a project moved: its sessions belong to the folder NEW from now on.
+
+    No files are moved: do that first. Sessions of folders below OLD move along. Files of other agents are not changed;
+    `turnlog import` makes their sessions ours, which can move.
+
+    \b
+    turnlog mv ~/webshop ~/work/webshop
+    turnlog mv --dry-run /old/place .
+    """
+    before, after = workspace_path(expand(old)), workspace_path(expand(new))
+    if before == after:
+        raise Invalid(f"{before} is the same folder")
+    if not Path(after).is_dir():
+        raise Invalid(f"there is no folder {after}", hint="move the project first: `turnlog mv` moves no files")
+    with this_home() as home:
+        moving = _moving(home, before)
+        others = _others(before)
+        if not moving:
+            hint = f"{_told(others)}; `turnlog import` makes those ours" if others else "`turnlog ls --all` shows all"
+            raise NotFound(f"no session of ours for {before}", hint=hint)
+        rows = [{"id": row.id, "handle": row.handle, "workspace": _moved(row, before, after)} for row in moving]
+        if not dry_run:
+            for row in rows:
+                with home.resume(row["id"]) as session:
+                    session.set("workspace", row["workspace"])
+    if as_json:
+        print_json({"dry_run": dry_run, "sessions": rows, "other_agents": others})
+        return
+    for row in rows:
+        print(f"{one_line(row['handle'])}  {one_line(row['workspace'])}")
+    verb = "would move" if dry_run else "moved"
+    print(one_line(f"{verb} {count(len(rows), 'session')} from {before} to {after}"), file=sys.stderr)
+    if others:
+        told = f"{_told(others)}; they stay with {before}: `turnlog import` makes them ours"
+        print(one_line(f"note: {told}"), file=sys.stderr)
+
+
+def _moving(home: Home, before: str) -> list[Info]:
+    inside = before.rstrip("/") + "/"
+    return [row for row in home.sessions() if row.workspace and (row.workspace + "/").startswith(inside)]
+
+
+def _moved(row: Info, before: str, after: str) -> str:
+    return after + (row.workspace or "")[len(before) :]
+
+
+def _told(others: dict[str, int]) -> str:
+    return ", ".join(f"{count(number, 'session')} of {agent}" for agent, number in others.items())
+
+
+def _others(before: str) -> dict[str, int]:
+    """How many sessions of other agents are there, by agent."""
+    from turnlog.cli.asking import catalog, within
+
+    found: dict[str, int] = {}
+    home = click.get_current_context().find_root().params.get("home")
+    with catalog(home) as asked:
+        for card in asked.cards(within("", before)):
+            if not card.is_ours and card.agent:
+                found[card.agent] = found.get(card.agent, 0) + 1
+    return found

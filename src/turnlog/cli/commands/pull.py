@@ -1,0 +1,33 @@
+"""`turnlog pull`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.moving import Way, dry, everything, locations, other_home, split, tell
+from turnlog.cli.option import shared, this_home
+from turnlog.cli.progress import patience
+
+
+@click.command()
+@locations
+@everything
+@dry
+@shared
+def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
+    """Bring sessions here from another home: a folder, or a database.
+
+    The same as `turnlog push`, the other way round; SESSION is an id there, or the beginning of one.
+
+    \b
+    turnlog pull k3f9 postgresql://db/agents     one session, to go on with here
+    turnlog pull --all /mnt/backup/turnlog       everything from another folder
+    turnlog pull latest postgresql://db/agents   the newest there
+    """
+    names, url = split(words, everything, "pull")
+    way = Way("pull", dry_run=dry_run)
+    with this_home() as home, patience():
+        home.store.ids()  # a home that cannot be read says so first
+        with other_home(url, must_exist=True) as other:
+            way.go(other, home, None if everything else [other.id_of(name) for name in names])
+    tell([way], dry_run=dry_run, as_json=as_json)

@@ -1,0 +1,39 @@
+"""`turnlog push`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.moving import Way, dry, everything, locations, other_home, split, tell
+from turnlog.cli.name import own_id
+from turnlog.cli.option import shared, this_home
+from turnlog.cli.progress import patience
+
+
+@click.command()
+@locations
+@everything
+@dry
+@shared
+def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
+    """Bring sessions to another home: a folder, or a database.
+
+    Only what is missing is sent, with checkpoints and their files; what a session builds on and its subagents come with
+    it. Everything is verified. A session that went on there, too, loses nothing: what is new becomes a fork of theirs.
+    Facts, notes and spending that came alone need no fork. What is in the trash there stays there.
+
+    Stopped anywhere, it goes on when it is done again. The exit code is 6 if something here is damaged; what can be
+    read is there then.
+
+    \b
+    turnlog push k3f9 postgresql://db/agents     one session to a server
+    turnlog push --all /mnt/backup/turnlog       everything to another folder
+    turnlog push --all --dry-run postgresql://db/agents
+    """
+    names, url = split(words, everything, "push")
+    way = Way("push", dry_run=dry_run)
+    with this_home() as home, patience():
+        ids = None if everything else [own_id(home, name, deleted=False) for name in names]
+        with other_home(url, must_exist=False) as other:
+            way.go(home, other, ids)
+    tell([way], dry_run=dry_run, as_json=as_json)

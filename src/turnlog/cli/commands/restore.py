@@ -1,0 +1,38 @@
+"""`turnlog restore`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.option import print_json, shared, this_home
+from turnlog.cli.text import one_line
+from turnlog.errors import NotFound
+from turnlog.log.ids import handle_of
+
+
+@click.command()
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@shared
+def command(sessions: tuple[str, ...], as_json: bool) -> None:
+    """Bring sessions back from the trash.
+
+    \b
+    turnlog ls --deleted              what is in the trash
+    turnlog restore k3f9
+    """
+    with this_home() as home:
+        ids: list[str] = []
+        for name in sessions:
+            try:
+                ids.append(home.id_of(name, deleted=True))
+            except NotFound as error:
+                hint = "`turnlog ls --deleted` shows what is in the trash"
+                raise type(error)(error.message.replace("no session", "no deleted session"), hint=hint) from None
+        ids = list(dict.fromkeys(ids))
+        for session_id in ids:
+            home.restore(session_id)
+    if as_json:
+        print_json({"sessions": [{"id": id, "handle": handle_of(id)} for id in ids]})
+        return
+    for session_id in ids:
+        print(one_line(f"session {handle_of(session_id)} is back"))

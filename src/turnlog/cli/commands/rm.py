@@ -1,0 +1,89 @@
+"""`turnlog rm`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnlog.cli.name import own_id
+from turnlog.cli.option import print_json, shared, this_home
+from turnlog.cli.text import count, moment, one_line, table
+from turnlog.errors import Invalid
+
+if TYPE_CHECKING:
+    from turnlog.session import Home
+    from turnlog.session.report import Info
+
+
+@click.command()
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@click.option("--purge", is_flag=True, help="For good: nothing brings it back. Asks first.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@shared
+@click.pass_context
+def command(context: click.Context, sessions: tuple[str, ...], purge: bool, yes: bool, as_json: bool) -> None:
+    """Put sessions into the trash, or remove them for good.
+
+    `turnlog restore` brings back what is in the trash. Forks of a session keep working either way. Files of other
+    agents are never touched.
+
+    \b
+    turnlog rm k3f9                   into the trash
+    turnlog rm --purge k3f9           for good, also out of the trash
+    turnlog ls --deleted              what is in the trash
+    """
+    with this_home() as home:
+        ids = list(dict.fromkeys(own_id(home, name, deleted=purge) for name in sessions))
+        live = {row.id: row for row in home.sessions()}
+        rows = live | {row.id: row for row in home.sessions(deleted=True)}
+        if purge and not yes:
+            _refuse_unasked(as_json=as_json)
+            _show([rows[id] for id in ids if id in rows])
+            if not _sure(len(ids)):
+                print("nothing was removed", file=sys.stderr)
+                context.exit(1)
+        for session_id in ids:
+            if purge:
+                home.purge(session_id)
+            else:
+                home.delete(session_id)
+        if purge:
+            _forget(home)
+    told: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]
+    if as_json:
+        print_json({"purged": purge, "sessions": told})
+        return
+    for row in told:
+        handle = one_line(row["handle"])
+        done = "is gone for good" if purge else f"is in the trash; `turnlog restore {handle}` brings it back"
+        print(f"session {handle} {done}")
+
+
+def _refuse_unasked(*, as_json: bool) -> None:
+    if as_json or not sys.stdin.isatty() or not sys.stderr.isatty():
+        where = "with --json it cannot" if as_json else "there is no terminal"
+        raise Invalid(f"rm --purge asks first, and {where}", hint="--yes does it without asking")
+
+
+def _show(rows: list[Info]) -> None:
+    cells = [(row.handle, moment(row.updated_at)[:16], str(row.seq), row.title or "") for row in rows]
+    for line in table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)):
+        print(line, file=sys.stderr)
+
+
+def _sure(number: int) -> bool:
+    from turnlog.cli.preview import ask
+
+    return ask(f"remove {'it' if number == 1 else count(number, 'session')} for good?")
+
+
+def _forget(home: Home) -> None:
+    """What was in the sessions leaves the catalog now, and not when somebody asks it next."""
+    from turnlog.cli.asking import catalog, has_catalog
+
+    location = click.get_current_context().find_root().params.get("home")
+    if has_catalog(location):
+        with catalog(location) as asked:
+            asked.sync()

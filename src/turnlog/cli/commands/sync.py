@@ -1,0 +1,38 @@
+"""`turnlog sync`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.moving import Way, dry, locations, other_home, tell
+from turnlog.cli.option import shared, this_home
+from turnlog.cli.progress import again, patience
+
+
+@click.command()
+@locations
+@dry
+@shared
+def command(words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Push and pull: afterwards both homes have what either had.
+
+    Every session, or only those named. A session that went on on both sides keeps on each side what it has there, and
+    what came from the other side is a fork of it; of two titles the later one stays. What one side put into the trash
+    is not brought back there. See `turnlog push`.
+
+    \b
+    turnlog sync postgresql://db/agents          this machine and the server
+    turnlog sync k3f9 /mnt/backup/turnlog        one session
+    """
+    *names, url = words
+    ways = [Way("push", dry_run=dry_run), Way("pull", dry_run=dry_run)]
+    with this_home() as home, patience():
+        home.store.ids()  # a home that cannot be read says so first
+        with other_home(url, must_exist=False) as other:
+            from turnlog.session.moving import sides
+
+            here, there = sides(home, other, names) if names else (None, None)
+            if ways[0].go(home, other, here):
+                again()
+                ways[1].go(other, home, there)
+    tell(ways, dry_run=dry_run, as_json=as_json)

@@ -1,0 +1,55 @@
+"""`turnlog uncompact`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from turnlog.cli.commands.compact import refuse_busy
+from turnlog.cli.name import look_at, session_to_change
+from turnlog.cli.option import print_json, session_argument, shared, this_home
+from turnlog.cli.text import count, one_line
+from turnlog.errors import NotFound
+
+
+@click.command()
+@session_argument
+@click.option("--entry", "-e", type=click.IntRange(min=1), metavar="N", help="Which one. [default: the newest]")
+@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
+@shared
+def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool) -> None:
+    """Take back a compaction: a model sees again what it saw before.
+
+    The newest one that applies to the conversation, or the one with that number. `turnlog log --kind compaction` lists
+    them.
+
+    \b
+    turnlog uncompact
+    turnlog uncompact k3f9 --entry 42
+    """
+    with this_home() as home:
+        found = session_to_change(home, session)
+        with look_at(home, found.id) as look:
+            refuse_busy(look.who_is_busy(), found)
+            before = len(look.context().messages)
+        applying = [item for item in found.compactions() if not item.is_cancelled]
+        chosen = [item for item in applying if entry in (None, item.entry.seq)][-1:]
+        if not chosen:
+            which = "compaction" if entry is None else f"compaction {entry}"
+            hint = "`turnlog log --kind compaction` lists them"
+            raise NotFound(f"no {which} applies to session {found.handle}", hint=hint)
+        number = chosen[0].entry.seq
+        done = None if dry_run else found.uncompact(number).seq
+        after = None if dry_run else len(found.context().messages)
+    if as_json:
+        data = {"session": found.id, "dry_run": dry_run, "compaction": number, "entry": done}
+        print_json({**data, "messages_before": before, "messages": after})
+        return
+    handle = one_line(found.handle)
+    if after is None:
+        removed = count(chosen[0].removed, "message")
+        print(f"compaction {number} would no longer apply: {removed} would be seen again (session {handle})")
+        return
+    print(f"compaction {number} no longer applies: a model sees {count(after, 'message')} (session {handle})")
+    print(f"it saw {before:,}; `turnlog compact {handle}` makes another summary", file=sys.stderr)

@@ -1,0 +1,153 @@
+"""`turnlog usage`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from turnlog.cli.asking import catalog, json_tokens, print_json, project, query_of, short_names, tilde, within
+from turnlog.cli.cells import Column, all_plain, dollars, grid, tokens
+from turnlog.cli.plain import Option, Takes
+from turnlog.cli.text import coloured, has_colour, one_line, screen_width
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Line, Spending
+
+BY = ("day", "week", "month", "session", "model", "workspace", "agent")
+_FLOOR = 10
+
+
+def work(
+    *,
+    words: tuple[str, ...],
+    by: str | None,
+    here: bool,
+    workspace: str | None,
+    limit: int | None,
+    as_json: bool,
+    home: str | None,
+) -> None:
+    """See `HELP`."""
+    by = by or "day"
+    query = query_of(words)
+    if here or workspace is not None:
+        from turnlog.session.places import workspace_path
+
+        query = within(query, project() if workspace is None else workspace_path(workspace))
+    with catalog(home) as asked:
+        *rows, total = asked.usage(query, by=by)
+        titles = {line.name: line for line in asked.lines(everything=True)} if by == "session" and not as_json else {}
+    if as_json:
+        print_json({"by": by, "groups": [_for_programs(row) for row in rows], "total": _for_programs(total)})
+        return
+    rows = [row for row in rows if any(row.tokens) or row.unpriced]
+    if not rows:
+        print(one_line(f"nothing was spent{f' for {query}' if query else ''}"), file=sys.stderr)
+        return
+    is_time = by in BY[:3]
+    if limit is None and sys.stdout.isatty():
+        limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 5)
+    shown = (rows[-limit:] if is_time else rows[:limit]) if limit else rows
+    sys.stdout.write("\n".join(_table(by, shown, total, titles, is_cut=len(shown) < len(rows))) + "\n")
+    if len(shown) < len(rows) and sys.stdout.isatty():
+        told = f"… {len(rows) - len(shown):,} {'earlier' if is_time else 'more'}: --limit 0"
+        print(coloured(told, "dim", sys.stderr), file=sys.stderr)
+    _tell_unpriced(total)
+
+
+def _for_programs(row: Spending) -> dict[str, Any]:
+    return {
+        "group": row.group,
+        **json_tokens(row.tokens),
+        "requests": row.requests,
+        "sessions": row.sessions,
+        "unpriced": list(row.unpriced),
+    }
+
+
+def _table(by: str, rows: list[Spending], total: Spending, titles: dict[str, Line], *, is_cut: bool) -> list[str]:
+    is_free = screen_width() is None
+    groups = [row.group for row in rows]
+    if by == "workspace":
+        groups = [tilde(group) for group in groups]
+    elif titles and not is_free:
+        known = [titles[group] for group in groups if group in titles]
+        short = dict(zip((line.name for line in known), short_names(known, list(titles.values())), strict=True))
+        groups = [short.get(group, group) for group in groups]
+    groups = [*all_plain(groups), "all of it" if is_cut else "total"]
+    everything = [*rows, total]
+    number = str if is_free else tokens
+    columns = [
+        Column(by.upper(), groups, least=0 if is_free else 10),
+        Column("SESSIONS", [f"{row.sessions:,}" for row in everything], right=True, drop=5),
+        Column("REQUESTS", [f"{row.requests:,}" for row in everything], right=True, drop=6),
+        Column("INPUT", [number(row.tokens.input_tokens) for row in everything], right=True, drop=2),
+        Column("CACHE READ", [number(row.tokens.cache_read_tokens) for row in everything], right=True, drop=3),
+        Column("CACHE WRITE", [number(_cache_write(row)) for row in everything], right=True, drop=4),
+        Column("OUTPUT", [number(row.tokens.output_tokens) for row in everything], right=True, drop=1),
+        Column("COST", [_cost(row) for row in everything], right=True),
+    ]
+    if by == "session":
+        del columns[1]
+        told = [titles[row.group].title if row.group in titles else "" for row in rows]
+        columns.append(Column("TITLE", [*all_plain(told), ""], least=16))
+    lines = grid(columns)
+    if has_colour(sys.stdout):
+        lines[-1] = coloured(lines[-1], "bold", sys.stdout)
+    return lines
+
+
+def _cache_write(row: Spending) -> int:
+    return row.tokens.cache_write_tokens + row.tokens.cache_write_1h_tokens
+
+
+def _cost(row: Spending) -> str:
+    return dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced))
+
+
+def _tell_unpriced(total: Spending) -> None:
+    """A sum without the parts that have no price has to say so."""
+    if not total.unpriced:
+        return
+    from importlib.util import find_spec
+
+    names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
+    names += f" and {len(total.unpriced) - 5} more" if len(total.unpriced) > 5 else ""
+    print(one_line(f"warning: no price is known for {names}: what they cost is not in the sums"), file=sys.stderr)
+    if find_spec("genai_prices") is None:
+        print("hint: the prices are not installed: pip install 'turnlog[prices]'", file=sys.stderr)
+    else:
+        print("hint: newer prices may know them: pip install --upgrade genai-prices", file=sys.stderr)
+
+
+HELP = """Tell what was spent: tokens and dollars, by day or by something else.
+
+    Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
+    once. Prices are those of the day. WORDS are filters as in `turnlog search`.
+
+    \b
+    turnlog usage                          by day
+    turnlog usage --by model since:30d     which models, in the last 30 days
+    turnlog usage --by session --here -n 5 the five dearest sessions of this folder
+    turnlog usage --by month agent:codex   one agent's months
+    """
+
+TAKES = Takes(
+    "usage",
+    work,
+    (
+        Option("by", ("--by", "-b"), "What to add up by. [default: day]", "WHAT", choices=BY),
+        Option("here", ("--here",), "Only sessions of this folder."),
+        Option("workspace", ("--workspace", "-w"), "Only sessions of that folder and those below it.", "PATH"),
+        Option(
+            "limit",
+            ("--limit", "-n"),
+            "Only N rows: the newest, or the dearest; 0 for all. [default: what fits the screen]",
+            "N",
+            0,
+        ),
+    ),
+    words="[WORDS]...",
+    help=HELP,
+)

@@ -1,0 +1,168 @@
+"""What push, pull and sync have in common: the other home, doing it, and what they say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnlog.cli.ending import INTERRUPTED
+from turnlog.cli.option import print_json
+from turnlog.cli.progress import count as progress
+from turnlog.cli.progress import unhurried
+from turnlog.cli.text import count, one_line, size, table
+from turnlog.errors import Corrupt, Invalid, NotFound, TurnlogError
+from turnlog.session import open_home
+from turnlog.session.places import expand
+
+if TYPE_CHECKING:
+    from turnlog.session import Home
+    from turnlog.session.mover import Moved
+
+_SHOWN = 5
+
+locations = click.argument("words", nargs=-1, required=True, metavar="[SESSION]... URL")
+everything = click.option("--all", "-a", "everything", is_flag=True, help="Every session there is.")
+dry = click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
+
+
+def other_home(url: str, *, must_exist: bool) -> Home:
+    """The home at the other end."""
+    if url == "memory:":
+        raise Invalid("a home in memory is gone when this ends", hint="give a folder, or postgresql://…")
+    if "://" not in url:
+        folder = Path(expand(url))
+        is_home = (folder / "home.json").exists()
+        if must_exist and not is_home:
+            raise NotFound(f"there is no home at {folder}", hint="give the folder of a home, or postgresql://…")
+        if not is_home and folder.is_dir() and any(folder.iterdir()):
+            raise Invalid(f"{folder} holds other things, and is no home", hint="give a home, or a folder to be made")
+    return open_home(url)
+
+
+def split(words: tuple[str, ...], everything: bool, what: str) -> tuple[list[str], str]:
+    """Which sessions, and where: the last word is the URL."""
+    *names, url = words
+    if bool(names) == everything:
+        wrong = "give sessions or --all, not both" if names else f"which sessions? Name them, or {what} --all of them"
+        raise click.UsageError(wrong)
+    return names, url
+
+
+class Way:
+    """One direction: what was done, and what stopped it."""
+
+    def __init__(self, what: str, *, dry_run: bool) -> None:
+        self.what = what
+        self.dry_run = dry_run
+        self.rows: list[Moved] = []
+        self.failed: TurnlogError | None = None
+        self.is_cut = False
+
+    def go(self, source: Home, target: Home, ids: list[str] | None) -> bool:
+        """Do it; whether it came to its end. What an error stops is told later: the rest is there."""
+        from turnlog.session.mover import Mover
+        from turnlog.session.moving import refuse_itself
+
+        refuse_itself(source, target)
+        doing = {"push": "pushing", "pull": "pulling"}[self.what]
+        with unhurried("this session is finished first") as is_enough:
+            try:
+                mover = Mover(source, target, dry_run=self.dry_run)
+                for row in mover.run(ids, lambda number, total, _: progress(doing, number, total)):
+                    self.rows.append(row)
+                    if is_enough():
+                        self.is_cut = True
+                        break
+            except TurnlogError as error:
+                self.failed = error
+        return self.failed is None and not self.is_cut
+
+    @property
+    def changed(self) -> list[Moved]:
+        """What is worth a line."""
+        return [row for row in self.rows if row.outcome != "same" or row.problems]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        rows = [
+            {
+                "id": row.id, "outcome": row.outcome, "entries": row.entries, "blobs": row.blobs,
+                "blob_bytes": row.blob_bytes, "into": row.into, "problems": row.problems,
+                "error": None if row.error is None else {"code": row.error.code, "message": row.error.message},
+            }
+            for row in self.changed
+        ]  # fmt: skip
+        same = len(self.rows) - len(self.changed)
+        return {"sessions": rows, "same": same, "entries": sum(row.entries for row in self.rows)}
+
+    def show(self) -> None:
+        """For people."""
+        if self.changed:
+            head = ("SESSION", "WHAT", "ENTRIES", "BLOBS", "NOTE")
+            cells = [
+                (row.id, row.outcome, f"{row.entries:,}", f"{row.blobs:,}" if row.blobs else "", _note(row))
+                for row in self.changed
+            ]
+            for line in table(head, cells, right=(2, 3)):
+                print(line)
+        entries, blobs = sum(row.entries for row in self.rows), sum(row.blobs for row in self.rows)
+        moved = [row for row in self.rows if row.entries]
+        big = "" if self.dry_run else f" ({size(sum(row.blob_bytes for row in self.rows))})"
+        told = {"push": "pushed", "pull": "pulled"}[self.what]
+        done = f"would be {told}" if self.dry_run else told
+        same = sum(row.outcome == "same" for row in self.rows)
+        print(
+            f"{count(len(moved), 'session')} {done}: {count(entries, 'entry', 'entries')}, "
+            f"{count(blobs, 'blob')}{big if blobs else ''}; {same:,} had nothing new"
+        )
+
+    def warn(self) -> None:
+        """What is damaged, where a person sees it."""
+        for row in self.rows:
+            for problem in row.problems[:_SHOWN]:
+                print(f"warning: session {one_line(row.id)}: {one_line(problem)}", file=sys.stderr)
+            if len(row.problems) > _SHOWN:
+                print(f"warning: session {one_line(row.id)}: {len(row.problems) - _SHOWN:,} more", file=sys.stderr)
+
+
+def _note(row: Moved) -> str:
+    if row.error is not None:
+        return row.error.message
+    if row.outcome == "deleted":
+        return "in the trash there; left alone"
+    return f"as {row.into}: it went on there, too" if row.outcome == "forked" else ""
+
+
+def tell(ways: list[Way], *, dry_run: bool, as_json: bool) -> None:
+    """Say what was done, and end as it ended."""
+    if as_json:
+        plain = {way.what: way.to_json() for way in ways}
+        print_json({"dry_run": dry_run, **(plain if len(ways) > 1 else plain[ways[0].what])})
+    else:
+        for way in ways:
+            way.show()
+    for way in ways:
+        way.warn()
+    for way in ways:
+        if way.failed is not None:
+            way.failed.message += f"; {count(len(way.rows), 'session')} came before that"
+            way.failed.hint = way.failed.hint or "do it again: it goes on where it stopped"
+            raise way.failed
+    if any(way.is_cut for way in ways):
+        print("interrupted: do it again, and it goes on", file=sys.stderr)
+        click.get_current_context().exit(INTERRUPTED)
+    failed = [row for way in ways for row in way.rows if row.error is not None]
+    for row in failed[:1]:
+        assert row.error is not None
+        more = f"; {len(failed) - 1:,} more failed" if len(failed) > 1 else ""
+        row.error.message = f"session {row.id} stays where it is: {row.error.message}{more}"
+        raise row.error
+    damaged = [row.id for way in ways for row in way.rows if row.problems]
+    if damaged:
+        raise Corrupt(
+            f"damage in {count(len(damaged), 'session')} did not move; what can be read is there",
+            hint=f"look with `turnlog doctor {damaged[0]}`",
+        )

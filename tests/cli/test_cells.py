@@ -1,0 +1,114 @@
+"""Cells and tables of many rows."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from turnlog.cli.cells import Column, ago, clock_times, dollars, grid, marked, plain, tokens
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("past", "text"),
+    [
+        (timedelta(seconds=-90), "now"),
+        (timedelta(seconds=9), "now"),
+        (timedelta(seconds=59), "59s ago"),
+        (timedelta(minutes=59, seconds=59), "59m ago"),
+        (timedelta(hours=23), "23h ago"),
+        (timedelta(days=13), "13d ago"),
+        (timedelta(days=14), "2w ago"),
+        (timedelta(days=61), "2mo ago"),
+        (timedelta(days=800), "2y ago"),
+    ],
+)
+def test_how_long_ago(past: timedelta, text: str):
+    assert ago(round((NOW - past).timestamp() * 1000), NOW.timestamp()) == text
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Pacific/Apia"])
+def test_the_clock_tells_what_this_place_tells(zone: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        times = [NOW - timedelta(minutes=minutes, seconds=31) for minutes in range(0, 60 * 24 * 400, 97)]
+        told = clock_times([round(at.timestamp() * 1000) for at in times])
+        assert told == [at.astimezone().strftime("%Y-%m-%d %H:%M") for at in times]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert clock_times([None]) == [""]
+
+
+def test_what_never_happened_has_no_time():
+    assert ago(None, 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(0, "$0.00"), (1, "<$0.01"), (4_999, "<$0.01"), (5_000, "$0.01"), (1_234_567, "$1.23"), (9_999_000_000, "$9,999")],
+)
+def test_money(micros: int, text: str):
+    assert dollars(micros) == text
+
+
+def test_money_with_an_unknown_part_says_so():
+    assert dollars(1_230_000, is_partial=True) == "$1.23+"
+    assert dollars(0, is_partial=True) == "?"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_940, "99.9k"), (123_456, "123k"), (999_600, "1.0M"), (4.5e9, "4.5G")],
+)
+def test_tokens_are_short(number: int, text: str):
+    assert tokens(number) == text
+
+
+def test_a_cell_is_one_safe_line():
+    assert plain("fine as it is") == "fine as it is"
+    assert plain("two  blanks") == "two blanks"
+    assert plain("a\nb\tc") == "a b c"
+    assert plain("\x1b[2J\u202e") == "\\x1b[2J\\u202e"
+
+
+def columns() -> list[Column]:
+    return [
+        Column("NAME", ["one", "three"], least=3),
+        Column("N", ["1", "1,000"], right=True, drop=1),
+        Column("TITLE", ["short", "a much longer title"], least=6),
+    ]
+
+
+def test_a_free_table_is_aligned_and_whole(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert grid(columns()) == [
+        "NAME       N  TITLE",
+        "one        1  short",
+        "three  1,000  a much longer title",
+    ]
+
+
+@pytest.mark.parametrize("room", range(9, 40))
+def test_a_table_fits_whatever_the_width(room: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", str(room))
+    lines = grid(columns())
+    assert max(map(len, lines)) <= max(room, 11)
+    assert ("1,000" in lines[2]) == (room >= 18), "the column that may go, goes"
+
+
+def test_wide_characters_count_double(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    lines = grid([Column("A", ["日本", "x"]), Column("B", ["語" * 20, "y"], least=4)])
+    assert lines[1] == "日本  " + "語" * 6 + "…"
+    assert lines[2] == "x     y"
+
+
+def test_marks_survive_what_makes_a_text_safe():
+    text = "a \x1b bad\n  word here"
+    start = text.index("word")
+    assert marked(text, [(start, start + 4)], lambda found: f"<{found}>") == "a \\x1b bad <word> here"
+    assert marked("end", [(0, 3)], lambda found: f"<{found}>") == "<end>"
+    assert marked("none", [], str.upper) == "none"

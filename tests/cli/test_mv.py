@@ -1,0 +1,50 @@
+"""`turnlog mv`."""
+
+from pathlib import Path
+
+import turnlog
+from tests.cli.scene import Cli, write_session
+
+
+def test_sessions_follow_their_project(cli: Cli, session: str, tmp_path: Path):
+    old, new = Path.cwd(), tmp_path / "moved"
+    with turnlog.open() as home:
+        below = write_session(home, workspace=old / "packages/api")
+        beside = write_session(home, workspace=f"{old}-2")
+    new.mkdir()
+    done = cli("mv", str(old), str(new), "--json")
+    assert done.code == 0, done.err
+    assert {row["id"]: row["workspace"] for row in done.json["sessions"]} == {
+        session: str(new),
+        below: str(new / "packages/api"),
+    }
+    with turnlog.open() as home:
+        places = {row.id: row.workspace for row in home.sessions()}
+    assert places == {session: str(new), below: str(new / "packages/api"), beside: f"{old}-2"}
+
+
+def test_the_folder_does_not_have_to_be_there_any_more(cli: Cli, folder: Path, tmp_path: Path):
+    with turnlog.open() as home:
+        write_session(home, workspace=tmp_path / "gone")
+    done = cli("mv", str(tmp_path / "gone"), ".")
+    assert done.code == 0
+    assert done.err == f"moved 1 session from {tmp_path / 'gone'} to {Path.cwd()}\n"
+
+
+def test_a_dry_run_changes_nothing(cli: Cli, session: str, tmp_path: Path):
+    done = cli("mv", "--dry-run", ".", str(tmp_path))
+    assert done.out == f"{session[-8:]}  {tmp_path}\n"
+    assert done.err.startswith("would move 1 session")
+    with turnlog.open() as home:
+        assert [row.workspace for row in home.sessions()] == [str(Path.cwd())]
+
+
+def test_what_cannot_be_is_refused(cli: Cli, session: str, tmp_path: Path):
+    for words, code, said in (
+        ([".", "nowhere"], 2, "move the project first"),
+        ([".", "."], 2, "is the same folder"),
+        ([str(tmp_path / "other"), "."], 3, "no session of ours"),
+    ):
+        done = cli("mv", *words)
+        assert done.code == code
+        assert said in done.err

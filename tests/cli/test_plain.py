@@ -1,0 +1,103 @@
+"""Commands that do not wait for click take the same words as with it, and say the same of wrong ones."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog.cli.commands
+from tests.cli.machine import long_ago
+from tests.cli.scene import Cli
+from turnlog.cli import QUICK
+from turnlog.cli.plain import Option, Takes, Wrong, parsed
+
+SAMPLE = Takes(
+    "sample",
+    lambda **_: None,
+    (
+        Option("everywhere", ("--all", "-a"), "All."),
+        Option("limit", ("--limit", "-n"), "Some.", "N", 1),
+        Option("by", ("--by",), "What.", "WHAT", choices=("day", "week")),
+    ),
+    words="[WORDS]...",
+)
+NOTHING: dict[str, Any] = {
+    "everywhere": False, "limit": None, "by": None, "as_json": False, "home": None, "words": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("", {}),
+        ("--all", {"everywhere": True}),
+        ("-a word", {"everywhere": True, "words": ("word",)}),
+        ("word -a more", {"everywhere": True, "words": ("word", "more")}),
+        ("-n 5", {"limit": 5}),
+        ("-n5", {"limit": 5}),
+        ("--limit=5", {"limit": 5}),
+        ("--by week --json", {"by": "week", "as_json": True}),
+        ("--home /x --debug", {"home": "/x"}),
+        ("-draft word", {"words": ("-draft", "word")}),
+        ("-- --all -n", {"words": ("--all", "-n")}),
+        ("since:7d cost:>1", {"words": ("since:7d", "cost:>1")}),
+    ],
+)
+def test_words_and_options(typed: str, found: dict[str, Any]):
+    assert parsed(SAMPLE, typed.split()) == {**NOTHING, **found}
+
+
+@pytest.mark.parametrize(
+    "typed", ["--al", "-n", "-n x", "-n 0", "--limit=-3", "--by year", "--all=1", "--json=1", "--home"]
+)
+def test_what_it_does_not_take(typed: str):
+    with pytest.raises(Wrong):
+        parsed(SAMPLE, typed.split())
+
+
+def test_words_where_there_may_be_none():
+    with pytest.raises(Wrong, match="unexpected extra argument"):
+        parsed(Takes("bare", lambda **_: None, ()), ["word"])
+
+
+@pytest.mark.parametrize("name", ["ls", "search", "usage"])
+def test_a_wrong_word_is_the_usual_error(name: str, process: Cli):
+    done = process(name, "--nope")
+    assert done.code == 2
+    assert done.err == f"error: no such option: --nope\nhint: see `turnlog {name} --help`\n"
+    assert done.out == ""
+    assert process(name, "--nope", "--json").err.startswith('{"version": 1, "error": {"code": "usage"')
+
+
+@pytest.mark.parametrize("name", ["ls", "search", "usage"])
+def test_help_comes_wherever_it_is_asked_for(name: str, process: Cli):
+    for words in (["--help"], ["word", "-h"]):
+        assert process(name, *words).out.startswith(f"Usage: turnlog {name}")
+
+
+def test_who_has_no_need_of_click_does_not_wait_for_it():
+    folder = Path(turnlog.cli.commands.__path__[0])
+    assert set(QUICK) == {path.stem for path in folder.glob("*.py") if "\nTAKES = " in path.read_text()}
+
+
+def test_both_ways_lead_to_the_same(process: Cli, session: str):
+    direct = process("ls", "--all", "--json", "-n5")
+    by_click = process("--debug", "ls", "--all", "--json", "-n5")
+    assert direct.code == by_click.code == 0
+    assert direct.out == by_click.out
+
+
+@pytest.mark.parametrize("words", [["ls", "--all"], ["search", "flaky"], ["usage"], []])
+def test_no_click_no_msgspec_when_nothing_is_new(words: list[str], process: Cli, session: str, folder: Path):
+    long_ago(folder)
+    assert process(*words).code == 0
+    program = (
+        f"import sys; sys.argv[1:] = {words!r}\nimport turnlog.cli\ntry:\n    turnlog.cli.main()\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    loaded = set(done.stderr.split())
+    assert "turnlog.catalog" in loaded
+    assert not loaded & {"click", "msgspec", "dataclasses", "inspect", "turnlog.session.home", "turnlog.formats"}

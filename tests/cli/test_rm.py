@@ -1,0 +1,104 @@
+"""`turnlog rm` and `turnlog restore`."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import turnlog
+from tests.cli.scene import Cli, write_session
+from tests.cli.terminal import Terminal
+
+
+def test_into_the_trash_and_back(cli: Cli, session: str, folder: Path):
+    handle = session[-8:]
+    done = cli("rm", handle)
+    assert done.code == 0
+    assert done.out == f"session {handle} is in the trash; `turnlog restore {handle}` brings it back\n"
+    assert not (folder / "sessions" / f"{session}.jsonl").exists()
+    assert cli("restore", handle).out == f"session {handle} is back\n"
+    assert cli("title").out == "The race in conftest\n"
+
+
+def test_several_at_once_or_none(cli: Cli, session: str):
+    with turnlog.open() as home:
+        other = write_session(home)
+    done = cli("rm", session, "nobody", other)
+    assert done.code == 3
+    with turnlog.open() as home:
+        assert len(home.sessions()) == 2
+    told = cli("rm", session, other, session, "--json").json
+    assert told["purged"] is False
+    assert [row["id"] for row in told["sessions"]] == [session, other]
+    assert [row["id"] for row in cli("restore", "--json", session, session).json["sessions"]] == [session]
+
+
+def test_for_good_only_when_it_is_meant(cli: Cli, session: str):
+    done = cli("rm", "--purge", session)
+    assert done.code == 2
+    assert "--yes" in done.err
+    with turnlog.open() as home:
+        assert len(home.sessions()) == 1
+    assert cli("rm", "--purge", "--yes", session).out == f"session {session[-8:]} is gone for good\n"
+    with turnlog.open() as home:
+        assert home.sessions() == []
+        assert home.sessions(deleted=True) == []
+
+
+def test_for_good_out_of_the_trash(cli: Cli, session: str):
+    cli("rm", session)
+    assert cli("rm", session).code == 3, "it is there already"
+    assert cli("rm", "--purge", "--yes", session).code == 0
+    assert cli("restore", session).code == 3
+
+
+def test_the_question_shows_what_and_no_is_no(session: str):
+    with Terminal("-m", "turnlog", "rm", "--purge", session[-8:]) as terminal:
+        terminal.until("remove it for good? [y/N] ")
+        assert "The race in conftest" in terminal.plain
+        terminal.type("n\n")
+        assert terminal.end() == 1
+    assert terminal.text.endswith("nothing was removed\n")
+    with turnlog.open() as home:
+        assert len(home.sessions()) == 1
+    with Terminal("-m", "turnlog", "rm", "--purge", session[-8:]) as terminal:
+        terminal.until("[y/N] ")
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    with turnlog.open() as home:
+        assert home.sessions() == []
+
+
+def test_forks_keep_working(cli: Cli, session: str):
+    with turnlog.open() as home:
+        fork = home.resume(session).fork(name="another idea").id
+    assert cli("rm", "--purge", "--yes", session).code == 0
+    with turnlog.open() as home:
+        texts = [
+            block.text for message in home.resume(fork).messages() for block in message.blocks if hasattr(block, "text")
+        ]
+    assert "The test is flaky, fix it" in texts
+
+
+def test_nothing_by_default(cli: Cli, session: str):
+    assert cli("rm").code == 2
+    assert cli("restore").code == 2
+
+
+def test_restore_says_what_is_not_in_the_trash(cli: Cli, session: str):
+    done = cli("restore", session)
+    assert done.code == 3
+    assert done.err.startswith("error: no deleted session")
+    assert "turnlog ls --deleted" in done.err
+
+
+def test_what_is_gone_for_good_is_found_no_more(cli: Cli, session: str):
+    assert cli("search", "flaky", "--json").json["hits"]
+    assert cli("rm", "--purge", "--yes", session).code == 0
+    catalog = sqlite3.connect(Path(os.environ["TURNLOG_HOME"]) / "catalog.sqlite")
+    try:
+        assert catalog.execute("SELECT count(*) FROM texts").fetchone() == (0,), (
+            "at once, and not when it is asked next"
+        )
+    finally:
+        catalog.close()
+    assert cli("search", "flaky", "--json").json["hits"] == []

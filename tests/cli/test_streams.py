@@ -1,0 +1,102 @@
+"""What every command does when its streams are not what it hoped for."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from tests.cli.every import NAMES, QUIET, prepare
+from tests.cli.scene import Cli, write_session
+from tests.cli.terminal import COLOUR, Terminal
+
+TURNLOG = [sys.executable, "-m", "turnlog"]
+# They print nothing of their own accord that could be lost.
+SPEAKING = [name for name in NAMES if name not in (*QUIET, "demo")]
+TROUBLE = re.compile("^(error|warning|Traceback|Exception)", re.MULTILINE)
+ASCII = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def ran(words: list[str], **how: Any) -> subprocess.CompletedProcess[bytes]:
+    how = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, **how}
+    return subprocess.run([*TURNLOG, *words], check=False, **how)
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_a_reader_that_has_seen_enough_is_no_error(name: str, cli: Cli, session: str):
+    for more in ([], ["--json"]):
+        words = prepare(cli, name)
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = ran([words[0], *more, *words[1:]], stdout=writer)
+        os.close(writer)
+        assert done.returncode == 141
+        assert not TROUBLE.search(done.stderr.decode())
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_a_full_disk_behind_stdout_is_one_line(name: str, cli: Cli, session: str):
+    words = prepare(cli, name)
+    with Path("/dev/full").open("wb") as full:
+        done = ran(words, stdout=full)
+    assert done.returncode == 8
+    told = done.stderr.decode()
+    assert "error: the output cannot be written: No space left on device\nhint: " in told
+    assert len(TROUBLE.findall(told)) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_closed_stdout_is_refused_before_anything_is_done(name: str, cli: Cli, session: str, log: Path):
+    words = prepare(cli, name)
+    before = log.read_bytes()
+    script = '"$@" >&-'
+    done = subprocess.run(["sh", "-c", script, "sh", *TURNLOG, *words], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 8
+    assert done.stderr.startswith("error: stdout is closed\nhint: ")
+    assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "demo"])
+def test_neither_stdin_nor_stderr_is_needed(name: str, cli: Cli, session: str):
+    words = prepare(cli, name)
+    script = '"$@" <&- 2>&-'
+    done = subprocess.run(["sh", "-c", script, "sh", *TURNLOG, *words], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+
+
+def test_what_a_command_prints_does_not_end_up_in_a_log_when_streams_are_closed(process: Cli, session: str, log: Path):
+    script = '"$@" <&- 2>&-'
+    words = ["run", "-q", "-s", session, "--", "sh", "-c", "echo out; echo err >&2; cat"]
+    done = subprocess.run(["sh", "-c", script, "sh", *TURNLOG, *words], stdout=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "out\n")
+    assert process("doctor").code == 0
+    assert all(line.startswith(b"{") for line in log.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_machine_that_speaks_only_ascii(name: str, cli: Cli, folder: Path):
+    with turnlog.open(checkpoints=False) as home:
+        write_session(home, title="Prüfung der Größe – 測試", agent="ägent")
+    words = prepare(cli, name)
+    done = ran(words, stdout=subprocess.PIPE, env={**os.environ, **ASCII})
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    done.stdout.decode("ascii")
+    words = prepare(cli, name)
+    as_json = ran([words[0], "--json", *words[1:]], stdout=subprocess.PIPE, env={**os.environ, **ASCII})
+    assert as_json.returncode == 0, as_json.stderr
+    as_json.stdout.decode("utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "demo"])
+def test_colours_go_away(name: str, cli: Cli, session: str):
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        words = prepare(cli, name)
+        with Terminal("-m", "turnlog", *words, PAGER="cat", **plain) as terminal:
+            assert terminal.end() == 0
+        assert not COLOUR.search(terminal.text)
+        assert "\x1b" not in terminal.text or "NO_COLOR" in plain, "a line of progress is no colour"

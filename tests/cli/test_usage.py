@@ -1,0 +1,113 @@
+"""`turnlog usage`."""
+
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.machine import claude_session, settle, three_agents
+from tests.cli.scene import Cli, write_session
+from tests.cli.terminal import Terminal
+
+ID = "aaaaaaaa-1111-4222-8333-444444444444"
+OTHER = "bbbbbbbb-1111-4222-8333-444444444444"
+# claude-sonnet-4-5, in a request of over 200,000 tokens: $6 and $22.50 for a million of them.
+MICROS = 6_000_000 + 2_250_000
+
+
+@pytest.fixture
+def two(folder: Path, tmp_path: Path) -> None:
+    claude_session(tmp_path / "person", str(Path.cwd()), ID, "one", "two")
+    claude_session(tmp_path / "person", "/home/ada/other", OTHER, "three", at="2026-11-01T12:00:00.000Z")
+
+
+def test_by_day_in_micro_dollars(two: None, process: Cli):
+    told = process("usage", "--json").json
+    assert told["version"] == 1
+    assert told["by"] == "day"
+    days = {row["group"]: row for row in told["groups"]}
+    assert list(days) == ["2026-11-01", "2026-11-15"]
+    assert days["2026-11-15"]["cost_micros"] == 2 * MICROS
+    assert days["2026-11-15"]["requests"] == 2
+    assert days["2026-11-15"]["input_tokens"] == 2_000_000
+    assert told["total"]["cost_micros"] == 3 * MICROS
+    assert told["total"]["sessions"] == 2
+    assert told["total"]["unpriced"] == []
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month", "session", "model", "workspace", "agent"])
+def test_however_it_is_added_up_the_sum_is_the_same(two: None, process: Cli, by: str):
+    told = process("usage", "--by", by, "--json").json
+    assert sum(row["cost_micros"] for row in told["groups"]) == told["total"]["cost_micros"] == 3 * MICROS
+
+
+def test_filters_and_folders(two: None, process: Cli):
+    def spent(*words: str) -> int:
+        return process("usage", "--json", *words).json["total"]["cost_micros"]
+
+    assert spent("until:2026-11-02") == MICROS
+    assert spent("--here") == 2 * MICROS
+    assert spent("--workspace", "/home/ada") == MICROS
+    assert spent("agent:codex") == 0
+
+
+def test_a_table_with_a_sum(two: None, process: Cli):
+    done = process("usage")
+    head, *rows, total = done.out.splitlines()
+    assert head.split() == ["DAY", "SESSIONS", "REQUESTS", "INPUT", "CACHE", "READ", "CACHE", "WRITE", "OUTPUT", "COST"]
+    assert rows[-1].split() == ["2026-11-15", "1", "2", "2000000", "0", "0", "200000", "$16.50"]
+    assert total.split()[0] == "total"
+    assert total.endswith("$24.75")
+    assert done.err == ""
+
+
+def test_only_some_rows_still_all_of_the_sum(two: None, process: Cli):
+    lines = process("usage", "-n", "1").out.splitlines()
+    assert lines[1].startswith("2026-11-15 ")
+    assert lines[2].startswith("all of it ")
+    assert lines[2].endswith("$24.75")
+    lines = process("usage", "--by", "session", "-n", "1").out.splitlines()
+    assert "aaaaaaaa" in lines[1]
+
+
+def test_a_model_without_a_price_is_named(folder: Path, process: Cli):
+    with turnlog.open() as home:
+        session = home.create(workspace=".")
+        session.user("hello")
+        session.assistant("hi", model="my-own-model", usage=turnlog.Usage(input_tokens=10, output_tokens=5))
+    done = process("usage")
+    assert done.out.splitlines()[-1].endswith("?")
+    assert done.err.startswith("warning: no price is known for my-own-model")
+    assert "hint: " in done.err
+    assert process("usage", "--json").json["total"]["unpriced"] == ["my-own-model"]
+
+
+def test_nothing_spent(process: Cli):
+    done = process("usage", "agent:codex")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "nothing was spent for agent:codex\n"
+    assert process("usage", "--json").json["groups"] == []
+
+
+def test_the_agents_costs_equal_what_importing_them_tells(folder: Path, tmp_path: Path, process: Cli):
+    three_agents(tmp_path / "person", Path.cwd())
+    before = process("usage", "--json").json["total"]
+    with turnlog.open() as home:
+        home.import_sessions()
+    after = process("usage", "--json").json["total"]
+    same = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros", "requests")
+    assert {name: before[name] for name in same} == {name: after[name] for name in same}
+    assert before["output_tokens"] > 0
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_it_fits_a_terminal(two: None, process: Cli, columns: int):
+    with turnlog.open() as home:
+        write_session(home)
+    settle(process)
+    with Terminal("-m", "turnlog", "usage", "--by", "workspace", columns=columns) as terminal:
+        assert terminal.end() == 0
+    lines = terminal.plain.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert "COST" in lines[0]
+    assert "total" in terminal.plain
