@@ -8,6 +8,7 @@ ARGS    ?=
 VENV   := .venv
 PEERS  := .venv-peers
 AGENTS := tests/agents/node_modules
+TOOLS  := bench/node/node_modules
 UV     := uv==0.13.7
 PIP    := -m pip --disable-pip-version-check --quiet
 LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
@@ -47,8 +48,10 @@ fmt: $(VENV)/.ready ## Format the code and fix what ruff can fix
 bench: $(VENV)/.ready ## Measure turnlog
 	$(VENV)/bin/python -m bench $(ARGS)
 
-bench-peers: $(PEERS)/.ready ## Measure turnlog beside the session stores of other frameworks
+bench-peers: $(PEERS)/.ready $(TOOLS)/.ready ## Measure turnlog beside other session stores, and beside other tools
 	$(PEERS)/bin/python -m bench.peers $(ARGS)
+	$(PEERS)/bin/python -m bench.peers --postgres $(ARGS)
+	$(PEERS)/bin/python -m bench.tools
 
 mutants: $(VENV)/.ready ## Plant faults one at a time; fail if the tests do not notice
 	$(VENV)/bin/python tests/mutants.py $(ARGS)
@@ -64,7 +67,7 @@ lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	$(LOCK) --group agents --output-file requirements/agents.lock
 
 clean: ## Remove the environments, caches and builds
-	rm -rf $(VENV) $(PEERS) $(AGENTS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A venv that lost its interpreter, or was interrupted before it got pip, is made again.
@@ -89,6 +92,15 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@$(PEERS)/bin/python $(PIP) check
+	@touch $@
+
+# The one tool that comes from npm, at one version; a lock would have to name the programs of every platform. Without
+# npm the table says that it is missing.
+$(TOOLS)/.ready: bench/node/package.json
+	@mkdir -p $(TOOLS)
+	@if command -v npm >/dev/null; then \
+		npm install --prefix bench/node --package-lock=false --ignore-scripts --no-audit --no-fund --loglevel=error; \
+	else echo "no npm: ccusage is left out"; fi
 	@touch $@
 
 # Only two of the packages need their install scripts: each puts its program in place. One of them starts

@@ -1,7 +1,7 @@
 """Turnlog beside physical references of the same run: `make bench`, or `python -m bench`.
 
 Prints a table with every bar and whether it is met, and saves it to `bench/results/` with the machine and the
-commit. Takes a few minutes and about 1.5 GB on the disk it measures; cleans up behind itself.
+commit. Takes a few minutes and about 2.5 GB on the disk it measures; cleans up behind itself.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """Turnlog next to its peers: the same session, the same machine, one run.
 
 `python -m bench.peers` appends 2,000 messages one by one to each store, loads them, loads the
-last 50, prints a table and who was faster, and saves both to `bench/results/`. Contestants take
+last 50, prints a table and who was faster, and saves both to `bench/results/`; with `--postgres`,
+those that keep sessions in PostgreSQL, on one server that is started for it. Contestants take
 turns, each round in a process of its own, so that a slow moment of the machine hits everybody.
 Leave some minutes between two runs: the clean-up of one slows file creation in the next.
 """
@@ -14,14 +15,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from bench import report
-from bench.contestants import CONTESTANTS
+from bench.contestants import CONTESTANTS, ON_SERVER
+from bench.server import serving
 
 HERE = Path(__file__).parent
+EVERYBODY = CONTESTANTS | ON_SERVER
 
 # The peers must not phone home, nor read the settings of whoever runs this.
 QUIET = {
@@ -44,7 +48,7 @@ def installed(names: list[str]) -> dict[str, str]:
     missing: list[str] = []
     for name in names:
         try:
-            found[name] = ", ".join(version(package) for package in CONTESTANTS[name].requires)
+            found[name] = ", ".join(version(package) for package in EVERYBODY[name].requires)
         except PackageNotFoundError as error:
             missing.append(str(error.name))
     if missing:
@@ -60,7 +64,7 @@ def run_round(name: str, folder: Path, args: argparse.Namespace) -> dict[str, An
     env = os.environ | QUIET | {"HOME": str(folder), "LLM_USER_PATH": str(folder)}
     done = subprocess.run(command, cwd=HERE.parent, env=env, capture_output=True, text=True)
     if done.returncode:
-        raise Failed(f"{CONTESTANTS[name].title} failed:\n{done.stderr.strip()}")
+        raise Failed(f"{EVERYBODY[name].title} failed:\n{done.stderr.strip()}")
     return json.loads(output.read_text())
 
 
@@ -69,7 +73,10 @@ def run_all(names: list[str], args: argparse.Namespace) -> dict[str, list[dict[s
     slow: set[str] = set()
     # Nothing is deleted before the end. After a folder of 2,000 files is, ext4 creates files near
     # it up to 15 times slower for minutes, which falls on whoever stores a file per message.
-    with tempfile.TemporaryDirectory(prefix=".scratch-", dir=args.folder) as scratch:
+    with (
+        tempfile.TemporaryDirectory(prefix=".scratch-", dir=args.folder) as scratch,
+        serving(Path(scratch)) if args.postgres else nullcontext() as server,
+    ):
         for number in range(args.rounds):
             for name in names:
                 if name in slow:
@@ -77,6 +84,8 @@ def run_all(names: list[str], args: argparse.Namespace) -> dict[str, list[dict[s
                 print(f"round {number + 1}/{args.rounds}: {name}", file=sys.stderr, flush=True)
                 folder = Path(scratch, f"{name}-{number}")
                 folder.mkdir()
+                if server is not None:
+                    (folder / "server").write_text(server.database(f"{name}_{number}"))
                 start = time.monotonic()
                 rounds[name].append(run_round(name, folder, args))
                 # What this round left to write back belongs to nobody else's round.
@@ -92,10 +101,10 @@ def summary(name: str, versions: str, rounds: list[dict[str, Any]]) -> dict[str,
     return {
         **middle,
         "name": name,
-        "title": CONTESTANTS[name].title,
+        "title": EVERYBODY[name].title,
         "version": versions,
         "rounds": len(rounds),
-        "can_tail": CONTESTANTS[name].can_tail,
+        "can_tail": EVERYBODY[name].can_tail,
         "load_ms": statistics.median(row["load_ms"] for row in rounds),
         "tail_ms": statistics.median(row["tail_ms"] for row in rounds),
         "all_rounds": [{key: row[key] for key in ("append_per_s", "load_ms", "tail_ms")} for row in rounds],
@@ -108,7 +117,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cap-s", type=float, default=120, help="stop appending after this")
     parser.add_argument("--slow-s", type=float, default=20, help="one round only beyond this")
-    parser.add_argument("--only", help=f"some of {','.join(CONTESTANTS)}; raw is always there")
+    parser.add_argument("--postgres", action="store_true", help="those on a PostgreSQL server")
+    parser.add_argument("--only", help=f"some of {','.join(EVERYBODY)}; raw is always there")
     parser.add_argument("--folder", type=Path, default=HERE, help="on the disk to measure")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     return parser.parse_args()
@@ -116,9 +126,10 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
-    only = args.only.split(",") if args.only else list(CONTESTANTS)
-    unknown = sorted(set(only) - set(CONTESTANTS))
-    names = [name for name in CONTESTANTS if name in only or name == "raw"]
+    group = ON_SERVER if args.postgres else CONTESTANTS
+    only = args.only.split(",") if args.only else list(group)
+    unknown = sorted(set(only) - set(group))
+    names = [name for name in group if name in only or name.startswith("raw")]
     try:
         if unknown:
             raise Failed(f"unknown: {', '.join(unknown)}")
@@ -134,7 +145,7 @@ def main() -> int:
     result = report.result(rows, machine=machine, messages=args.messages)
     text = report.render(result)
     print(text)
-    for path in report.save(result, text, args.results):
+    for path in report.save(result, text, args.results, "peers-postgres" if args.postgres else "peers"):
         print(f"saved {path.name}", file=sys.stderr)
     return 0
 

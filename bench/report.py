@@ -28,7 +28,7 @@ def machine(folder: Path) -> dict[str, Any]:
 
 
 def result(rows: list[dict[str, Any]], *, machine: dict[str, Any], messages: int) -> dict[str, Any]:
-    raw = next(row for row in rows if row["name"] == "raw")
+    raw = next(row for row in rows if row["name"].startswith("raw"))
     for row in rows:
         row["ratio_to_raw"] = row["append_per_s"] / raw["append_per_s"]
     return {
@@ -61,9 +61,9 @@ def render(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save(result: dict[str, Any], text: str, folder: Path) -> list[Path]:
+def save(result: dict[str, Any], text: str, folder: Path, name: str = "peers") -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"peers-{result['at'][:10]}-{result['commit']}"
+    stem = f"{name}-{result['at'][:10]}-{result['commit']}"
     paths = [folder / f"{stem}.json", folder / f"{stem}.md"]
     paths[0].write_text(json.dumps(result, indent=2) + "\n")
     paths[1].write_text(text)
@@ -100,10 +100,10 @@ def _cells(cells: Any) -> str:
 
 
 def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    ours = next((row for row in rows if row["name"] == "turnlog"), None)
+    ours = next((row for row in rows if row["name"].startswith("turnlog")), None)
     if ours is None:
         return []
-    peers = [row for row in rows if row["name"] not in ("raw", "turnlog")]
+    peers = [row for row in rows if not row["name"].startswith(("raw", "turnlog"))]
     return [_verdict(ours, peer, measure) for peer in peers for measure in MEASURES]
 
 

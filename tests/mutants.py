@@ -38,7 +38,15 @@ PG_PROCESSES = "tests/store/test_postgres_processes.py"
 PG_TROUBLE = "tests/store/test_postgres_trouble.py"
 PG_TENANTS = "tests/store/test_postgres_tenants.py"
 PG_WATCH = "tests/store/test_postgres_watch.py"
+PG_LISTING = "tests/store/test_postgres_listing.py"
+PG_FAILOVER = "tests/store/test_postgres_failover.py"
 PRICES = "tests/pricing/test_pricing.py"
+SHOWN_ATTACKS = "tests/view/test_attack.py"
+REDACTED = "tests/view/test_redact.py"
+MOVING = "tests/moving/test_moving.py"
+BOTH_SIDES = "tests/moving/test_both_sides.py"
+MOVING_CUT = "tests/moving/test_power_cut.py"
+MOVING_DAMAGE = "tests/moving/test_damaged.py"
 CONTENTS = f"{CRASHES}::test_a_checkpoint_that_is_in_the_log_has_all_its_content"
 _PATIENCE_S = 300
 
@@ -69,12 +77,18 @@ PG_SHARING = "store/postgres/sharing.py"
 PG_SCHEMA = "store/postgres/schema.py"
 PG_PURGE = "store/postgres/purge.py"
 PG_TABLES = "store/postgres/migrations/0001.sql"
+PG_NEWER_TABLES = "store/postgres/migrations/0002.sql"
+PG_CONNECTION = "store/postgres/connection.py"
 PLAN = "workspace/plan.py"
 RESTORE = "workspace/restore.py"
 SCAN = "workspace/scan.py"
 READ = "workspace/read.py"
 TRAVEL = "session/travel.py"
 INTENT = "session/intent.py"
+SESSION_FILE = "store/files/sessionfile.py"
+MOVER = "session/mover.py"
+RENUMBER = "session/renumber.py"
+MERGE = "session/merge.py"
 
 MUTANTS = [
     # The end of a log.
@@ -109,8 +123,8 @@ MUTANTS = [
     Mutant(
         "the line that seals is not synced before others",
         LOGFILE,
-        "            self._sync_or_give_up()\n        return entries\n",
-        "            pass\n        return entries\n",
+        "            self._sync_or_give_up()\n\n    def _write_or_cut",
+        "            pass\n\n    def _write_or_cut",
         (CRASHES,),
     ),
     Mutant(
@@ -206,7 +220,7 @@ MUTANTS = [
     Mutant(
         "the name of a new session is not synced",
         STORE,
-        "            self._disk.sync_folder(os.path.join(self.folder, SESSIONS))\n",
+        "            self._disk.sync_folder(os.path.join(self.folder, place))\n",
         "",
         (CRASHES,),
     ),
@@ -595,8 +609,8 @@ MUTANTS = [
     Mutant(
         "nobody looks what others wrote",
         LOGFILE,
-        "            elif size != tail.end:\n",
-        "            elif False:\n",
+        "        elif size != tail.end:\n",
+        "        elif False:\n",
         (PROCESSES,),
     ),
     Mutant(
@@ -609,8 +623,8 @@ MUTANTS = [
     Mutant(
         "a file that was replaced is not noticed",
         LOGFILE,
-        "            if identity(status) != file.identity:\n",
-        "            if False:\n",
+        "        if identity(status) != self._file.identity:\n",
+        "        if False:\n",
         (LOCKS,),
     ),
     Mutant(
@@ -709,8 +723,8 @@ MUTANTS = [
     Mutant(
         "a writer that appended a mark has seen what came before it",
         PG_LOG,
-        "last_seq = %s and last_fence <= %s",
-        "last_seq = %s and %s is not null",
+        "last_seq = $7 and last_fence <= $8",
+        "last_seq = $7 and $8 is not null",
         (PG_CONTRACT,),
     ),
     Mutant(
@@ -806,9 +820,9 @@ MUTANTS = [
     ),
     Mutant(
         "a role that is bound to a tenant chooses another",
-        PG_TABLES,
-        "(select tenant from turnlog.member where role = session_user), current_setting('turnlog.tenant', true), '')",
-        "current_setting('turnlog.tenant', true), (select tenant from turnlog.member where role = session_user), '')",
+        PG_NEWER_TABLES,
+        "    bound := coalesce(bound, pg_catalog.current_setting('turnlog.tenant', true), '');",
+        "    bound := coalesce(pg_catalog.current_setting('turnlog.tenant', true), bound, '');",
         (PG_TENANTS,),
     ),
     Mutant(
@@ -821,9 +835,164 @@ MUTANTS = [
     Mutant(
         "nobody is told that a log has grown",
         PG_LOG,
-        "        self._is_watched = row is not None and not row[0]\n",
+        '        self._is_watched = done.get_value(0, 0) == b"\\0"\n',
         "",
         (PG_WATCH,),
+    ),
+    Mutant(
+        "an append leaves a session where it was among the newest",
+        PG_LOG,
+        ", recent = $3 / 60000",
+        "",
+        (PG_LISTING,),
+    ),
+    Mutant(
+        "an append in a new table goes through all sessions of a tenant",
+        PG_NEWER_TABLES,
+        "using (tenant is not distinct from (select turnlog.tenant_num()));",
+        "using (tenant = (select turnlog.tenant_num()));",
+        (PG_LISTING,),
+    ),
+    Mutant(
+        "a commit that no standby has is believed",
+        PG_POOL,
+        "                connection.confirm()\n",
+        "",
+        (PG_FAILOVER,),
+    ),
+    Mutant(
+        "a statement is done before its commit is",
+        PG_CONNECTION,
+        "            results.append(result)\n",
+        "            return [result]\n",
+        (PG_CUTS,),
+    ),
+    Mutant(
+        "the newest file has the newest entry",
+        "store/files/newest.py",
+        "not is_wrong and known[-1].order[0] > changed[-1][0]",
+        "not is_wrong",
+        ("tests/store/test_listing.py",),
+    ),
+    Mutant(
+        "lines are taken over wherever a log ends",
+        SESSION_FILE,
+        "            if tail.last != after:\n",
+        "            if False:\n",
+        ("tests/store/test_contract.py::TestFiles",),
+    ),
+    Mutant(
+        "many batches of a copy are one write",
+        SESSION_FILE,
+        "                if end < len(entries) and self._durable:\n",
+        "                if False:\n",
+        (MOVING_CUT,),
+    ),
+    Mutant(
+        "what an unfinished batch left stays before lines of a copy",
+        SESSION_FILE,
+        "        if not remains:\n",
+        "        if True:\n",
+        (MOVING_DAMAGE, MOVING_CUT),
+    ),
+    Mutant(
+        "blobs are sent while somebody may collect them",
+        MOVER,
+        "            with self._target.store.keeping() if refers and not self._dry_run else nullcontext():\n",
+        "            with nullcontext():\n",
+        (MOVING,),
+    ),
+    Mutant(
+        "an edited line becomes right when it is renumbered",
+        RENUMBER,
+        "    if entry.unverified:\n",
+        "    if False:\n",
+        (MOVING_DAMAGE,),
+    ),
+    Mutant(
+        "what undo needs keeps its old number",
+        RENUMBER,
+        '_HEAD = ("to", "asof", "left", "undoes", "before", "after", "intent")\n',
+        '_HEAD = ("to", "left", "before", "after", "intent")\n',
+        (BOTH_SIDES,),
+    ),
+    Mutant(
+        "the older of two titles stays",
+        MERGE,
+        "        if newest is not None and _when(newest) > _when(entry):\n",
+        "        if False:\n",
+        (BOTH_SIDES,),
+    ),
+    Mutant(
+        "what is only in the trash there comes back",
+        MOVER,
+        "        if name in self._deleted and name in self._live:\n",
+        "        if False:\n",
+        (MOVING,),
+    ),
+    # ── what is shown, and what is not ──
+    Mutant(
+        "shown: a page that does not escape",
+        "view/page.py",
+        "    return escape(safe(text), quote=True)\n",
+        "    return safe(text)\n",
+        (SHOWN_ATTACKS,),
+    ),
+    Mutant(
+        "shown: a page that lets links lead anywhere",
+        "view/page.py",
+        'return url.lower().startswith(("https://", "http://", "mailto:"))',
+        "return True",
+        (SHOWN_ATTACKS,),
+    ),
+    Mutant(
+        "shown: a fence as long as one inside",
+        "view/document.py",
+        'ticks = "`" * max(3, 1 + max(',
+        'ticks = "`" * max(3, 0 * max(',
+        (SHOWN_ATTACKS,),
+    ),
+    Mutant(
+        "shown: a bar that ends code in a table",
+        "view/document.py",
+        '" | ".join(map(_cell, row))',
+        '" | ".join(map(_spans, row))',
+        (SHOWN_ATTACKS,),
+    ),
+    Mutant(
+        "shown: escape sequences of a tool",
+        "view/visible.py",
+        '    return safe(text.replace("\\r\\n", "\\n") if "\\r" in text else text)\n',
+        "    return text\n",
+        (SHOWN_ATTACKS,),
+    ),
+    Mutant(
+        "redacted: only where it was found first",
+        "view/redact.py",
+        "            self._known.setdefault(secret, kind)\n",
+        "            pass\n",
+        (REDACTED,),
+    ),
+    Mutant(
+        "redacted: every block by itself",
+        "view/redact.py",
+        '        whole = "".join(pieces)\n',
+        "        return [self.text(piece) for piece in pieces]\n        whole = ''\n",
+        (REDACTED,),
+    ),
+    Mutant(
+        "redacted: a value over and over again",
+        "view/assigned.py",
+        "after = seen if tries > _TRIES else after",
+        "after = after",
+        (REDACTED,),
+    ),
+    Mutant(
+        "redacted: no private key whose end is missing",
+        "view/secret.py",
+        "done = _last(text, end) if has_end else _run(text, match.end())",
+        "done = _last(text, end) if has_end else match.end()",
+        (REDACTED,),
     ),
 ]
 

@@ -37,6 +37,23 @@ CONTESTANTS = {
 }
 
 
+# The same on one PostgreSQL server.
+ON_SERVER = {
+    "raw_postgres": Contestant("psycopg INSERT, committed", ("psycopg",)),
+    "turnlog_postgres": Contestant("turnlog on PostgreSQL", ("turnlog",)),
+    "openai_agents_postgres": Contestant("openai-agents SQLAlchemySession", ("openai-agents", "sqlalchemy")),
+    "google_adk_postgres": Contestant("google-adk DatabaseSessionService", ("google-adk", "sqlalchemy")),
+    "langgraph_postgres": Contestant(
+        "langgraph PostgresSaver", ("langgraph", "langgraph-checkpoint-postgres"), can_tail=False
+    ),
+}
+
+
+def server_of(folder: Path, scheme: str = "postgresql") -> str:
+    """The database for a contestant that is measured in that folder."""
+    return (folder / "server").read_text().replace("postgresql", scheme, 1)
+
+
 class Store(Protocol):
     """Takes one session, message by message, and gives it back.
 

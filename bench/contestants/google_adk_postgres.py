@@ -1,0 +1,29 @@
+"""Google ADK: `DatabaseSessionService.append_event` once per message."""
+
+from pathlib import Path
+from typing import Any
+
+from google.adk.sessions.database_session_service import DatabaseSessionService
+
+from bench.contestants import google_adk, server_of
+
+
+class Store(google_adk.Store):
+    def __init__(self, folder: Path) -> None:
+        self.url = server_of(folder, "postgresql+asyncpg")
+        self.key = {"app_name": "bench", "user_id": "bench", "session_id": "bench"}
+
+    async def create(self) -> None:
+        self.service = DatabaseSessionService(self.url)
+        self.session = await self.service.create_session(**self.key)
+
+    async def _events(self, config: Any) -> list[Any]:
+        service = DatabaseSessionService(self.url)
+        try:
+            session = await service.get_session(**self.key, config=config)
+            return session.events
+        finally:
+            await service.close()
+
+    def durability(self) -> str:
+        return "commit per message (default)"

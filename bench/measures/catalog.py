@@ -1,0 +1,154 @@
+"""Questions about everything on a machine, as whole processes, beside a bare Python that does nothing."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench import corpus
+from bench.ground import Ground
+from bench.measures import Row, ratio, say, take_turns
+
+TITLE = "the catalog"
+SESSIONS, MB = 1_500, 400
+MANY, MANY_MB = 10_000, 30
+ROUNDS = 25
+BARE = "python -c pass"
+_AGENTS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "COLUMNS", "PYTHONDONTWRITEBYTECODE")
+
+
+def measure(ground: Ground) -> list[Row]:
+    """The rows of the first index, of warm answers, and of an answer after a session grew."""
+    rows = [_version(ground)]
+    made = corpus.make(ground.folder / "machine", sessions=SESSIONS, mb=MB)
+    os.sync()
+    machine = Machine(made)
+    rows += _first_index(machine)
+    questions = (
+        (f"ls --all, warm, {SESSIONS:,} sessions", ("ls", "--all"), SESSIONS, 5.0),
+        ("search, a rare word", ("search", corpus.RARE), 1, 6.0),
+        ("search, a common word", ("search", corpus.COMMON), 1, 8.0),
+        ("usage by day", ("usage", "--by", "day"), 30, 8.0),
+    )
+    rows += [_warm(machine, *question) for question in questions]
+    rows.append(_grown(machine))
+    many = Machine(corpus.make(ground.folder / "many", sessions=MANY, mb=MANY_MB))
+    many.run("ls", "--all")
+    rows.append(_warm(many, f"ls --all, warm, {MANY:,} sessions", ("ls", "--all"), MANY, 12.0))
+    return rows
+
+
+class Machine:
+    """Somebody's machine, and `turnlog` on it, in one of the folders that the agents worked in."""
+
+    def __init__(self, made: corpus.Corpus) -> None:
+        self.made = made
+        self.env = {name: value for name, value in os.environ.items() if name not in _AGENTS}
+        self.env |= {"HOME": str(made.home), "TURNLOG_HOME": str(made.home / ".turnlog")}
+        self.env["PYTHONPYCACHEPREFIX"] = str(made.home / "bytecode")  # compiled once, wherever we run
+
+    def run(self, *words: str) -> str:
+        """What a command prints."""
+        done = subprocess.run(self.command(*words), env=self.env, cwd=self.made.home, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"turnlog {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def call(self, *command: str) -> None:
+        """The same, and nobody reads it."""
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, env=self.env, cwd=self.made.home, stdout=quiet, stderr=quiet, check=True)
+
+    def bare(self) -> None:
+        """A Python that starts and ends."""
+        self.call(sys.executable, "-c", "pass")
+
+    @staticmethod
+    def command(*words: str) -> tuple[str, ...]:
+        """The program as it is installed."""
+        return (str(Path(sys.executable).parent / "turnlog"), *words)
+
+
+def _version(ground: Ground) -> Row:
+    machine = Machine(corpus.Corpus(ground.folder, 0, 0, ground.folder))
+    jobs = {"turnlog --version": lambda: machine.call(*machine.command("--version")), BARE: machine.bare}
+    times = take_turns(jobs, rounds=ROUNDS, warm=2)
+    return ratio("start, whole process", times, "turnlog --version", BARE, bar=3.0)
+
+
+def _first_index(machine: Machine) -> list[Row]:
+    """The first question of all, which reads everything; and the memory of all processes that took part."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        machine.command("ls", "--all"), env=machine.env, cwd=machine.made.home, stdout=subprocess.DEVNULL
+    )
+    peak, processes = 0.0, 0
+    while process.poll() is None:
+        sizes = [_resident_mb(pid) for pid in _family(process.pid)]
+        peak, processes = max(peak, sum(sizes)), max(processes, len(sizes))
+        time.sleep(0.01)
+    took = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit("the first index failed")
+    mb = machine.made.size_bytes / 1e6
+    index = sum(path.stat().st_size for path in (machine.made.home / ".turnlog").glob("catalog*")) / 1e6
+    subject = f"{mb:.0f} MB, {SESSIONS:,} sessions: {took:.1f} s"
+    facts = {"seconds": took, "processes": processes, "index_mb": index}
+    return [
+        Row("first index, tool output included", subject, f"index of {index:.0f} MB", mb / took, "MB/s", 30.0,
+            at_least=True, facts=facts),
+        Row("first index: memory", f"{peak:.0f} MB", f"{processes} processes together", peak, "MB", 150.0),
+    ]  # fmt: skip
+
+
+def _family(root: int) -> list[int]:
+    """A process and all that it started, as long as they live."""
+    found = [root]
+    for pid in found:
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                    found += map(int, file.read().split())
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        return 0.0
+
+
+def _warm(machine: Machine, title: str, words: tuple[str, ...], lines: int, bar: float) -> Row:
+    # An answer that is not there must not count as a fast one; it is also what warms the caches.
+    answer = machine.run(*words)
+    if answer.count("\n") < lines:
+        raise SystemExit(f"turnlog {' '.join(words)} says too little: {answer[:500]}")
+    subject = f"turnlog {' '.join(words)}"
+    jobs = {subject: lambda: machine.call(*machine.command(*words)), BARE: machine.bare}
+    return ratio(f"{title}, whole process", take_turns(jobs, rounds=ROUNDS, warm=2), subject, BARE, bar=bar)
+
+
+def _grown(machine: Machine) -> Row:
+    """`ls` when one session has grown by a turn since the last time, beside one when nothing has."""
+    command = machine.command("ls", "--all")
+    times: dict[str, list[float]] = {"after it grew": [], "warm": []}
+    path = machine.made.newest
+    for number in range(-2, ROUNDS):
+        for name in list(times)[:: 1 if number % 2 else -1]:
+            if name == "after it grew":
+                corpus.grow(path)
+                # What is younger than two seconds is read once more the next time, which is not what is measured.
+                then = time.time() - 60 + number
+                os.utime(path, (then, then))
+            start = time.perf_counter()
+            machine.call(*command)
+            if number >= 0:
+                times[name].append(time.perf_counter() - start)
+    say(f"       {statistics.median(times['after it grew']) * 1e3:.0f} ms after one session grew")
+    return ratio("ls --all after one session grew by a turn, whole process", times, "after it grew", "warm", bar=1.3)
