@@ -201,7 +201,7 @@ def test_a_disk_that_is_really_full(small: str):
             acked += seqs(log.append([note(text)], after=0, head=0))
     assert "is full" in str(caught.value.hint)
     assert len(acked) > 10
-    Path(ballast).unlink()  # until then even reading may fail: the server has to write pages out to have room for others
+    Path(ballast).unlink()  # until then even reading may fail: the server writes out pages to have room for others
     assert seqs(read(log)) == acked
     acked += seqs(log.append([note(noise.randbytes(20_000).hex())], after=0, head=0))
     assert seqs(read(log)) == acked == list(range(1, len(acked) + 1))
