@@ -20,7 +20,7 @@ WORDS: dict[str, list[str]] = {
     "rm": ["@"],
     "search": ["flaky"],
     "sync": ["../copy"],
-    "tag": ["one"],
+    "tag": ["@", "one"],
     "redo": ["--dry-run"],
     "rewind": ["--dry-run"],
     "run": ["--", "true"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from turnlog.cli.name import own_id, session_to_change
-from turnlog.cli.option import print_json, session_option, shared, this_home
+from turnlog.cli.option import print_json, session_argument, shared, this_home
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@session_argument
 @click.argument("tags", nargs=-1)
 @click.option("--remove", "-r", is_flag=True, help="Take them off.")
-@session_option
 @shared
-def command(tags: tuple[str, ...], remove: bool, session: str | None, as_json: bool) -> None:
+def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Tag a session, or print the tags it has. `turnlog ls tag:NAME` and `turnlog search` find it by them.
 
     \b
-    turnlog tag urgent login               this folder's newest session
-    turnlog tag --remove urgent            take one off
-    turnlog tag urgent -s k3f9             another session
+    turnlog tag                            those of this folder's newest session
+    turnlog tag @ urgent login             give it two more
+    turnlog tag k3f9 --remove urgent       take one off another session
     turnlog ls --all tag:urgent            what has it
     """
     wanted = [_checked(tag) for tag in tags]

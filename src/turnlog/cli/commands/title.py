@@ -5,26 +5,26 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.name import own_id, session_to_change
-from turnlog.cli.option import print_json, session_option, shared, this_home
+from turnlog.cli.option import print_json, session_argument, shared, this_home
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid
 
 
 @click.command()
+@session_argument
 @click.argument("text", nargs=-1)
-@session_option
 @shared
-def command(text: tuple[str, ...], session: str | None, as_json: bool) -> None:
+def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
     """Give a session a title, or print the one it has.
 
     \b
     turnlog title                          of this folder's newest session
-    turnlog title Fix the login page       change it
-    turnlog title "Login page" -s k3f9     of another session
+    turnlog title @ Fix the login page     change it
+    turnlog title k3f9 "The login page"    of another session
     """
     title = " ".join(text).strip()
     if text and not title:
-        raise Invalid("a title without a word", hint='turnlog title "Fix the login page"')
+        raise Invalid("a title without a word", hint='turnlog title @ "Fix the login page"')
     with this_home() as home:
         if text:
             found = session_to_change(home, session)
