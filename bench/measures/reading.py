@@ -28,6 +28,8 @@ TITLE = "reading another agent's file"
 MB = 40
 ROUNDS = 7
 BAR, MEMORY_BAR = 2.0, 100.0
+AGENTS = ("claude-code", "codex", "gemini-cli", "pi")
+"""For whom there are bars; qwen-code can be measured by hand, and takes longer."""
 _AT = "2026-01-01T00:00:00.000Z"
 
 # A process of its own, and the high-water mark of its own memory. The one that getrusage tells is at least as high as
@@ -47,7 +49,7 @@ def measure(ground: Ground) -> list[Row]:
     folder = ground.folder / "reading"
     folder.mkdir()
     rows: list[Row] = []
-    for agent in _MAKERS:
+    for agent in AGENTS:
         path = make(agent, folder / f"{agent}.jsonl", MB)
         jobs: dict[str, Callable[[], int]] = {
             agent: lambda agent=agent, path=path: read(agent, path),
@@ -197,11 +199,33 @@ def _pi() -> Iterator[dict[str, Any]]:
             )
 
 
+def _qwen_code() -> Iterator[dict[str, Any]]:
+    parent: str | None = None
+
+    def record(kind: str, role: str, part: dict[str, Any], **more: Any) -> dict[str, Any]:
+        nonlocal parent
+        before, parent = parent, str(UUID(int=_chance.getrandbits(128)))
+        about = {"uuid": parent, "parentUuid": before, "sessionId": "s", "timestamp": _AT, "type": kind, "cwd": "/p"}
+        return {**about, "version": "0.1", "message": {"role": role, "parts": [part]}, **more}
+
+    spent = {"promptTokenCount": 1000, "candidatesTokenCount": 50, "cachedContentTokenCount": 10}
+    for turn in range(1 << 40):
+        yield record("user", "user", {"text": _text(40)})
+        for step in range(5):
+            call = f"call_{turn}_{step}"
+            yield record("assistant", "model", {"text": _text(60)}, model="q")
+            asked = {"functionCall": {"id": call, "name": "ls", "args": {"p": _text(8)}}}
+            yield record("assistant", "model", asked, model="q", usageMetadata=spent)
+            told = {"functionResponse": {"id": call, "name": "ls", "response": {"output": _text(350)}}}
+            yield record("tool_result", "user", told, toolCallResult={"callId": call, "status": "success"})
+
+
 _MAKERS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "claude-code": _claude_code,
     "codex": _codex,
     "gemini-cli": _gemini_cli,
     "pi": _pi,
+    "qwen-code": _qwen_code,
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, cast
 
 from msgspec import Struct
@@ -15,11 +16,25 @@ from msgspec.structs import replace
 
 from turnlog.formats import Header, Move, Places, Problem, Reading, Record, Source, Step
 from turnlog.formats._json import decode, lines
+from turnlog.formats._key import NONE
 from turnlog.formats._parts import parts_of, said
-from turnlog.formats._records import Row, fields, files_under, items, json_text, moment, record_at, rows, tell, text
-from turnlog.log.block import AnyBlock, Text, Thinking, ToolResult
+from turnlog.formats._records import (
+    count,
+    fields,
+    files_under,
+    heads,
+    items,
+    json_text,
+    moment,
+    record_at,
+    rows,
+    tell,
+    text,
+)
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
-from turnlog.wire import gemini
+from turnlog.log.usage import Usage
+from turnlog.wire import WRAPPED, gemini
 
 TITLE = "qwen-code"
 BY_FILE = True
@@ -107,42 +122,53 @@ class _Reader:
         self._again = 0
         self._open: _Open | None = None
         self._title: str | None = None
+        self._out: list[Step] = []
+        """Steps that are not taken yet."""
         self._offsets: dict[str, int] = {}
         """Where each record is, to tell one that is there twice from another of the same id."""
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
-        for row in rows(self._source.path, self._reading.problems):
-            record = row.data
-            uuid, kind = text(record.get("uuid")), record.get("type")
-            if uuid is None or kind not in _TYPES:
-                yield from self._unknown(record, row)
-                continue
-            if uuid in self._places and record_at(self._source.path, self._offsets[uuid]) == record:
-                continue
-            self._offsets.setdefault(uuid, row.offset)
-            if self._open is not None and self._open.uuid == uuid and kind == "assistant":
-                self._open.parts += parts_of(fields(record.get("message")).get("parts"))
-                self._open.pieces += 1
-                known = {key: value for key, value in record.items() if value is not None}
-                self._open.record = {**self._open.record, **known}
-                continue
-            yield from self._close()
-            if uuid in self._places:
-                told = f"another record with the id {uuid!r:.60}: it follows what stands before it"
-                tell(self._reading.problems, Problem(told, offset=row.offset))
-                self._again += 1
-                record = {**record, "parentUuid": self._before}
-                uuid = f"{uuid} again {self._again}"
-            yield from self._chained(uuid, record, row)
-        yield from self._close()
+        out = self._out
+        for offset, record in heads(self._source.path, self._reading.problems):
+            self._take(record, offset)
+            while out:
+                yield out.pop(0)
+        self._close()
+        yield from out
         if self._live and self._places.get(self._live) != self._last:
             place = self._places[self._live]
             yield Move(to=place, key=f"live {place} {self._last}")
         if self._title:
             self._reading.header = replace(self._reading.header, title=self._title)
 
-    def _chained(self, uuid: str, record: dict[str, Any], row: Row) -> Iterator[Step]:
+    def _take(self, record: dict[str, Any], offset: int) -> None:
+        uuid, kind = text(record.get("uuid")), record.get("type")
+        if uuid is None or kind not in _TYPES:
+            self._unknown(record, offset)
+            return
+        is_known = uuid in self._places
+        if is_known and record_at(self._source.path, self._offsets[uuid]) == record:
+            return
+        self._offsets.setdefault(uuid, offset)
+        found = self._open
+        if found is not None and found.uuid == uuid and kind == "assistant":
+            found.parts += parts_of(fields(record.get("message")).get("parts"))
+            found.pieces += 1
+            known = {key: value for key, value in record.items() if value is not None}
+            found.record = {**found.record, **known}
+            return
+        if found is not None:
+            self._close()
+        if is_known:
+            told = f"another record with the id {uuid!r:.60}: it follows what stands before it"
+            tell(self._reading.problems, Problem(told, offset=offset))
+            self._again += 1
+            record = {**record, "parentUuid": self._before}
+            uuid = f"{uuid} again {self._again}"
+        self._chained(uuid, record, offset)
+
+    def _chained(self, uuid: str, record: dict[str, Any], offset: int) -> None:
         parent = record.get("parentUuid")
         parent = parent if isinstance(parent, str) else ""
         kind = record["type"]
@@ -151,7 +177,7 @@ class _Reader:
                 self._before = ""  # to before what is left of the file
             elif self._before:
                 told = f"hangs on record {parent!r:.40}, which is missing: it follows what stands before it"
-                tell(self._reading.problems, Problem(told, offset=row.offset))
+                tell(self._reading.problems, Problem(told, offset=offset))
             parent = self._before
         self._before = uuid
         place = self._places.get(parent, "")
@@ -162,55 +188,59 @@ class _Reader:
         if kind == "assistant":
             self._open = _Open(uuid, place, record, parts_of(message.get("parts")))
         elif kind == "system":
-            yield from self._system(uuid, record, place, row)
+            self._system(uuid, record, place, offset)
         else:
             blocks, results = said(message.get("parts"))
             results = _told(results, message, fields(record.get("toolCallResult")))
             if results:
-                made = Message(role="tool", blocks=results, at=at)
-                yield from self._node(f"{uuid}#results" if blocks else uuid, place, made)
+                made = Message(id="-", role="tool", blocks=results, at=at)
+                self._node(f"{uuid}#results" if blocks else uuid, place, made)
                 place = self._last
             if blocks or not results:
                 display = text(fields(record.get("systemPayload")).get("displayText"))
                 shown = getattr(blocks[0], "text", None) if len(blocks) == 1 else None
-                made = Message(role="user", blocks=blocks, at=at, display=display if display != shown else None)
-                yield from self._node(uuid, place, made)
-            yield from self._hidden(record)
+                made = Message(id="-", role="user", blocks=blocks, at=at, display=display if display != shown else None)
+                self._node(uuid, place, made)
+            self._hidden(record)
             self._places[uuid] = self._last
 
-    def _hidden(self, record: dict[str, Any]) -> Iterator[Step]:
+    def _hidden(self, record: dict[str, Any]) -> None:
         """What was spoken is shown to people, and never goes to the model again."""
         if record.get("subtype") == "realtime_message":
             key = self._last
-            yield from self._node(f"{key}#hidden", key, Edit(entry=0), {"entry": key})
+            self._node(f"{key}#hidden", key, Edit(entry=0), {"entry": key})
 
-    def _node(self, key: str, place: str, entry: Any, names: dict[str, str] | None = None) -> Iterator[Step]:
+    def _node(self, key: str, place: str, entry: Any, names: dict[str, str] | None = None) -> None:
         if place != self._last:
-            yield Move(to=place)
-        yield Record(entry=entry, key=key, names=names or {})
+            self._out.append(Move(to=place))
+        self._out.append(Record(entry=entry, key=key, names=names or NONE))
         self._last = key
 
-    def _close(self) -> Iterator[Step]:
+    def _close(self) -> None:
         found, self._open = self._open, None
         if found is None:
             return
-        raw = {
-            "candidates": [{"content": {"role": "model", "parts": _sound(found.parts)}, "finishReason": "STOP"}],
-            "responseId": found.uuid,
-            "usageMetadata": found.record.get("usageMetadata"),
-        }
-        made = gemini.draft(raw)
-        model = text(found.record.get("model"))
-        entry = replace(
-            made, model=model, request=None, blocks=_own(made.blocks), at=moment(found.record.get("timestamp"))
+        spent, at, model = (
+            found.record.get("usageMetadata"),
+            moment(found.record.get("timestamp")),
+            found.record.get("model"),
         )
+        entry = _plain(found.parts, spent, text(model), at)
+        if entry is None:
+            raw = {
+                "candidates": [{"content": {"role": "model", "parts": _sound(found.parts)}, "finishReason": "STOP"}],
+                "responseId": found.uuid,
+                "usageMetadata": spent,
+            }
+            made = gemini.draft(raw)
+            entry = replace(made, id="-", model=text(model), request=None, blocks=_own(made.blocks), at=at)
         # The first piece may have been all there was when the file was last read.
         key = found.uuid if found.pieces == 1 else f"{found.uuid}+{found.pieces}"
-        yield from self._node(key, found.parent, entry)
-        yield from self._hidden(found.record)
+        self._node(key, found.parent, entry)
+        self._hidden(found.record)
         self._places[found.uuid] = self._last
 
-    def _system(self, uuid: str, record: dict[str, Any], place: str, row: Row) -> Iterator[Step]:
+    def _system(self, uuid: str, record: dict[str, Any], place: str, offset: int) -> None:
         kind, about = str(record.get("subtype")), fields(record.get("systemPayload"))
         at = moment(record.get("timestamp"))
         if kind == "custom_title" and text(about.get("customTitle")):
@@ -225,15 +255,15 @@ class _Reader:
                 tokens_after=after if type(after) is int else None,
                 at=at,
             )
-            yield from self._node(uuid, place, entry)
+            self._node(uuid, place, entry)
             self._places[uuid] = uuid
         elif kind not in _QUIET and kind != "rewind" and about:
-            yield Record(entry=Note(text=kind.replace("_", " "), data=about, at=at), key=f"{uuid} {row.offset}")
+            self._out.append(Record(entry=Note(text=kind.replace("_", " "), data=about, at=at), key=f"{uuid} {offset}"))
 
-    def _unknown(self, record: dict[str, Any], row: Row) -> Iterator[Step]:
+    def _unknown(self, record: dict[str, Any], offset: int) -> None:
         told = f"a record of the unknown type {record.get('type')!r:.60}: kept as a note"
-        tell(self._reading.problems, Problem(told, offset=row.offset))
-        yield Record(entry=Note(text="a record of an unknown type", data=record), key=f"at {row.offset}")
+        tell(self._reading.problems, Problem(told, offset=offset))
+        self._out.append(Record(entry=Note(text="a record of an unknown type", data=record), key=f"at {offset}"))
 
 
 def _told(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any]) -> list[AnyBlock]:
@@ -242,14 +272,55 @@ def _told(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any
     found: list[AnyBlock] = []
     for result, raw in zip(results, raws, strict=True):
         made = cast("ToolResult", result)
-        media, _ = said(fields(raw).get("parts"))
+        inner = fields(raw).get("parts")
+        media = said(inner)[0] if inner else []
         if media and isinstance(made.content, str):
             made = replace(made, content=[Text(text=made.content), *media])
         if len(results) == 1:
-            is_error = made.is_error or about.get("status") in ("error", "cancelled")
-            made = replace(made, is_error=is_error, details=about.get("resultDisplay"))
+            is_error, shown = made.is_error or about.get("status") in ("error", "cancelled"), about.get("resultDisplay")
+            if is_error or shown is not None:
+                made = replace(made, is_error=is_error, details=shown)
         found.append(made)
     return found
+
+
+def _plain(parts: list[dict[str, Any]], spent: Any, model: str | None, at: datetime | None) -> Message | None:
+    """An answer of the usual kind, as `turnlog.wire` would read it, in less time; None for any other."""
+    blocks: list[AnyBlock] = []
+    stop = "end"
+    for part in parts:
+        words = part.get("text")
+        if type(words) is str and words and (len(part) == 1 or (len(part) == 2 and part.get("thought") is True)):
+            blocks.append(Text(text=words) if len(part) == 1 else Thinking(text=words, provider=_PROVIDER))
+        elif len(part) == 1 and _is_usual(asked := fields(part.get("functionCall"))):
+            blocks.append(ToolCall(id=asked["id"], name=asked["name"], input=asked["args"]))
+            stop = "tool_use"
+        else:
+            return None
+    usage = _spent(cast("dict[str, Any]", spent)) if isinstance(spent, dict) else None
+    if usage is None and isinstance(spent, dict):
+        return None
+    return Message(id="-", role="assistant", blocks=blocks, model=model, usage=usage, stop=stop, at=at)
+
+
+def _is_usual(call: dict[str, Any]) -> bool:
+    id, name, given = call.get("id"), call.get("name"), call.get("args")
+    return type(id) is str and id != "" and type(name) is str and type(given) is dict and WRAPPED not in given
+
+
+def _spent(raw: dict[str, Any]) -> Usage | None:
+    """What a request cost, where it is spelled as usual."""
+    for name, value in raw.items():
+        if type(value) is float or "_" in name:
+            return None
+    get = raw.get
+    cached, thoughts = count(get("cachedContentTokenCount")), count(get("thoughtsTokenCount"))
+    return Usage(
+        max(0, count(get("promptTokenCount")) - cached) + count(get("toolUsePromptTokenCount")),
+        cached,
+        output_tokens=count(get("candidatesTokenCount")) + thoughts,
+        reasoning_tokens=thoughts,
+    )
 
 
 def _sound(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

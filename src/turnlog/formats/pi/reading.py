@@ -86,13 +86,13 @@ class _Reader:
         self._source = source
         self._reading = reading
         self._keys = Keys()
-        self._places: dict[str, int] = {}
-        """The node that each entry of the file stands for, by the id it has there; 0 for none."""
+        self._places: dict[int, int] = {}
+        """The node that each entry of the file stands for, by the hash of its id there (there are many); 0 for none."""
         self._offsets = array("q", [-1])
         """Where the line of each node is, from which its key can be made again; -1 where the key is kept."""
         self._kept: dict[int, str] = {0: ""}
-        self._links: set[str] = set()
-        """Entries that are no node themselves."""
+        self._links: set[int] = set()
+        """Entries (hashes of their ids) that are no node themselves."""
         self._before = ""
         self._last = 0
         self._out: list[Step] = []
@@ -110,7 +110,7 @@ class _Reader:
         self._start, self._given, self._first = mark, mark.steps, state.number
         self._keys = Keys(state.keys)
         self._before = state.before
-        self._places[state.before] = self._node(state.last) if state.last else 0
+        self._places[hash(state.before)] = self._node(state.last) if state.last else 0
 
     def _mark(self) -> Mark | None:
         if self._marked is None:
@@ -136,7 +136,7 @@ class _Reader:
                 if type(id) is not str or not id:
                     id = f"line {number}"
                 parent = line.get("parentId") if "parentId" in line else self._before
-            place = places.get(parent) if type(parent) is str else 0
+            place = places.get(hash(parent)) if type(parent) is str else 0
             if place is None and not parent:
                 place = 0
             elif place is None:
@@ -150,16 +150,16 @@ class _Reader:
                     self._next = offset + _grown.APART
                     self._marked = (offset, self._given, self._before, place, number)
                     self._keys.mark()
-                places[id] = self._talk(line, offset, place)
+                places[hash(id)] = self._talk(line, offset, place)
             else:
-                places[id] = self._other(cast("dict[str, Any]", line), id, offset, place)
+                places[hash(id)] = self._other(cast("dict[str, Any]", line), id, offset, place)
             self._before = id
             if out:
                 self._given += len(out)
                 yield from out
                 out.clear()
         self._reading.mark = self._mark()
-        live = places.get(self._before, 0)
+        live = places.get(hash(self._before), 0)
         if live != self._last:
             to = self._key(live)
             yield Move(to=to, key=f"live {to} {self._key(self._last)}")
@@ -171,7 +171,7 @@ class _Reader:
     def _other(self, record: dict[str, Any], id: str, offset: int, place: int) -> int:
         node = self._entry(record, offset, place)
         if not node:
-            self._links.add(id)
+            self._links.add(hash(id))
             return 0 if record.get("type") == "session" else place
         return node
 
@@ -234,7 +234,7 @@ class _Reader:
         elif kind == "custom":
             made = Custom(kind=f"pi.{record.get('customType')}", data=record.get("data"))
         elif kind == "context_edit":
-            wanted = str(record.get("targetId"))
+            wanted = hash(str(record.get("targetId")))
             if self._start is not None and wanted not in self._places:
                 raise Back
             target = self._key(self._places.get(wanted, 0))
@@ -307,7 +307,7 @@ class _Reader:
         if wanted is None and type(index) is int and 0 <= index < len(order):
             start = index
         else:
-            start = order.index(wanted) if isinstance(wanted, str) and wanted in self._places else -1
+            start = order.index(hash(wanted)) if isinstance(wanted, str) and hash(wanted) in self._places else -1
         if start < 0:
             if wanted is not None and wanted != record.get("id"):
                 tell(self._reading.problems, Problem("a compaction keeps an entry that is missing", offset=offset))
