@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine, answers, same
-from turnlog.catalog import batch
+from turnlog.catalog import batch, indexer
 
 
 @pytest.fixture
@@ -400,9 +400,11 @@ class Stopped(BaseException):
     """Somebody pressed Ctrl-C."""
 
 
-def test_whatever_happens_it_answers_as_a_new_one_would(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("bulk", [indexer._BULK, 0], ids=["little", "much"])
+def test_whatever_happens_it_answers_as_a_new_one_would(machine: Machine, monkeypatch: pytest.MonkeyPatch, bulk: int):
     """Appends, new files, deletions, rewritten and cut files, imports, and interruptions, in any order."""
     monkeypatch.setattr(batch, "PORTION", 700)
+    monkeypatch.setattr(indexer, "_BULK", bulk)
     chance = random.Random(20261115)
     files: list[Path] = []
     ours: list[str] = []

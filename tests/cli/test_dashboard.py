@@ -72,3 +72,21 @@ def test_its_tables_fit(folder: Path, tmp_path: Path, process: Cli, columns: int
     rows = [line for line in terminal.plain.splitlines() if " ago " in line or line.startswith("SESSION")]
     assert rows
     assert max(map(len, rows)) <= columns
+
+
+def test_what_nobody_can_go_on_with_is_not_offered(folder: Path, process: Cli):
+    assert process("run", "--", "true").code == 0
+    out = process().out
+    assert "  turnlog resume" not in out
+    assert "  turnlog diff " in out
+    assert process("diff").code == 0
+
+
+def test_few_agents_are_all_named(folder: Path, tmp_path: Path, process: Cli):
+    with turnlog.open() as home:
+        for number in range(6):
+            home.create(agent=f"agent-{number}", workspace=".")
+        home.create(agent="agent-0", workspace=".")
+    first = process().out.splitlines()[0]
+    assert first.startswith("7 sessions on this machine: 2 of agent-0, 1 of ")
+    assert first.endswith(", 2 of 2 others")

@@ -41,7 +41,15 @@ def test_several_that_fit_are_named(cli: Cli, folder: Path):
         home.create(id="abc-2")
     done = cli("show", "abc")
     assert done.code == errors.Ambiguous.exit_code
-    assert "abc-2, abc-1" in done.err
+    assert [line.split()[0] for line in done.err.splitlines()[1:3]] == ["abc-2", "abc-1"]
+    assert "\nerror: 'abc' fits 2 sessions\n" in done.err
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("serch", "search"), ("list", "ls"), ("resmue", "resume")])
+def test_a_command_that_was_mistyped(process: Cli, typed: str, meant: str):
+    done = process(typed)
+    assert done.code == 2
+    assert done.err.startswith(f"error: no such command {typed!r}\nhint: did you mean `turnlog {meant}`?")
 
 
 @pytest.mark.parametrize("words", [["nonsense"], ["ls", "--nonsense"], ["log", "--limit", "0"], ["show", "a", "b"]])

@@ -79,4 +79,4 @@ def test_several_that_fit_are_told_to_people(scene: None, process: Cli):
     assert lines[0].split() == ["SESSION", "AGENT", "WHEN", "TITLE"]
     assert [lines[1].split()[0], lines[2].split()[0]] == ["abc-2", "abc-1"]
     assert lines[1].endswith("two")
-    assert lines[3:] == ["error: 'abc' fits 2 sessions: abc-2, abc-1", "hint: give more of the id"]
+    assert lines[3:] == ["error: 'abc' fits 2 sessions", "hint: give more of the id"]

@@ -79,7 +79,7 @@ def test_they_stay_where_they_are_wanted_and_that_is_said_too(process: Cli, leak
 def test_an_agents_format_is_not_redacted_unless_asked(process: Cli, leaky: str):
     plain = process("export", leaky, "--to", "pi", "-o", "a.jsonl")
     assert plain.code == 0
-    assert "not redacted (--redact)" in plain.err
+    assert "not redacted; --redact does" in plain.err
     assert KEY in Path("a.jsonl").read_text()
     clean = process("export", leaky, "--to", "pi", "-o", "b.jsonl", "--redact")
     assert clean.code == 0, clean.err

@@ -256,3 +256,32 @@ def test_the_first_time_can_be_interrupted_and_goes_on(folder: Path, tmp_path: P
     assert "what was read so far is kept, and the next command goes on" in terminal.plain
     assert "Traceback" not in terminal.text
     assert len(process("ls", "--json").json["sessions"]) == 300
+
+
+def test_what_it_calls_them_can_be_typed(folder: Path, tmp_path: Path, process: Cli):
+    """Also where a session of another folder has an id that begins alike."""
+    person = tmp_path / "person"
+    claude_session(person, str(Path.cwd()), ID, "here")
+    claude_session(person, "/home/ada/other", ID[:-1] + "5", "elsewhere")
+    settle(process)
+    with Terminal("-m", "turnlog", "ls") as terminal:
+        assert terminal.end() == 0
+    name = terminal.plain.splitlines()[1].split()[0]
+    assert process("title", name).err == process("title", ID).err
+    assert process("show", name).out == process("show", ID).out != ""
+
+
+def test_the_hint_to_other_folders_keeps_the_words(folder: Path, tmp_path: Path, process: Cli):
+    claude_session(tmp_path / "person", "/home/ada/other", ID, "the login page")
+    assert process("ls", "title:login page").err.endswith("`turnlog ls --all 'title:login page'`\n")
+
+
+def test_what_was_imported_has_a_short_name_as_well(folder: Path, tmp_path: Path, process: Cli):
+    claude_session(tmp_path / "person", str(Path.cwd()), ID, "here")
+    assert process("import", ID).code == 0
+    settle(process)
+    with Terminal("-m", "turnlog", "ls") as terminal:
+        assert terminal.end() == 0
+    name = terminal.plain.splitlines()[1].split()[0]
+    assert name == "claude-code-aaaaaaaa"
+    assert process("show", name).code == 0

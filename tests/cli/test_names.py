@@ -177,3 +177,11 @@ def test_handing_it_over_imports_it_first_and_says_so(process: Cli, projects: Pa
     assert f"imported claude-code:{FIRST} as session claude-code-{FIRST}\n" in done.err
     assert meant(process, f"claude-code-{FIRST}") == f"claude-code-{FIRST}"
     assert path.read_bytes() == before
+
+
+def test_what_is_said_above_it_can_be_typed(process: Cli, projects: Path):
+    claude_file(projects, 1, str(Path.cwd()))
+    name = f"claude-code:{FIRST}"
+    assert process("show", FIRST).out.splitlines()[1].split()[0] == name
+    assert process("tree", FIRST).out.split()[0] == name
+    assert process("show", name).code == 0

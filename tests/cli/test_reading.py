@@ -96,6 +96,21 @@ def test_a_pager_that_is_quit_is_no_error(folder: Path, tmp_path: Path):
     assert "rror" not in terminal.text
 
 
+@pytest.mark.parametrize("messages", [1, 3000])
+def test_a_pager_that_reads_nothing_is_no_error_and_what_was_not_read_is_not_told_of(folder: Path, messages: int):
+    with turnlog.open() as home:
+        s = home.create(id="long", workspace=".")
+        s.user("go")
+        s.assistant([ToolCall(id="c1", name="bash", input={"command": "make"})])
+        for _ in range(messages):
+            s.tool_result("c1", "done\n" * 50)
+            s.assistant([ToolCall(id="c1", name="bash", input={"command": "make"})])
+        s.tool_result("c1", "done")
+    with Terminal(*TURNLOG, "show", "long", PAGER="true") as terminal:
+        assert terminal.end() == 0
+    assert terminal.plain == ""
+
+
 def test_a_pager_that_is_not_there_is_told(branched: str):
     with Terminal(*TURNLOG, "show", branched, PAGER="no-such-pager -x") as terminal:
         assert terminal.end() == 0

@@ -1,5 +1,6 @@
 """`turnlog search`."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,34 @@ def test_what_was_said_cannot_drive_the_terminal(person: Path, process: Cli):
     assert "\x1b[2J" not in terminal.text
     assert "\x07" not in terminal.text
     assert "\\x1b[2J" in terminal.plain
+
+
+def test_every_command_it_prints_works(person: Path, process: Cli):
+    """Also where names begin alike: in other folders, and with those of subagents."""
+    three_agents(person, Path.cwd())
+    for end in ("1", "2"):
+        claude_session(person, "/home/ada/other", f"aaaaaaaa-1111-4222-8333-44444444444{end}", "count the lines")
+    settle(process)
+    with Terminal("-m", "turnlog", "search", "lines", columns=120) as terminal:
+        assert terminal.end() == 0
+    commands = [line.split("→ ")[1] for line in terminal.plain.splitlines() if "→ turnlog" in line]
+    assert len(commands) > 10
+    for command in commands:
+        words = shlex.split(command)
+        done = process(*words[1:]) if words[1] == "show" else process("path", words[2])
+        assert done.code == 0, (command, done.err)
+
+
+def test_a_whole_query_in_one_word_of_the_shell(two: None, process: Cli):
+    def ids(*words: str) -> set[str]:
+        return {hit["session"]["id"] for hit in process("search", "--json", *words).json["hits"]}
+
+    assert ids("agent:claude-code another") == ids("agent:claude-code", "another") == {OTHER}
+    assert ids("workspace:/home/ada/my folder") == set()
+
+
+def test_the_next_page_of_words_that_look_like_options(two: None, process: Cli):
+    told = process("search", "-n1", "--", "-another flaky").err.removeprefix("… older ones: ")
+    page = process(*shlex.split(told)[1:])
+    assert page.code == 0
+    assert len(page.out.splitlines()) == 1

@@ -159,12 +159,34 @@ def test_a_preview_is_the_first_thing_a_person_said():
         "[SYSTEM: never closed",
         "<system-reminder>be nice</system-reminder>",
         "<environment_context>\n<cwd>/x</cwd>\n</environment_context>",
+        "<ide_opened_file>The user opened the file /x.toml in the IDE.</ide_opened_file>",
+        "<local-command-stdout>Reconnected.</local-command-stdout>",
+        '<file name="/x/dot.png"></file>',
+        '<image name=[Image #1] path="dot.png">\n</image>',
+        "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:",
     ],
 )
 def test_injected_preambles_are_skipped(injected):
     assert preview([said("user", injected), said("user", "Fix it")]) == "Fix it"
-    if injected[-1] in "]>":
+    if injected[-1] in "]>:":
         assert preview([said("user", f"{injected}\n\n{injected}Fix it")]) == "Fix it"
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("<command-name>/review</command-name>\n<command-message>review</command-message>", "/review"),
+        (
+            "<command-message>plan is running…</command-message>\n<command-name>/plan</command-name>\n"
+            "<command-args>the login\npage</command-args>",
+            "/plan the login page",
+        ),
+        ("<command-name>/exit</command-name>\n<command-args></command-args>", "Fix it"),
+        ("<command-name> is a tag", "<command-name> is a tag"),
+    ],
+)
+def test_a_command_in_tags_is_shown_as_it_was_typed(written, seen):
+    assert preview([said("user", written), said("user", "Fix it")]) == seen
 
 
 def test_a_preview_shows_what_people_see():

@@ -18,7 +18,7 @@ from turnlog.catalog.naming import find
 from turnlog.catalog.sweep import OURS, Changes, sweep
 from turnlog.catalog.values import Card, Hit, Hits, Line, Spending, Synced, Tokens
 from turnlog.errors import Unavailable
-from turnlog.session.places import default_home, environment, expand, user_folder, workspace_path
+from turnlog.session.places import default_home, environment, expand, kind_of, user_folder, workspace_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +72,9 @@ class Catalog:
         self._location = os.fspath(location) if location is not None else default_home()
         self._agents = agents
         self._progress = progress
-        scheme, colon, _ = self._location.partition(":")
-        self._is_on_server = bool(colon) and scheme in ("postgres", "postgresql")
-        is_folder = not (self._is_on_server or (colon and scheme == "memory"))
-        self._folder = os.path.abspath(expand(self._location)) if is_folder else None
+        kind = kind_of(self._location)
+        self._is_on_server = kind == "postgres"
+        self._folder = os.path.abspath(expand(self._location)) if kind == "files" else None
         self._database = Database(place_of(self._folder, self._location))
         self._home: Home | None = None
         self._synced: Synced | None = None
@@ -330,6 +329,11 @@ class Catalog:
         or `@-` for the one before.
         """
         return find(self._dbs(), name, workspace_path("."), deleted=deleted)
+
+    @_made_again
+    def ids(self) -> list[str]:
+        """The ids of all there are, from which the beginning of one has to be told."""
+        return [row[0] for db in self._dbs() for row in db.execute("SELECT native FROM sessions")]
 
     @_made_again
     def search(

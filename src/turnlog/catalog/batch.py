@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.words import Said
 
-PORTION = 8 << 20
+PORTION = 6 << 20
 """So many characters are written at once: rows in the order of their ids, or FTS5 writes a segment for each session."""
 _BITS = 20
+_OBJECTS = 50_000
+"""Python looks for garbage in circles after so many new objects while much is read: most are texts that wait."""
+_VALUES = 32_000
+"""SQLite takes so many in one statement."""
 _ROWS = 400
-_ALL = 16_000
-"""Rows in one statement that puts texts into FTS5, which writes a segment for each that has several rows."""
 _PATHS = 50_000
 SPENT = (
     "INSERT OR IGNORE INTO spent (session, step, token, at, model, is_reported, is_total, cost, "
@@ -75,6 +78,8 @@ class Batch:
         self._pool: ThreadPoolExecutor | None = None
         self._writer: Database | None = None
         self._written: Future[None] | None = None
+        self._collecting: tuple[int, int, int] | None = None
+        """How often Python looked for garbage before."""
         self._docs: list[Doc] = []
         self._gone: list[int] = []
         self._spent: list[tuple[Any, ...]] = []
@@ -120,8 +125,11 @@ class Batch:
 
     def begin_many(self) -> None:
         """There is much to come."""
+        import gc
         from concurrent.futures import ThreadPoolExecutor
 
+        self._collecting = gc.get_threshold()
+        gc.set_threshold(max(self._collecting[0], _OBJECTS), *self._collecting[1:])
         self._writer = Database(self._database.path, statements=0)
         self._pool = ThreadPoolExecutor(1)
 
@@ -136,6 +144,10 @@ class Batch:
             self._pool.shutdown()
         if self._writer is not None:
             self._writer.close()
+        if self._collecting is not None:
+            import gc
+
+            gc.set_threshold(*self._collecting)
 
     def flush(self) -> None:
         """Write what there is."""
@@ -146,24 +158,31 @@ class Batch:
         portion = _Portion(self._steps, self._gone, docs, pack_all([doc.said.text for doc in docs]), self._spent)
         self._docs, self._gone, self._spent, self._steps, self._size = [], [], [], [], 0
         self.has_failed = True
-        if self._pool is None or self._writer is None:
-            self._write(self._database, portion)
+        self._wait()
+        with ExitStack() as stack:
+            db = stack.enter_context((self._writer or self._database).writing())
+            self._begin(db, portion)
+            rest = stack.pop_all()
+        if self._pool is None:
+            self._finish(rest, db, portion)
         else:
-            self._wait()
-            self._written = self._pool.submit(self._write, self._writer, portion)
+            self._written = self._pool.submit(self._finish, rest, db, portion)
         self.has_failed = False
 
     def _wait(self) -> None:
         if self._written is not None:
             self._written.result()
 
-    def _write(self, database: Database, portion: _Portion) -> None:
-        with database.writing() as db:
-            for statement, values in portion.steps:
-                db.execute(statement, values)
-            self._forget(db, portion.gone)
+    def _begin(self, db: sqlite3.Connection, portion: _Portion) -> None:
+        """What takes many small statements; a thread would wait for Python before each."""
+        for statement, values in portion.steps:
+            db.execute(statement, values)
+        self._forget(db, portion.gone)
+        db.executemany(SPENT, portion.spent)
+
+    def _finish(self, writing: ExitStack, db: sqlite3.Connection, portion: _Portion) -> None:
+        with writing:
             self._add(db, portion.docs, portion.packed)
-            db.executemany(SPENT, portion.spent)
 
     def _forget(self, db: sqlite3.Connection, gone: list[int]) -> None:
         if not gone:
@@ -192,7 +211,7 @@ class Batch:
         ids, texts = [doc[0] for doc in docs], [doc.said.text for doc in found]
         _insert(db, "INSERT INTO docs", docs)
         _insert(db, "INSERT INTO texts", list(zip(ids, packed, strict=True)))
-        _insert(db, "INSERT INTO words (rowid, text)", list(zip(ids, texts, strict=True)), _ALL)
+        _insert(db, "INSERT INTO words (rowid, text)", list(zip(ids, texts, strict=True)))
         _insert(db, "INSERT OR IGNORE INTO touched", touched)
 
     def _learn(self, db: sqlite3.Connection, paths: set[str]) -> None:
@@ -207,8 +226,12 @@ class Batch:
             self._paths.update(rows.fetchall())
 
 
-def _insert(db: sqlite3.Connection, what: str, rows: list[tuple[Any, ...]], at_once: int = _ROWS) -> None:
-    """Many rows with each statement: who writes in a thread has to wait for Python before each of them."""
+def _insert(db: sqlite3.Connection, what: str, rows: list[tuple[Any, ...]]) -> None:
+    """As many rows as can be with each statement.
+
+    Who writes in a thread waits for Python before each of them, and FTS5 writes a segment for each that has several.
+    """
+    at_once = _VALUES // len(rows[0]) if rows else 1
     for begin in range(0, len(rows), at_once):
         some = rows[begin : begin + at_once]
         row = f"({','.join('?' * len(some[0]))})"

@@ -122,7 +122,7 @@ def _marks(
     """What is special about a session, in words."""
     marks = [
         f"cannot be read: {problem}" if problem else "",
-        f"fork of {fork.rpartition('-')[2] if is_ours else fork[:13]}" if fork else "",
+        f"fork of {fork.rpartition('-')[2] if is_ours and fork[:8].isdecimal() else fork[:20]}" if fork else "",
         "subagent" if parent else "",
         "hidden" if is_hidden else "",
         "archived" if is_archived else "",

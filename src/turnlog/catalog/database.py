@@ -9,20 +9,21 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import stat
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.schema import APPLICATION, TABLES, VERSION
 from turnlog.errors import OutOfSpace, Unavailable
-from turnlog.session.places import cache_folder
+from turnlog.session.places import cache_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 _FILE = "catalog.sqlite"
 _PAUSE_S = 0.05
-_CACHE_KB = 8_000
+_CACHE_KB = 16_000
 _TABLES = frozenset(
     line.split()[2] if not line.startswith("CREATE VIRTUAL") else line.split()[3]
     for line in TABLES.splitlines()
@@ -237,7 +238,20 @@ def place_of(folder: str | None, location: str) -> str:
     who, at, where = rest.rpartition("@")
     name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}" if mark else folder or location
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    base = cache_folder()
-    with _disk(base):
-        os.makedirs(base, mode=0o700, exist_ok=True)
+    folders = cache_folders()
+    base = next(filter(_is_ours, folders), None)
+    if base is None:
+        tried = ", ".join([*([folder] if folder else []), *folders])
+        raise Unavailable(f"the catalog can be written nowhere: {tried}", hint="XDG_CACHE_HOME names another folder")
     return os.path.join(base, f"{digest}.sqlite")
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether a folder is there, or can be made, where nobody else can put anything and we can."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return is_private and os.access(folder, os.W_OK | os.X_OK)

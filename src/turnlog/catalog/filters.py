@@ -129,7 +129,8 @@ def _of_session(found: Filter, states: States) -> Clause:
         case "model":
             return _any(_like("sessions.models", value, ("*", "*")) for value in values)
         case "title":
-            return _any(_like("sessions.title", value, ("*", "*")) for value in values)
+            shown = "coalesce(nullif(sessions.title, ''), sessions.preview)"
+            return _any(_like(shown, value, ("*", "*")) for value in values)
         case "tag":
             return _any(_listed("sessions.tags", value) for value in values)
         case "session":

@@ -44,7 +44,7 @@ class Finder:
         self._found = Found([], [])
         self._whole: set[tuple[str, str]] = set()
         self._folders: list[tuple[Any, ...]] = []
-        self._sessions: set[str] = set()
+        self._sessions: set[str] | None = None
         self.keys: dict[tuple[str, str], set[str]] = {}
         """Which sessions are in files that changed, as far as they were looked through."""
 
@@ -61,8 +61,6 @@ class Finder:
             self._file(known)
         for agent, home in self._whole:
             self._found.sources.extend(self._unknown(form_of(agent).find(home)))
-        rows = self._db.execute("SELECT path FROM sessions WHERE NOT is_ours")
-        self._sessions = {path_of(row[0]) for row in rows} | {source.path for source in self._found.sources}
         return self._found
 
     def remember(self) -> None:
@@ -98,7 +96,12 @@ class Finder:
         if not is_folder and len(files) > _NEAR:
             files = [entry for entry in files if entry.name.startswith(stem)]
         found = [entry.path for entry in files if entry.name != _INDEX]
-        return found if is_folder else [other for other in found if other not in self._sessions]
+        if is_folder:
+            return found
+        if self._sessions is None:
+            rows = self._db.execute("SELECT path FROM sessions WHERE NOT is_ours")
+            self._sessions = {path_of(row[0]) for row in rows} | {source.path for source in self._found.sources}
+        return [other for other in found if other not in self._sessions]
 
     def _folder(self, agent: str, home: str, path: str, depth: int = 0) -> None:
         """A folder whose names are new or others, and the folders below it that nobody has looked at."""

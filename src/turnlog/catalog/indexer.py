@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from turnlog.session import Home
 
 _BULK = 24 << 20
-"""More than this to read: the words are put together once at the end, not again and again on the way."""
+"""More than this to read: FTS5 puts its segments together later, bit by bit, and not on the way."""
+_SEGMENTS = 200
+"""So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
 _SESSION = "INSERT INTO sessions (id, name, native, is_ours, agent, path, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _OF_SESSION = (("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"))
 _UNREADABLE = {DANGLING: "a link that leads nowhere", SPECIAL: "no file, but a pipe or a device"}
@@ -286,6 +288,7 @@ class Indexer:
     def _tune(self, *, automerge: int) -> None:
         with self._database.writing() as db:
             if not automerge:
+                db.execute("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", (_SEGMENTS,))
                 db.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (16 << 20,))
             db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (automerge,))
 

@@ -61,8 +61,9 @@ def _newest(dbs: Sequence[sqlite3.Connection], name: str, workspace: str) -> Car
 
 
 def _one(name: str, found: list[Card]) -> Card:
-    if len(found) == 1:
-        return found[0]
+    shortest, *others = sorted(found, key=lambda card: len(card.id))
+    if all(len(card.id) > len(shortest.id) and card.id.startswith(shortest.id) for card in others):
+        return shortest  # the others are called after it, as an agent's subagents may be
     raise Fits(name, found)
 
 

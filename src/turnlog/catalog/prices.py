@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
-from decimal import ROUND_HALF_EVEN
+from datetime import UTC, date, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -14,13 +13,15 @@ from turnlog.catalog.schema import COUNTS
 from turnlog.catalog.story import Paid
 from turnlog.errors import Unsupported
 from turnlog.log.usage import Usage
-from turnlog.pricing import Terms, terms_of
+from turnlog.pricing import Tariff, Terms, terms_of
 
 if TYPE_CHECKING:
     import sqlite3
+    from decimal import Decimal
 
 _KEY = "prices"
 _PICOS = 1_000_000_000_000
+NOTHING = Usage()
 
 
 class _Known(msgspec.Struct):
@@ -36,6 +37,8 @@ class Prices:
     def __init__(self, db: sqlite3.Connection) -> None:
         row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
         self._terms: dict[str, list[Terms]] = {}
+        self._found: dict[tuple[str, date], Tariff | None] = {}
+        """Of this run: those that hold for a whole day, in our unit."""
         self._stamp = _stamp()
         self._is_changed = True
         self.is_other = row is not None
@@ -56,12 +59,18 @@ class Prices:
         """In millionths of micro-dollars; None if nobody knows."""
         if paid.usage.cost_micros is not None:
             return paid.usage.cost_micros * 1_000_000
-        if paid.usage == Usage():
+        if paid.usage == NOTHING:
             return 0
-        terms = self._terms_of(paid.model, at)
-        price = None if terms.tariff is None else terms.tariff.price(paid.usage, is_total=paid.is_total)
-        # No price per million tokens has more than six decimals: nothing is lost here.
-        return None if price is None else int((price.dollars * _PICOS).to_integral_value(ROUND_HALF_EVEN))
+        key = paid.model, (at if at.tzinfo is UTC else at.astimezone(UTC)).date()
+        if key in self._found:
+            tariff = self._found[key]
+        else:
+            terms = self._terms_of(paid.model, at)
+            tariff = None if terms.tariff is None else _in_picos(terms.tariff)
+            if terms.hold(at):
+                self._found[key] = tariff
+        price = None if tariff is None else tariff.price(paid.usage, is_total=paid.is_total)
+        return None if price is None else round(price.dollars)
 
     def _terms_of(self, model: str, at: datetime) -> Terms:
         for terms in self._terms.get(model, ()):
@@ -97,6 +106,19 @@ class Prices:
                 db.execute("UPDATE spent SET cost = ? WHERE session = ? AND token = ?", (cost, session, token))
                 changed.add(session)
         return changed
+
+
+def _in_picos(tariff: Tariff) -> Tariff:
+    """The same in millionths of micro-dollars: numbers without a fraction, with which it is quick to count.
+
+    No price per million tokens has more than six decimals: nothing is lost here.
+    """
+    rates = [None if each is None else [_whole(rate * _PICOS) for rate in each] for each in tariff.rates]
+    return Tariff(tariff.starts, tariff.has_input, tariff.has_output, rates)
+
+
+def _whole(rate: Decimal) -> Decimal:
+    return cast("Decimal", int(rate)) if rate == int(rate) else rate
 
 
 def _stamp() -> str:

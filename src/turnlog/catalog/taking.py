@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.batch import Batch, Doc, Old, token_of
+from turnlog.catalog.prices import NOTHING
 from turnlog.catalog.story import Paid, Story, ms_of, paid_in
-from turnlog.catalog.texts import clean, digest
+from turnlog.catalog.texts import clean, sum_of
 from turnlog.catalog.words import said_in
-from turnlog.log.usage import Usage
 
 if TYPE_CHECKING:
     import sqlite3
@@ -50,7 +50,7 @@ class Taking:
         self.at = at
         said = said_in(entry, self.story.calls, self._seen)
         if said is not None:
-            hash = digest(said.text)
+            hash = sum_of(said.text)
             self._seen.add(hash)
             old = self._old.get(step)
             if old is not None and old.hash == hash and old.entry == clean(name) and old.id >> 20 == at:
@@ -66,7 +66,7 @@ class Taking:
         usage = paid.usage
         is_reported = usage.cost_micros is not None
         is_booked = paid.why == "import"
-        if not is_reported and paid.request is None and usage == Usage():
+        if not is_reported and paid.request is None and usage == NOTHING:
             return
         cost = self._prices.cost(paid, when)
         counts = (

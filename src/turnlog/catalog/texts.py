@@ -45,6 +45,14 @@ def text_of(db: sqlite3.Connection, doc: int) -> str:
     return "" if row is None else unpack(row[0])
 
 
+def sum_of(text: str) -> int:
+    """A number by which a text is seen to be another one than before. Quick, for there are many and long ones."""
+    from zlib import adler32, crc32
+
+    data = text.encode("utf-8", "surrogatepass")
+    return crc32(data) << 31 ^ adler32(data)
+
+
 def digest(text: str) -> int:
     """A number that tells this text from others, and fits into a column."""
     from hashlib import blake2b  # who only asks does without
@@ -54,6 +62,8 @@ def digest(text: str) -> int:
 
 def clean(text: str) -> str:
     """That text without what cannot be stored: halves of characters."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

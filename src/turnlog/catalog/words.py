@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
-from turnlog.catalog.texts import MAX_TEXT, clean, digest
+from turnlog.catalog.texts import MAX_TEXT, clean, sum_of
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
 
@@ -30,7 +30,7 @@ class Said(NamedTuple):
 def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Said | None:
     """What an entry says; None if that is nothing, or was said before.
 
-    `calls` knows the tool of each call that has no result yet, and is kept up to date. `seen` has the digests of texts
+    `calls` knows the tool of each call that has no result yet, and is kept up to date. `seen` has the sums of texts
     that were said in this session: summaries and edits often repeat them.
     """
     kind = type(entry)
@@ -57,7 +57,7 @@ def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Said | None:
     elif kind is Edit:
         found = found._replace(role="assistant")
         _blocks(cast("Edit", entry).blocks or (), parts, found, calls)
-        parts = [part for part in parts if digest(clean(part)) not in seen]
+        parts = [part for part in parts if sum_of(clean(part)) not in seen]
     elif kind is Checkpoint and cast("Checkpoint", entry).label:
         parts.append(cast("Checkpoint", entry).label or "")
     return _said(found, parts)
@@ -153,6 +153,6 @@ def _summary(entry: Compaction, seen: set[int]) -> list[str]:
             inner: list[str] = []
             _blocks(item.blocks, inner, Said("", "", [], []), {})
             text = "\n".join(inner)
-            if text and digest(clean(text)) not in seen:
+            if text and sum_of(clean(text)) not in seen:
                 parts.append(text)
     return parts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,12 +42,16 @@ def has_catalog(home: str | None) -> bool:
     return os.path.exists(os.path.join(expand(home or default_home()), "catalog.sqlite"))
 
 
+_WITH_BLANKS = ("title", "workspace", "file", "tag")
+"""In other values there are none: what stands behind `agent:codex ` are words to look for."""
+
+
 def query_of(words: Iterable[str]) -> str:
     """One query of the words that a shell gave. A value with blanks needs no quotes inside those of the shell."""
     parts: list[str] = []
     for word in words:
-        name, colon, value = word.partition(":")
-        if colon and " " in value and '"' not in value and name.lstrip("-").isalpha():
+        name, _, value = word.partition(":")
+        if name.lstrip("-") in _WITH_BLANKS and " " in value and '"' not in value and ":" not in value:
             word = f'{name}:"{value}"'
         parts.append(word)
     return " ".join(parts)
@@ -108,20 +113,31 @@ def tilde(path: str) -> str:
 _SHORT = 8
 
 
-def short_names(cards: Sequence[Card | Line], among: Sequence[Card | Line] = ()) -> list[str]:
-    """What to type for each, as short as it may be: handles of ours, beginnings of other agents' ids.
+def short_names(cards: Sequence[Card | Line], ids: list[str]) -> list[str]:
+    """What to type for each, as short as it may be: handles of ours, beginnings of other ids.
 
-    As long as it takes to tell them from each other, and from those that they are among.
+    As long as it takes to tell it from all of these ids: also from subagents and sessions of other folders.
     """
-    ids = sorted({_id_in(card.name) for card in (*cards, *among) if not card.is_ours})
-    length: dict[str, int] = {}
-    for index, name in enumerate(ids):
-        end = _SHORT
-        for other in ids[max(0, index - 1) : index + 2 : 2] if index else ids[1:2]:
-            while end < len(name) and name[:end] == other[:end]:
-                end += 1
-        length[name] = end
-    return [card.name if card.is_ours else _id_in(card.name)[: length[_id_in(card.name)]] for card in cards]
+    ids = sorted(ids)
+    return [_short(card, ids) for card in cards]
+
+
+def _short(card: Card | Line, ids: list[str]) -> str:
+    name, own, end = card.name, _id_in(card.name), _SHORT
+    if card.is_ours:
+        lead = f"{card.agent}-"
+        if not name.startswith(lead):
+            return name
+        own, end = name, len(lead) + _SHORT  # imported: its id has that agent's in it
+    first, after = bisect_left(ids, own), bisect_right(ids, own)
+    if after - first > 1:
+        return name  # two agents have it
+    if not card.is_ours:
+        after = bisect_left(ids, own + "\U0010ffff")  # what is called after it is not meant by a beginning
+    for other in ids[max(0, first - 1) : first] + ids[after : after + 1]:
+        while end < len(own) and own[:end] == other[:end]:
+            end += 1
+    return own[:end]
 
 
 def _id_in(name: str) -> str:

@@ -17,15 +17,18 @@ _STATES = {"running": "green", "waiting": "yellow", "crashed": "red"}
 _PAINTS = {"SESSION": "cyan", "LAST": "dim", "AGENT": "dim", "TURNS": "dim", "FOLDER": "dim"}
 
 
-def listing(lines: list[Line], *, is_mixed: bool, among: list[Line] | None = None) -> list[str]:
-    """A table of sessions. On a screen it fits; in a pipe it has everything, names and times in full."""
+def listing(lines: list[Line], *, is_mixed: bool, ids: list[str]) -> list[str]:
+    """A table of sessions. On a screen it fits; in a pipe it has everything, names and times in full.
+
+    `ids` are those of all sessions there are.
+    """
     is_free = screen_width() is None
     now = time.time()
-    names = all_plain([line.name for line in lines] if is_free else short_names(lines, among or ()))
+    names = all_plain([line.name for line in lines] if is_free else short_names(lines, ids))
     moments = [line.updated_ms for line in lines]
     times = clock_times(moments) if is_free else [ago(ms, now) for ms in moments]
     columns = [
-        Column("SESSION", names, least=0 if is_free else 8),
+        Column("SESSION", names, least=0 if is_free else 20),
         Column("LAST ENTRY" if is_free else "LAST", times),
         Column("AGENT", all_plain([line.agent for line in lines]), drop=2),
     ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnlog.catalog import Line, Spending
 
 _SHOWN = 5
+_NAMED = 5
 
 
 def work(*, as_json: bool = False, home: str | None = None) -> None:
@@ -30,25 +31,29 @@ def work(*, as_json: bool = False, home: str | None = None) -> None:
             return
         today = asked.usage("since:today", by="day")[-1]
         week = asked.usage("since:7d", by="day")[-1]
+        ids = asked.ids()
     here, folder = of_here(lines)
     _headline(lines, today, week)
     if not any(line.is_ours for line in lines):
         print("They are read where they lie; nothing was copied or changed.")
     running = [line for line in lines if line.state == "running" and line not in here]
     if here:
-        _section(f"Here, in {tilde(folder)}", here, is_mixed=False)
+        _section(f"Here, in {tilde(folder)}", here, ids, is_mixed=False)
     if running:
-        _section("Running elsewhere", running, is_mixed=True)
+        _section("Running elsewhere", running, ids, is_mixed=True)
     elif not here:
-        _section(f"No session in {tilde(project())} yet; the newest elsewhere", lines, is_mixed=True)
-    _next(here or lines, is_here=bool(here))
+        _section(f"No session in {tilde(project())} yet; the newest elsewhere", lines, ids, is_mixed=True)
+    _next((here or lines)[0], ids, is_here=bool(here))
 
 
 def _headline(lines: list[Line], today: Spending, week: Spending) -> None:
     agents = Counter(line.agent or "turnlog" for line in lines)
-    of = ", ".join(f"{number:,} of {plain(agent)}" for agent, number in agents.most_common(4))
-    more = f" and {count(len(agents) - 4, 'other agent')}" if len(agents) > 4 else ""
-    print(coloured(f"{count(len(lines), 'session')} on this machine", "bold", sys.stdout) + f": {of}{more}")
+    most = agents.most_common(len(agents) if len(agents) <= _NAMED else _NAMED - 1)
+    parts = [f"{number:,} of {plain(agent)}" for agent, number in most]
+    if len(most) < len(agents):
+        others = f"{len(agents) - len(most)} others"
+        parts.append(f"{len(lines) - sum(number for _, number in most):,} of {others}")
+    print(coloured(f"{count(len(lines), 'session')} on this machine", "bold", sys.stdout) + f": {', '.join(parts)}")
     spent = [f"today {_cost(today)}", f"the last 7 days {_cost(week)}"]
     print(", ".join(spent))
     if today.unpriced or week.unpriced:
@@ -59,24 +64,26 @@ def _cost(spent: Spending) -> str:
     return dollars(spent.tokens.cost_micros, is_partial=bool(spent.unpriced))
 
 
-def _section(title: str, lines: list[Line], *, is_mixed: bool) -> None:
+def _section(title: str, lines: list[Line], ids: list[str], *, is_mixed: bool) -> None:
     print()
     print(coloured(one_line(title), "bold", sys.stdout))
-    for line in listing(lines[:_SHOWN], is_mixed=is_mixed, among=lines):
+    for line in listing(lines[:_SHOWN], is_mixed=is_mixed, ids=ids):
         print(line)
     if len(lines) > _SHOWN:
         print(coloured(f"… {len(lines) - _SHOWN:,} more", "dim", sys.stdout))
 
 
-def _next(lines: list[Line], *, is_here: bool) -> None:
-    name = plain(short_names(lines[:1], lines)[0] if screen_width() is not None else lines[0].name)
+def _next(newest: Line, ids: list[str], *, is_here: bool) -> None:
+    name = plain(short_names([newest], ids)[0] if screen_width() is not None else newest.name)
     # Without a name, a command takes the newest session of this folder or of one above it.
-    is_meant = is_here and is_in(workspace_path("."), lines[0].workspace)
-    newest = "" if is_meant else f" {name}"
+    is_meant = is_here and is_in(workspace_path("."), newest.workspace)
+    which = "" if is_meant else f" {name}"
     all_of_it = ("turnlog ls", "all of this folder") if is_here else ("turnlog ls --all", "all of them")
     rows = [
-        (f"turnlog show{newest}", "read the newest one" + (" of this folder" if is_here else "")),
-        (f"turnlog resume{newest}", "go on with it"),
+        (f"turnlog show{which}", "read the newest one" + (" of this folder" if is_here else "")),
+        (f"turnlog diff{which and f' --session{which}'}", "what it changed in the files")
+        if newest.agent == "turnlog"  # of `turnlog run`: there is nobody to go on with it
+        else (f"turnlog resume{which}", "go on with it"),
         all_of_it,
         ("turnlog search WORDS", "find what was said or done anywhere"),
         ("turnlog usage", "tokens and dollars, day by day"),

@@ -28,6 +28,8 @@ class Elsewhere(Struct, frozen=True):
 
     home: Home
     id: str
+    native: str
+    """Its id where it was read."""
     source: Source
     problems: list[Problem]
 
@@ -51,7 +53,7 @@ def read_from(path: str, key: str | None, agent: str | None = None) -> Generator
         mine = done[chosen.source]
         if not mine.id:
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
-        yield Elsewhere(home, mine.id, mine.source, mine.problems)
+        yield Elsewhere(home, mine.id, chosen.header.id, mine.source, mine.problems)
 
 
 def source_at(path: str, key: str | None) -> tuple[Source, str]:

@@ -139,6 +139,7 @@ def _fail(error: Exception, *, as_json: bool) -> int:
     else:
         if several is not None:
             print("\n".join(several.lines), file=sys.stderr)
+            message = several.brief
         print(f"error: {one_line(message)}", file=sys.stderr)
         if hint:
             print(f"hint: {one_line(hint)}", file=sys.stderr)

@@ -62,6 +62,13 @@ class Found(NamedTuple):
     look: Look
     source: Source | None
     problems: list[Problem]
+    native: str = ""
+    """Another agent's id for it."""
+
+    @property
+    def name(self) -> str:
+        """What to type for it."""
+        return self.look.id if self.source is None else f"{self.source.agent}:{self.native}"
 
 
 # ── to read ───────────────────────────────────────────────────────────────────────────────────────
@@ -100,7 +107,7 @@ def _elsewhere(path: str, key: str | None, agent: str | None = None) -> Generato
     from turnlog.cli.elsewhere import read_from
 
     with read_from(path, key, agent) as there, look_at(there.home, there.id) as look:
-        yield Found(there.home, look, there.source, there.problems)
+        yield Found(there.home, look, there.source, there.problems, there.native)
 
 
 def look_at(home: Home, session_id: str) -> Look:
@@ -342,7 +349,7 @@ def _foreign(word: str) -> Named | None:
         with catalog(home_location()) as cards:
             return _of(cards.find(word))
     except Fits as error:
-        rows = [Candidate(card.name, card.id, card.agent, card.updated_at, card.title) for card in error.cards]
+        rows = [Candidate(c.name, c.id, c.agent, c.updated_at, c.title or c.preview) for c in error.cards]
         raise Several(f"{word!r} fits {len(rows)} sessions", rows, hint="give more of the id") from None
     except (NotFound, Invalid):
         return None

@@ -55,6 +55,7 @@ def paged(*, is_wanted: bool = True) -> Generator[TextIO]:
         try:
             stream.close()
         except BrokenPipeError:
-            stream.detach()
+            if not stream.closed:
+                stream.detach()
         process.wait()
         signal.signal(signal.SIGINT, before)

@@ -28,6 +28,23 @@ class Program(click.Group):
         module = import_module(f"{commands.__name__}.{cmd_name}")
         return command_of(module.TAKES) if hasattr(module, "TAKES") else module.command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant, or what it may have been."""
+        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            raise _NoCommand(f"no such command {args[0]!r:.80}", near, ctx)
+        return super().resolve_command(ctx, args)
+
+
+class _NoCommand(click.UsageError):
+    def __init__(self, message: str, near: list[str], ctx: click.Context) -> None:
+        super().__init__(message, ctx)
+        self.near = near
+
 
 @click.group(
     cls=Program,
@@ -68,6 +85,8 @@ def _invoke(arguments: list[str]) -> None:
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "turnlog"
         hint = f"see `{where} --help`"
+        if isinstance(error, _NoCommand) and error.near:
+            hint = f"did you mean `turnlog {error.near[0]}`? `turnlog --help` lists all"
         raise Misused(_lower(error.format_message()), hint=hint, exit_code=error.exit_code) from error
     except click.ClickException as error:
         raise Misused(_lower(error.format_message()), exit_code=error.exit_code) from error

@@ -14,6 +14,7 @@ from turnlog.view.typeset import Screen, wrapped
 
 if TYPE_CHECKING:
     from turnlog.cli.look import Look
+    from turnlog.cli.name import Found
     from turnlog.session import Home
 
 
@@ -22,12 +23,13 @@ def this_screen(*, is_full: bool = False, mark: int = 0) -> Screen:
     return Screen(screen_width(), has_colour(sys.stdout), is_full, mark, moment)
 
 
-def header(found: Look, screen: Screen, *, is_whole: bool = True) -> list[str]:
+def header(opened: Found, screen: Screen, *, is_whole: bool = True) -> list[str]:
     """The title, and a line of facts."""
+    found = opened.look
     stats, usage = found.stats(), found.usage().total
     facts = [
-        found.id,
-        found.agent or "",
+        opened.name,
+        (found.agent or "") if opened.source is None else "",
         count(stats.messages, "message"),
         count(stats.turns, "turn"),
         tokens(usage) if usage.all_input_tokens or usage.output_tokens else "",
@@ -42,7 +44,8 @@ def header(found: Look, screen: Screen, *, is_whole: bool = True) -> list[str]:
     if is_whole:
         others = len(found.branches()) - 1
         if others > 0:
-            told = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {one_line(found.handle)}`"
+            name = one_line(found.handle if opened.source is None else opened.name)
+            told = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {name}`"
             lines.append(screen.paint(told, "dim"))
     return lines
 

@@ -33,6 +33,8 @@ class Several(Ambiguous):
     def __init__(self, message: str, found: Sequence[Candidate], *, hint: str, numbered: bool = False) -> None:
         some = ", ".join(item.name for item in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
         super().__init__(f"{message}: {some}", hint=hint)
+        self.brief = message
+        """The message without the names, for where `lines` stand beside it."""
         self.candidates = list(found)
         self._numbered = numbered
 

@@ -147,8 +147,8 @@ def _for_people(form: str, opened: Found, about: dict[str, Any], told: str, body
     found = opened.look
     usage = found.usage().total
     facts = [
-        str(about["session"]),
-        about["agent"] or "",
+        opened.name,
+        (about["agent"] or "") if opened.source is None else "",
         _moment(found.stats().first_at),
         count(about["messages"], "message"),
         count(about["turns"], "turn"),

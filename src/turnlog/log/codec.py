@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from datetime import datetime
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -28,12 +29,17 @@ def _plain(value: object) -> int:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
-_decode = msgspec.json.Decoder(AnyEntry).decode
 _decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_block = msgspec.json.Decoder(AnyBlock).decode
 _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[AnyEntry]:
+    """Made when it is needed: that takes longer than to load all else that many a reader needs."""
+    return msgspec.json.Decoder(AnyEntry)
 
 
 class Header(Struct, gc=False):
@@ -162,7 +168,7 @@ def is_verified(line: bytes) -> bool:
 
 def decode_strictly(line: bytes) -> AnyEntry:
     """The entry of a verified line that has nothing in it but what this version knows; msgspec's errors otherwise."""
-    return _decode(line[:-16] + b"}")
+    return _decoder().decode(line[:-16] + b"}")
 
 
 def decode(line: bytes) -> AnyEntry | Flawed:
@@ -171,7 +177,7 @@ def decode(line: bytes) -> AnyEntry | Flawed:
     body = line[:-16]
     if line[-16:-10] == b',"c":"' and line[-2:] == b'"}' and b"%08x" % zlib.crc32(body) == line[-10:-2]:
         try:
-            entry = _decode(body + b"}")
+            entry = _decoder().decode(body + b"}")
         except msgspec.ValidationError:
             return _lenient(body + b"}")
         except _BAD_JSON:

@@ -28,9 +28,22 @@ _BETWEEN_WORDS = re.compile(r"""[\s"'`()\[\]{}<>,;:|=]+""")
 _FILE_KEYS = frozenset(["path", "paths", "file", "files", "file_path", "filepath", "filename", "notebook_path"])
 _INJECTED = re.compile(
     r"\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
-    r"|<(system-reminder|environment_context|user_instructions|ide_context)>.*?(?:</\1>|\Z))\s*",
+    r"|# Context from my IDE setup:.*?## My request for Codex:"
+    r"|<(system-reminder|environment_context|user_instructions|ide_context|ide_opened_file|ide_selection"
+    r"|local-command-caveat|local-command-stdout|local-command-stderr|command-message|task-notification"
+    r"|subagent_notification)>.*?(?:</\1>|\Z)"
+    r"|<(file|image) (?:name|path)=[^>]*>.*?(?:</\2>|\Z))\s*",
     re.DOTALL,
 )
+_COMMAND = re.compile(
+    r"<command-name>([^<]*)</command-name>\s*(?:<command-message>[^<]*</command-message>\s*)?"
+    r"(?:<command-args>(.*?)</command-args>\s*)?",
+    re.DOTALL,
+)
+_HOUSEKEEPING = frozenset([
+    "/clear", "/compact", "/config", "/context", "/cost", "/exit", "/help", "/ide", "/login", "/logout", "/mcp",
+    "/model", "/quit", "/resume", "/status",
+])  # fmt: skip
 _JOINER = "\u200d"
 
 
@@ -98,7 +111,7 @@ def _take(found: Found, message: Message) -> None:
     new = Found(tools=[call.name for call in calls])
     if message.role == "user":
         new.user = 1
-        said = without_preamble(said)
+        said = typed(without_preamble(said))
         asked = one_line(said, _LINE)
         new.requests = [asked] if asked else []
     elif message.role == "assistant":
@@ -174,8 +187,8 @@ def preview(messages: Iterable[Message]) -> str:
         if message.role != "user" or message.display is False:
             continue
         shown = message.display if isinstance(message.display, str) else text_of(message.blocks)
-        text = one_line(without_preamble(shown), PREVIEW)
-        if text:
+        text = one_line(typed(without_preamble(shown)), PREVIEW)
+        if text and text not in _HOUSEKEEPING:
             return text
     return ""
 
@@ -185,6 +198,14 @@ def without_preamble(text: str) -> str:
     while match := _INJECTED.match(text):
         text = text[match.end() :]
     return text
+
+
+def typed(text: str) -> str:
+    """The command that a person typed, where an agent wrote it down in tags; any other text as it is."""
+    match = _COMMAND.match(text)
+    if match is None:
+        return text
+    return f"{match[1]} {(match[2] or '').strip()}".strip() + "\n" * bool(text[match.end() :]) + text[match.end() :]
 
 
 def one_line(text: str, limit: int) -> str:

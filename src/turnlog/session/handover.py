@@ -63,6 +63,12 @@ def report_of(lost: list[Loss], carried: Carried | None, notes: list[str] | None
     return Report(carried=carried, changed=changed, lost=[loss for loss in lost if not loss.instead], notes=notes or [])
 
 
+def knows_agent(session: Readable) -> bool:
+    """Whether anything says with which agent to go on."""
+    transcript = transcript_of(session)
+    return bool(transcript.start.resume or transcript.agent or session.agent in names())
+
+
 def hand_over(
     session: Readable, agent: str | None = None, *, workspace: str | os.PathLike[str] | None = None
 ) -> Resumable:

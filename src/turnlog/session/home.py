@@ -23,7 +23,7 @@ from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
 from turnlog.session.moving import Moving
-from turnlog.session.places import default_home, expand, workspace_path
+from turnlog.session.places import default_home, expand, kind_of, workspace_path
 from turnlog.session.report import Info, Settings, info_of
 from turnlog.session.session import Session
 from turnlog.store import Clock, Found, Store, behind
@@ -56,15 +56,9 @@ def open_home(
     options: dict[str, Any] = {"durability": durability}
     if clock is not None:
         options["clock"] = clock
-    scheme, colon, _ = place.partition(":")
-    if place == "memory:":
-        kind = "memory"
-    elif colon and scheme in ("postgresql", "postgres"):
-        kind = "postgres"
-    elif colon and "//" in place and "/" not in scheme:
-        raise Unsupported(f"no store for {scheme}: locations", hint="a folder, memory: or postgresql://…")
-    else:
-        kind, place = "files", expand(place)
+    kind = kind_of(place)
+    if kind == "files":
+        place = expand(place)
     try:
         module = import_module(f"turnlog.store.{kind}")
     except ModuleNotFoundError as error:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from turnlog.errors import Invalid
+from turnlog.errors import Invalid, Unsupported
 
 if TYPE_CHECKING:
     from turnlog.formats import Places
@@ -15,12 +15,24 @@ if TYPE_CHECKING:
 def default_home() -> str:
     """`$TURNLOG_HOME`, or `.turnlog` in the home directory."""
     chosen = os.environ.get("TURNLOG_HOME")
-    if chosen:
+    if chosen and chosen.strip():
         return chosen
     home = os.path.expanduser("~")
     if home == "~":
         raise Invalid("there is no home directory", hint="set TURNLOG_HOME")
     return os.path.join(home, ".turnlog")
+
+
+def kind_of(location: str) -> str:
+    """Which store a location is one of: `memory`, `postgres` or `files`."""
+    scheme, colon, _ = location.partition(":")
+    if location == "memory:":
+        return "memory"
+    if colon and scheme in ("postgresql", "postgres"):
+        return "postgres"
+    if colon and "//" in location and "/" not in scheme:
+        raise Unsupported(f"no store for {scheme}: locations", hint="a folder, memory: or postgresql://…")
+    return "files"
 
 
 def expand(path: str) -> str:
@@ -197,9 +209,11 @@ def user_folder() -> str:
     return os.path.expanduser("~")
 
 
-def cache_folder() -> str:
-    """Where things lie that can be made again, if they cannot lie beside what they were made from."""
+def cache_folders() -> list[str]:
+    """Where things may lie that can be made again, if they cannot lie beside what they were made from."""
+    from tempfile import gettempdir
+
     base = os.environ.get("XDG_CACHE_HOME")
     if not base or not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "turnlog")
+    return [os.path.join(base, "turnlog"), os.path.join(gettempdir(), f"turnlog-{os.getuid()}")]

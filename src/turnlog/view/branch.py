@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Child, Message
-from turnlog.log.summary import one_line, without_preamble
+from turnlog.log.summary import one_line, typed, without_preamble
 
 _PREVIEW = 120
 _LONG = 20_000
@@ -74,7 +74,7 @@ def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
 def _node(entry: AnyEntry, parent: int) -> _Node:
     if not isinstance(entry, Message):
         return _Node(parent, entry.at, is_message=False, is_asking=False, preview="")
-    preview = one_line(without_preamble(text_of(entry.blocks)[:_LONG]), _PREVIEW)
+    preview = one_line(typed(without_preamble(text_of(entry.blocks)[:_LONG])), _PREVIEW)
     return _Node(parent, entry.at, is_message=True, is_asking=entry.role == "user", preview=preview)
 
 

@@ -25,7 +25,7 @@ from turnlog.log.entry import (
     Uncompact,
     Unknown,
 )  # fmt: skip
-from turnlog.log.summary import without_preamble
+from turnlog.log.summary import typed, without_preamble
 from turnlog.log.usage import Usage
 from turnlog.view.tool import Change, changes, in_full, is_diff, printed, telling
 
@@ -259,6 +259,8 @@ def _prose(text: str, role: str) -> Iterator[Row]:
     lead = text[: len(text) - len(said)].strip() if said != text else ""
     if lead:
         yield Aside(lead)
+    if role == "user":
+        said = typed(said)
     if said.strip():
         is_markdown = role == "assistant" or (role == "user" and "```" in said)
         yield Prose(said.strip("\n"), is_markdown=is_markdown, role=role)
@@ -338,6 +340,6 @@ _EVENTS: dict[type, Callable[[Any], Event | None]] = {
     Set: _set,
     Child: _child,
     Spent: _spent,
-    Note: lambda entry: Event(entry.seq, "note", entry.text, entry.at),
+    Note: lambda entry: Event(entry.seq, "note", typed(entry.text), entry.at),
     Unknown: lambda entry: Event(entry.seq, entry.kind, "an entry of a newer version", entry.at, entry.json),
 }

@@ -109,7 +109,9 @@ def _send(opened: Found, agent: str, output: str | None, *, is_redacted: bool, f
         transcript = without_secrets(transcript, redactor)
     written, carried = written_for(transcript, agent)
     report = report_of(written.lost, carried)
-    told = f"redacted: {redactor.summary or 'nothing was found'}" if redactor is not None else "not redacted (--redact)"
+    told = "not redacted; --redact does"
+    if redactor is not None:
+        told = f"redacted: {redactor.summary or 'nothing was found'}"
     if output == "-":
         if len(written.files) > 1:
             raise Invalid(f"a session of {agent} is several files", hint="give a folder: -o FOLDER/")

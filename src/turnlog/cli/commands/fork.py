@@ -28,11 +28,14 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     turnlog fork k3f9 --at turn:3            another way to go on, from before turn 3
     turnlog fork codex:0199 --name "plan b"
     """
+    from turnlog.session.handover import knows_agent
+
     with this_home() as home:
         parent = session_brought(home, session)
         place = place_of(parent, at) if at is not None else Place(parent.seq, "the end")
         made = parent.fork(place.seq, name=name)
         messages = len(made.messages())
+        is_known = knows_agent(made)
     if as_json:
         data = {"session": made.id, "handle": made.handle, "parent": parent.id, "at": place.seq, "name": name}
         print_json({**data, "messages": messages})
@@ -40,4 +43,5 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     where = one_line(f"{place.words} of session {parent.handle}")
     print(f"session {one_line(made.handle)}: goes on from {where}, with {count(messages, 'message')}")
     handle = one_line(made.handle)
-    print(f"`turnlog resume {handle}` goes on with it, `turnlog rm {handle}` removes it", file=sys.stderr)
+    agent = "" if is_known else " --in AGENT"
+    print(f"`turnlog resume {handle}{agent}` goes on with it, `turnlog rm {handle}` removes it", file=sys.stderr)

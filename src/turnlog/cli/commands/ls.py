@@ -45,8 +45,9 @@ def work(
         else:
             found, where = here(ask, query, **more)
         if not found and not as_json:
-            _nothing(asked, query, where, deleted)
+            _nothing(asked, words, query, where, deleted)
             return
+        ids = asked.ids()
     if limit is None and not as_json and sys.stdout.isatty():
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4)
     shown = found[: limit or None]
@@ -54,12 +55,12 @@ def work(
         print_json({"sessions": _for_programs(shown, home, deleted)})
         return
     is_mixed = where is None or len({line.workspace for line in shown}) > 1
-    sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, among=found)) + "\n")
+    sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, ids=ids)) + "\n")
     if sys.stdout.isatty():
         _footer(len(found), len(shown), where)
 
 
-def _nothing(asked: Catalog, query: str, where: str | None, deleted: bool) -> None:
+def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:
     what = "deleted sessions" if deleted else "sessions"
     fits = f" for {query!r}" if query else ""
     place = f" in {tilde(where)}" if where is not None else ""
@@ -67,7 +68,10 @@ def _nothing(asked: Catalog, query: str, where: str | None, deleted: bool) -> No
     if where is not None and not deleted:
         others = len(asked.lines(query))
         if others:
-            print(f"hint: {count(others, 'session')} in other folders: `turnlog ls --all`", file=sys.stderr)
+            from shlex import join
+
+            command = join(["turnlog", "ls", "--all", *words])
+            print(one_line(f"hint: {count(others, 'session')} in other folders: `{command}`"), file=sys.stderr)
 
 
 def _footer(total: int, shown: int, where: str | None) -> None:

@@ -50,10 +50,11 @@ def work(
         if not hits and not hits.is_cut:
             _nothing(asked, asked_for, is_narrow=query != asked_for or before is not None)
             return
+        ids = asked.ids() if screen_width() is not None else []
     if screen_width() is None:
         _flat(hits)
     else:
-        _grouped(hits)
+        _grouped(hits, ids)
     if hits.is_cut:
         told = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
         print(f"hint: {told}", file=sys.stderr)
@@ -75,7 +76,8 @@ def _nothing(asked: Catalog, query: str, *, is_narrow: bool) -> None:
     if is_narrow and asked.search(query, limit=1):
         hints.append("there is something in other folders, or newer: search without --here, --workspace and --before")
     elif len(bare) > 1 and not any(":" in word or '"' in word for word in bare):
-        hints.append("all words have to be in one message; try fewer, or a beginning: " + f"{bare[0][:6]}*")
+        begun = next((f", or a beginning: {word[:6]}*" for word in bare if word.isalnum() and len(word) > 3), "")
+        hints.append(f"all words have to be in one message; try fewer{begun}")
     elif any(":" in word for word in bare):
         hints.append("try it without the filters")
     elif len(query) > 3 and query.isalnum():
@@ -91,7 +93,10 @@ def _next(words: tuple[str, ...], here: bool, workspace: str | None, limit: int,
     more = ["--here"] if here else []
     more += ["--workspace", workspace] if workspace is not None else []
     more += ["--limit", str(limit)] if limit != LIMIT else []
-    return one_line(f"… older ones: {join(['turnlog', 'search', *words, *more, '--before', str(cursor)])}")
+    more += ["--before", str(cursor)]
+    is_plain = not any(word.startswith("-") for word in words)
+    all_words = [*words, *more] if is_plain else [*more, "--", *words]
+    return one_line(f"… older ones: {join(['turnlog', 'search', *all_words])}")
 
 
 # ── for people ────────────────────────────────────────────────────────────────────────────────────
@@ -110,14 +115,14 @@ def _flat(hits: list[Hit]) -> None:
         print(f"{plain(hit.card.name)}  {moment(hit.at)[:16]:16}  {_who(hit)}  {text}")
 
 
-def _grouped(hits: list[Hit]) -> None:
-    """The sessions, the newest hit first, and in each its hits and how to go on with it."""
+def _grouped(hits: list[Hit], ids: list[str]) -> None:
+    """The sessions, the newest hit first, and in each its hits, how to read the first of them, and how to go on."""
     groups: dict[tuple[str, str, str], list[Hit]] = {}
     for hit in hits:
         groups.setdefault((hit.card.name, hit.card.path, hit.card.key), []).append(hit)
     room = screen_width() or 80
     out = sys.stdout
-    for name, found in zip(short_names([hits[0].card for hits in groups.values()]), groups.values(), strict=True):
+    for name, found in zip(short_names([hits[0].card for hits in groups.values()], ids), groups.values(), strict=True):
         for line in _head(found[0].card, name, room):
             print(line)
         who = min(12, max(len(_who(hit)) for hit in found))
@@ -125,7 +130,8 @@ def _grouped(hits: list[Hit]) -> None:
             lead = f"{_INDENT}{moment(hit.at)[5:16]:11}  {clip(_who(hit), who):{who}}  "
             snippet, marks = _cut(hit, room - len(lead))
             print(coloured(lead, "dim", out) + marked(snippet, marks, lambda text: coloured(text, "match", out)))
-        print(_INDENT + coloured(f"→ {_command(found[0], name)}", "dim", out))
+        for command in (_reading(found[0], name, room), _command(found[0], name)):
+            print(_INDENT + coloured(f"→ {command}", "dim", out))
         print()
 
 
@@ -175,6 +181,15 @@ def _cut(hit: Hit, room: int) -> tuple[str, list[tuple[int, int]]]:
         cut = cut[:-1] + "…"
         marks = [(a, min(b, len(cut) - 1)) for a, b in marks if a < len(cut) - 1]
     return cut, marks
+
+
+def _reading(hit: Hit, name: str, room: int) -> str:
+    """The command that shows the place; without the place, where an agent's name for it is too long for a line."""
+    from shlex import join
+
+    command = ["turnlog", "show", name]
+    whole = join([*command, "--at", str(hit.seq or hit.entry)])
+    return whole if whole.isprintable() and len(whole) + len(_INDENT) + 2 <= room else one_line(join(command))
 
 
 def _command(hit: Hit, name: str) -> str:

@@ -94,9 +94,11 @@ def command(
             _print_json(opened, (entry for entry in entries if isinstance(entry, Message)), system, part)
             return
         messages: list[Message] = []
+        is_read = False
         with paged(is_wanted=not no_pager) as out:
             _print(opened, entries, system, part, out, messages, is_full=full)
-        waiting = pending(messages)
+            is_read = True  # not where the pager was quit before
+        waiting = pending(messages) if is_read else []
         if waiting and part.is_end:
             names = ", ".join(f"{call.name} ({call.id})" for call in waiting[:_NAMED])
             names += f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
@@ -132,7 +134,7 @@ def _print(
     from turnlog.view.row import Rows
 
     screen = this_screen(is_full=is_full, mark=part.mark)
-    for line in header(opened.look, screen, is_whole=part.is_whole):
+    for line in header(opened, screen, is_whole=part.is_whole):
         print(line, file=out)
     if part.note:
         print(screen.paint(part.note, "dim"), file=out)

@@ -49,6 +49,8 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"session": opened.look.id, "tree": data})
         return
+    if opened.source is not None and data["is_asked"]:
+        data["handle"] = opened.name  # the id that it would have here is none yet
     screen = this_screen()
     for line in _lines(data, screen):
         print(line)

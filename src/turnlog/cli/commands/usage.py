@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from turnlog.cli.asking import catalog, json_tokens, print_json, project, query_of, short_names, tilde, within
 from turnlog.cli.cells import Column, all_plain, dollars, grid, tokens
 from turnlog.cli.plain import Option, Takes
-from turnlog.cli.text import coloured, has_colour, one_line, screen_width
+from turnlog.cli.text import clip_path, coloured, has_colour, one_line, screen_width
 
 if TYPE_CHECKING:
     from turnlog.catalog import Line, Spending
 
 BY = ("day", "week", "month", "session", "model", "workspace", "agent")
 _FLOOR = 10
+_NAME = 28
 
 
 def work(
@@ -38,6 +39,7 @@ def work(
     with catalog(home) as asked:
         *rows, total = asked.usage(query, by=by)
         titles = {line.name: line for line in asked.lines(everything=True)} if by == "session" and not as_json else {}
+        ids = asked.ids() if titles else []
     if as_json:
         print_json({"by": by, "groups": [_for_programs(row) for row in rows], "total": _for_programs(total)})
         return
@@ -49,7 +51,7 @@ def work(
     if limit is None and sys.stdout.isatty():
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 5)
     shown = (rows[-limit:] if is_time else rows[:limit]) if limit else rows
-    sys.stdout.write("\n".join(_table(by, shown, total, titles, is_cut=len(shown) < len(rows))) + "\n")
+    sys.stdout.write("\n".join(_table(by, shown, total, titles, ids, is_cut=len(shown) < len(rows))) + "\n")
     if len(shown) < len(rows) and sys.stdout.isatty():
         told = f"… {len(rows) - len(shown):,} {'earlier' if is_time else 'more'}: --limit 0"
         print(coloured(told, "dim", sys.stderr), file=sys.stderr)
@@ -66,20 +68,22 @@ def _for_programs(row: Spending) -> dict[str, Any]:
     }
 
 
-def _table(by: str, rows: list[Spending], total: Spending, titles: dict[str, Line], *, is_cut: bool) -> list[str]:
+def _table(
+    by: str, rows: list[Spending], total: Spending, titles: dict[str, Line], ids: list[str], *, is_cut: bool
+) -> list[str]:
     is_free = screen_width() is None
     groups = [row.group for row in rows]
     if by == "workspace":
-        groups = [tilde(group) for group in groups]
+        groups = [tilde(group) if is_free else clip_path(tilde(group), _NAME) for group in groups]
     elif titles and not is_free:
         known = [titles[group] for group in groups if group in titles]
-        short = dict(zip((line.name for line in known), short_names(known, list(titles.values())), strict=True))
+        short = dict(zip((line.name for line in known), short_names(known, ids), strict=True))
         groups = [short.get(group, group) for group in groups]
     groups = [*all_plain(groups), "all of it" if is_cut else "total"]
     everything = [*rows, total]
     number = str if is_free else tokens
     columns = [
-        Column(by.upper(), groups, least=0 if is_free else 10),
+        Column(by.upper(), groups, least=0 if is_free else _NAME),
         Column("SESSIONS", [f"{row.sessions:,}" for row in everything], right=True, drop=5),
         Column("REQUESTS", [f"{row.requests:,}" for row in everything], right=True, drop=6),
         Column("INPUT", [number(row.tokens.input_tokens) for row in everything], right=True, drop=2),

@@ -70,7 +70,7 @@ def _follow(opened: Found, last: int, seconds: float | None, *, is_full: bool) -
 
     found, screen = opened.look, this_screen(is_full=is_full)
     rows = Rows(price=Costs(), size=blob_size(opened.home))
-    for line in header(found, screen, is_whole=False):
+    for line in header(opened, screen, is_whole=False):
         print(line)
     begun = found.seq
     before: Row | None = None

@@ -1,0 +1,73 @@
+"""A first indexing, or any other with much to read: written in portions by a thread, in few segments."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.catalog.machine import Machine, same
+from turnlog.catalog import Catalog, batch, indexer
+from turnlog.catalog.database import Database
+from turnlog.errors import Unavailable
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr(indexer, "_BULK", 0)
+    return Machine(tmp_path, monkeypatch)
+
+
+def _segments(catalog: Catalog) -> int:
+    return catalog.db.execute("SELECT count(DISTINCT segid) FROM words_idx").fetchone()[0]
+
+
+def _automerge(catalog: Catalog) -> int:
+    return catalog.db.execute("SELECT v FROM words_config WHERE k = 'automerge'").fetchone()[0]
+
+
+def test_a_portion_is_one_segment(machine: Machine):
+    machine.claude("long", 150)
+    with machine.catalog() as catalog:
+        assert catalog.db.execute("SELECT count(*) FROM docs").fetchone()[0] > 400
+        assert _segments(catalog) == 1
+        assert _automerge(catalog) > 0
+
+
+def test_much_comes_to_the_same_as_little(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(batch, "PORTION", 500)
+    for number in range(6):
+        (machine.claude if number % 2 else machine.codex)(f"s{number}", 4)
+    machine.ours("mine", 3)
+    with machine.catalog() as catalog:
+        catalog.sync()
+        assert _segments(catalog) > 5
+        monkeypatch.setattr(indexer, "_BULK", 1 << 30)
+        with machine.fresh() as other:
+            same(catalog, other)
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_portion_that_cannot_be_written_is_an_error_and_the_rest_is_read_later(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, at: int
+):
+    monkeypatch.setattr(batch, "PORTION", 500)
+    for number in range(6):
+        machine.claude(f"s{number}", 4)
+    write, count = batch.Batch._add, 0
+
+    def fail(self: batch.Batch, *args: object) -> None:
+        nonlocal count
+        write(self, *args)  # pyright: ignore[reportArgumentType]
+        count += 1
+        if count == at:
+            raise Unavailable("the disk is not there")
+
+    with monkeypatch.context() as patched, machine.catalog() as catalog:
+        patched.setattr(batch.Batch, "_add", fail)
+        with pytest.raises(Unavailable, match="the disk is not there"):
+            catalog.sync()
+    database = Database(str(machine.home / "catalog.sqlite"))
+    assert database.connection.execute("SELECT count(*) FROM docs").fetchone()[0] < 6 * 8
+    database.close()
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        same(catalog, fresh)
+        assert _automerge(catalog) > 0
