@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.cli.asking import catalog, here, json_card, print_json, query_of, tilde, within
 from turnlog.cli.cards import listing
 from turnlog.cli.plain import Option, Takes
-from turnlog.cli.text import coloured, count, one_line
+from turnlog.cli.text import coloured, count, one_line, screen_width
 from turnlog.session.places import workspace_path
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def work(
         if not found and not as_json:
             _nothing(asked, words, query, where, deleted)
             return
-        ids = asked.ids()
+        ids = asked.ids() if screen_width() is not None else []
     if limit is None and not as_json and sys.stdout.isatty():
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4)
     shown = found[: limit or None]
