@@ -687,8 +687,8 @@ MUTANTS = [
     Mutant(
         "price: tiers go by what was not cached",
         "pricing.py",
-        '"input_tokens": usage.all_input_tokens,',
-        '"input_tokens": usage.input_tokens + usage.cache_read_tokens,',
+        "size = sum(counts[:4])",
+        "size = sum(counts[:2])",
         (PRICES,),
     ),
     Mutant(
