@@ -139,9 +139,9 @@ def outside_rules(root: str) -> list[tuple[bytes, bytes]]:
     found: list[tuple[bytes, bytes]] = []
     _add_rules(found, b"", _global_excludes())
     top = root
-    while top != os.path.dirname(top) and not os.path.exists(os.path.join(top, ".git")):
+    while top != os.path.dirname(top) and not mode_of(os.path.join(top, ".git")):
         top = os.path.dirname(top)
-    if not os.path.exists(os.path.join(top, ".git")):
+    if not mode_of(os.path.join(top, ".git")):
         return found
     lead = b"" if top == root else os.fsencode(os.path.relpath(root, top)) + b"/"
     _add_rules(found, lead, os.path.join(top, ".git", "info", "exclude"))
@@ -153,11 +153,25 @@ def outside_rules(root: str) -> list[tuple[bytes, bytes]]:
     return found
 
 
+def mode_of(path: str) -> int:
+    """What is at a path, as `st_mode` has it; 0 for nothing. Raises where it is the system that cannot tell."""
+    from turnlog.workspace.read import refuse_hole
+
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        refuse_hole(error, os.fsencode(path))
+        return 0
+
+
 def _add_rules(found: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None:
+    from turnlog.workspace.read import refuse_hole
+
     try:
         with open(path, "rb") as file:
             text = file.read(1 << 20)
-    except OSError:
+    except OSError as error:
+        refuse_hole(error, os.fsencode(path))
         return
     if text.strip():
         found.append((lead, text))
@@ -165,6 +179,8 @@ def _add_rules(found: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None
 
 def _global_excludes() -> str:
     """Where git looks for rules of all repositories: `core.excludesFile`, or its default place."""
+    from turnlog.workspace.read import refuse_hole
+
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     for path in (os.path.join(os.path.expanduser("~"), ".gitconfig"), os.path.join(config, "git", "config")):
         section = ""
@@ -177,8 +193,8 @@ def _global_excludes() -> str:
                     key, equals, value = text.partition("=")
                     if section == "core" and equals and key.strip().lower() == "excludesfile":
                         return os.path.expanduser(value.strip().strip('"'))
-        except OSError:
-            continue
+        except OSError as error:
+            refuse_hole(error, os.fsencode(path))
     return os.path.join(config, "git", "ignore")
 
 

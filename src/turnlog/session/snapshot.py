@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -12,7 +15,7 @@ from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.fold import State
 from turnlog.log.payload import digest
-from turnlog.session.places import outside_rules
+from turnlog.session.places import mode_of, outside_rules
 from turnlog.session.report import Settings
 from turnlog.store import Pack, Store
 from turnlog.workspace import cache
@@ -24,6 +27,13 @@ from turnlog.workspace.tree import path_bytes, path_text
 WORKSPACE = "workspace"
 _MOST_SKIPPED = 1000
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
+_MORE_FILES = "let this process open more files (`ulimit -n`), or end what has many open; then try again"
+_HINTS = {
+    errno.EMFILE: _MORE_FILES,
+    errno.ENFILE: _MORE_FILES,
+    errno.ENOMEM: "free some memory, then try again",
+    errno.EIO: "the disk may be failing: save what can be read, move away what cannot, then try again",
+}
 Progress = Callable[[int], None]
 
 
@@ -68,7 +78,8 @@ class Snapshots:
             quota = self._settings.quota_bytes
             if quota is not None and when != "after":  # what a rewind did has to be told, or nobody could undo it
                 sink = _Within(pack, max(0, quota - self._store.disk()["blobs"]), quota)
-            draft = self._scan(state, sink, pack.has, before, progress, done)
+            with _whole(state):
+                draft = self._scan(state, sink, pack.has, before, progress, done)
         # Those of before are still there: nobody collects while the caller is inside `keeping`.
         packs = sorted({*before, pack.name} - {""})
         for key, found in done:
@@ -81,7 +92,8 @@ class Snapshots:
     def look(self, state: State, progress: Progress | None) -> tuple[Checkpoint, Glance]:
         """The files as they are; nothing is written. Trees that no checkpoint has are in the glance."""
         glance = Glance()
-        return self._scan(state, glance, glance.has, self._store.packs(), progress, []), glance
+        with _whole(state):
+            return self._scan(state, glance, glance.has, self._store.packs(), progress, []), glance
 
     def _scan(
         self,
@@ -110,10 +122,7 @@ class Snapshots:
                 avoid=self._store.own_folders(),
                 progress=progress,
             )
-            try:
-                found = scanner.scan(path, only_tracked=is_partial)
-            except OSError as error:
-                raise Unavailable(f"no checkpoint: {path} cannot be looked at: {error.strerror}") from error
+            found = scanner.scan(path, only_tracked=is_partial)
             found.seen.packs = seen.packs
             rules = None
             if outside:
@@ -131,6 +140,19 @@ class Snapshots:
         return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED])
 
 
+@contextmanager
+def _whole(state: State) -> Generator[None]:
+    """A checkpoint has everything in it, or there is none."""
+    try:
+        yield
+    except OSError as error:
+        name = error.filename
+        where = path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else str(state.wide["workspace"])
+        raise Unavailable(
+            f"no checkpoint: {where} cannot be looked at: {error.strerror or error}", hint=_HINTS.get(error.errno or 0)
+        ) from error
+
+
 def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
     """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
     workspace = os.fsdecode(path_bytes(str(state.wide["workspace"])))
@@ -145,7 +167,7 @@ def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
             inside.add(os.fsencode(relative))
     yield WORKSPACE, workspace, frozenset(inside), False
     for folder, names in sorted(others.items()):
-        if os.path.isdir(folder):
+        if stat.S_ISDIR(mode_of(folder)):
             yield folder, folder, frozenset(names), True
 
 

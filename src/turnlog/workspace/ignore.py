@@ -15,6 +15,7 @@ RULE_FILES = (b".gitignore", b".ignore")
 ALWAYS = frozenset((b".git",))
 TEMPORARY = b".turnlog-half-done-"
 """How the name of a file begins while it is being put back; what follows is a digest."""
+HALF_DONE = re.compile(re.escape(TEMPORARY.decode()) + "[0-9a-f]{24}")
 
 
 _FOLDER_MARK = "(?P<ps_d>/)"

@@ -13,6 +13,7 @@ from turnlog.workspace.tree import MAGIC
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _ATTEMPTS = 3
+_SYSTEMS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO))
 _WHOLE = 1 << 20
 """Files up to this size are read at once."""
 
@@ -30,6 +31,12 @@ class Sink(Protocol):
     def add_file(self, fd: int, size: int) -> str:
         """Keep the next `size` bytes of an open file, or as many as there are; returns their digest."""
         ...
+
+
+def refuse_hole(error: OSError, path: bytes) -> None:
+    """Raise what is the system's fault and not the file's: a checkpoint without the file would only look like one."""
+    if error.errno in _SYSTEMS:
+        raise error if error.filename == path else OSError(error.errno, error.strerror, path) from error
 
 
 def signature(status: os.stat_result) -> Signature:

@@ -31,8 +31,9 @@ from turnlog.workspace.cache import (
     join,
 )
 from turnlog.workspace.found import BLANK, Found, mark_of, was_folder
-from turnlog.workspace.ignore import ALWAYS, RULE_FILES, TEMPORARY, Outside, Rules, rules_of_tree
-from turnlog.workspace.read import FOLDER_FLAGS, Sink, read_file, read_small, signature
+from turnlog.workspace.handle import Handle, Handles
+from turnlog.workspace.ignore import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
+from turnlog.workspace.read import Sink, read_file, read_small, refuse_hole, signature
 from turnlog.workspace.tree import FILE, FOLDER, LINK, Node, encode_tree
 
 MAX_FILE = 256 << 20
@@ -41,7 +42,6 @@ _YOUNG_NS = 2_000_000_000
 """A file changed this short before a scan may change again without its times showing it."""
 _ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
 _RULE_FILES = tuple(os.fsdecode(name) for name in RULE_FILES)
-_TEMPORARY = os.fsdecode(TEMPORARY)
 _FOLDERS = (IS_FOLDER, IS_PARTLY)
 
 
@@ -98,20 +98,25 @@ class Scanner:
         self._top = rules_of_tree(outside)
         self._young = time.time_ns() - _YOUNG_NS
         self._scan = Scan("", Seen(folders={}), [])
+        self._handles: Handles
 
     def scan(self, root: str, *, only_tracked: bool = False) -> Scan:
-        """Look at everything below `root`, or only at what is tracked."""
-        fd = os.open(root, FOLDER_FLAGS)
+        """Look at everything below `root`, or only at what is tracked.
+
+        Raises what is not the fault of a single file: too few descriptors, too little memory, a failing disk.
+        """
+        self._handles = Handles(root)
         try:
-            self._scan.tree = self._folder(fd, b"", self._top, 0, only_tracked)
+            self._scan.tree = self._folder(self._handles.root, b"", self._top, 0, only_tracked)
         finally:
-            os.close(fd)
+            self._handles.close()
         self._scan.is_news = self._scan.is_news or len(self._old) != len(self._scan.seen.folders)
         return self._scan
 
-    def _folder(self, fd: int, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
+    def _folder(self, here: Handle, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
         if partly:
-            return self._look(fd, prefix, self._wanted(prefix), above, depth, True, {})
+            return self._look(here, prefix, self._wanted(prefix), above, depth, True, {})
+        fd = self._handles.fd(here)
         names = os.listdir(fd)
         old = self._old.get(prefix)
         below: dict[str, str] = {}
@@ -121,11 +126,11 @@ class Scanner:
             and self._has is None
             and old.above == above.key
             and old.names == join(names)
-            and self._is_as_it_was(fd, prefix, names, old, above, depth, below)
+            and self._is_as_it_was(here, prefix, names, old, above, depth, below)
         ):
             self._take(prefix, old)
             return old.tree
-        return self._look(fd, prefix, names, above, depth, False, below)
+        return self._look(here, prefix, names, above, depth, False, below)
 
     def _wanted(self, prefix: bytes) -> list[str]:
         """The names in a folder that is only looked into for what is tracked."""
@@ -136,22 +141,29 @@ class Scanner:
     # ── folders where nothing happened ────────────────────────────────────────────────────────────
 
     def _is_as_it_was(
-        self, fd: int, prefix: bytes, names: list[str], old: SeenFolder, above: Rules, depth: int, below: dict[str, str]
+        self,
+        here: Handle,
+        prefix: bytes,
+        names: list[str],
+        old: SeenFolder,
+        above: Rules,
+        depth: int,
+        below: dict[str, str],
     ) -> bool:
         """Whether everything in a folder is what it was; `below` gets the digests of the folders in it."""
         try:
-            if self._signatures(fd, names, old.kinds) != old.signatures:
+            if self._signatures(self._handles.fd(here), names, old.kinds) != old.signatures:
                 return False
         except OSError:
             return False
         if IS_FOLDER not in old.kinds and IS_PARTLY not in old.kinds:
             return True
-        rules = above.known_below(prefix, old.rules, lambda: self._texts(fd))
+        rules = above.known_below(prefix, old.rules, lambda: self._texts(here, prefix))
         is_same = True
         for index, (name, kind) in enumerate(zip(names, old.kinds, strict=True)):
             if kind in _FOLDERS:
                 try:
-                    below[name] = digest = self._below(fd, name, prefix, rules, depth, kind == IS_PARTLY)
+                    below[name] = digest = self._below(here, name, prefix, rules, depth, kind == IS_PARTLY)
                 except OSError:
                     is_same = False  # looked at once more, and reported then
                 else:
@@ -184,16 +196,24 @@ class Scanner:
     # ── folders where something did ───────────────────────────────────────────────────────────────
 
     def _look(
-        self, fd: int, prefix: bytes, names: list[str], above: Rules, depth: int, partly: bool, below: dict[str, str]
+        self,
+        here: Handle,
+        prefix: bytes,
+        names: list[str],
+        above: Rules,
+        depth: int,
+        partly: bool,
+        below: dict[str, str],
     ) -> str:
         old = self._old.get(prefix)
         known = old.known() if old is not None else {}
         found = Found()
-        stats = {name: self._stat(fd, name, found) for name in names}
+        fd = self._handles.fd(here)
+        stats = {name: self._stat(fd, prefix, name, found) for name in names}
         names = [name for name in names if stats[name] is not FileNotFoundError]
         rules, texts = above, {}
         if not partly:
-            rules, texts = self._rules(fd, prefix, stats, old, known, above)
+            rules, texts = self._rules(here, prefix, stats, old, known, above)
         is_judged = old is not None and old.above == above.key and old.rules == rules.key
         for name in names:
             status = stats[name]
@@ -203,7 +223,7 @@ class Scanner:
             path = prefix + os.fsencode(name)
             is_folder = stat.S_ISDIR(status.st_mode)
             is_tracked = path in self._tracked
-            left_out = partly or name in _ALWAYS or name.startswith(_TEMPORARY)
+            left_out = partly or name in _ALWAYS
             if not left_out and not is_tracked and name not in texts:
                 kind = known[name][0] if is_judged and name in known else None
                 if kind is not None and kind != IS_UNKNOWN and is_folder == was_folder(known[name]):
@@ -214,10 +234,13 @@ class Scanner:
                 found.add(IS_IGNORED, mark_of(IS_IGNORED, status))
                 continue
             try:
+                fd = self._handles.fd(here)
                 if is_folder:
                     inner = rules_of_tree([]) if is_tracked else rules
                     is_part = left_out and not is_tracked
-                    self._subfolder(found, fd, name, prefix, status, inner, depth, is_part, below.get(name))
+                    self._subfolder(found, here, name, prefix, status, inner, depth, is_part, below.get(name))
+                elif HALF_DONE.fullmatch(name):
+                    found.skip(name, status, "named like what a rewind has half done")
                 elif stat.S_ISREG(status.st_mode):
                     self._file(found, fd, name, status, known.get(name), texts.get(name))
                 elif stat.S_ISLNK(status.st_mode):
@@ -231,6 +254,7 @@ class Scanner:
                 found.is_settled = False  # it went away while we looked: then it is not there
                 found.add(IS_IGNORED, BLANK)
             except OSError as error:
+                refuse_hole(error, path)
                 found.is_settled = False
                 found.skip(name, status, f"unreadable: {error.strerror}")
         folder = SeenFolder(
@@ -250,18 +274,19 @@ class Scanner:
         self._take(prefix, folder)
         return folder.tree
 
-    def _stat(self, fd: int, name: str, found: Found) -> os.stat_result | str | type[FileNotFoundError]:
+    def _stat(self, fd: int, prefix: bytes, name: str, found: Found) -> os.stat_result | str | type[FileNotFoundError]:
         try:
             return os.lstat(name, dir_fd=fd)
         except FileNotFoundError:
             return FileNotFoundError
         except OSError as error:
+            refuse_hole(error, prefix + os.fsencode(name))
             found.is_settled = False
             return f"unreadable: {error.strerror}"
 
     def _rules(
         self,
-        fd: int,
+        here: Handle,
         prefix: bytes,
         stats: Mapping[str, object],
         old: SeenFolder | None,
@@ -284,27 +309,27 @@ class Scanner:
             elif name in known:
                 trusted = False
         if old is not None and trusted and not any(name in known and name not in texts for name in _RULE_FILES):
-            return above.known_below(prefix, old.rules, lambda: self._texts(fd)), texts
+            return above.known_below(prefix, old.rules, lambda: self._texts(here, prefix)), texts
         for name in texts:
-            try:
-                texts[name] = read_small(fd, name)
-            except OSError:
-                texts[name] = b""
+            texts[name] = self._text(here, prefix, name)
         return above.below(prefix, [text for text in texts.values() if text]), texts
 
-    def _texts(self, fd: int) -> list[bytes]:
-        texts: list[bytes] = []
-        for name in _RULE_FILES:
-            try:
-                texts.append(read_small(fd, name))
-            except OSError:
-                continue  # there is none, or none that is a file
+    def _texts(self, here: Handle, prefix: bytes) -> list[bytes]:
+        texts = (self._text(here, prefix, name) for name in _RULE_FILES)
         return [text for text in texts if text]
+
+    def _text(self, here: Handle, prefix: bytes, name: str) -> bytes:
+        """What is in a rule file; nothing if there is none, or none that can be read."""
+        try:
+            return read_small(self._handles.fd(here), name)
+        except OSError as error:
+            refuse_hole(error, prefix + os.fsencode(name))
+            return b""
 
     def _subfolder(
         self,
         found: Found,
-        fd: int,
+        here: Handle,
         name: str,
         prefix: bytes,
         status: os.stat_result,
@@ -317,16 +342,16 @@ class Scanner:
             return found.skip(name, status, "Turnlog's own folder")
         if depth >= MAX_DEPTH:
             return found.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
-        digest = digest or self._below(fd, name, prefix, rules, depth, partly)
+        digest = digest or self._below(here, name, prefix, rules, depth, partly)
         found.tree[os.fsencode(name)] = Node(FOLDER, stat.S_IMODE(status.st_mode), digest)
         found.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 
-    def _below(self, fd: int, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
-        below = os.open(name, FOLDER_FLAGS, dir_fd=fd)
+    def _below(self, here: Handle, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
+        below = self._handles.enter(here, name)
         try:
             return self._folder(below, prefix + os.fsencode(name) + b"/", rules, depth + 1, partly)
         finally:
-            os.close(below)
+            self._handles.leave(below)
 
     def _file(
         self,

@@ -1,0 +1,92 @@
+"""The folders that a scan is in, open one from the other: a few of them at a time, however deep it is.
+
+Never through a link. A folder that had to be let go of on the way down is opened again from the root, name by name, and
+has to be the one it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from turnlog.workspace.read import FOLDER_FLAGS
+
+_MOST = 8
+"""So many are open beside the root."""
+
+
+class Handle:
+    """One folder that a scan is in."""
+
+    __slots__ = ("above", "fd", "name", "who")
+
+    def __init__(self, above: Handle | None, name: str, fd: int) -> None:
+        self.above = above
+        self.name = name
+        self.fd = fd
+        """-1 while it is not open."""
+        self.who = (0, 0)
+        """Device and inode, known when it was let go of."""
+
+
+class Handles:
+    """All of them, the root first."""
+
+    def __init__(self, root: str) -> None:
+        self.root = Handle(None, "", os.open(root, FOLDER_FLAGS))
+        self._open: list[Handle] = []
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for handle in [*self._open, self.root]:
+            os.close(handle.fd)
+        self._open.clear()
+
+    def enter(self, above: Handle, name: str) -> Handle:
+        """A folder in a folder."""
+        handle = Handle(above, name, os.open(name, FOLDER_FLAGS, dir_fd=self.fd(above)))
+        self._keep(handle)
+        return handle
+
+    def leave(self, handle: Handle) -> None:
+        """The scan is done with it."""
+        if handle.fd >= 0:
+            self._open.remove(handle)
+            os.close(handle.fd)
+            handle.fd = -1
+
+    def fd(self, handle: Handle) -> int:
+        """The descriptor of a folder; good until another one is entered."""
+        if handle.fd < 0:
+            self._reopen(handle)
+        return handle.fd
+
+    def _keep(self, handle: Handle) -> None:
+        self._open.append(handle)
+        if len(self._open) > _MOST:
+            first = self._open[0]
+            status = os.fstat(first.fd)
+            first.who = status.st_dev, status.st_ino
+            self._open.pop(0)
+            os.close(first.fd)
+            first.fd = -1
+
+    def _reopen(self, handle: Handle) -> None:
+        names: list[str] = []
+        folder: Handle | None = handle
+        while folder is not None and folder.above is not None:
+            names.append(folder.name)
+            folder = folder.above
+        fd = os.dup(self.root.fd)
+        try:
+            for name in reversed(names):
+                above, fd = fd, os.open(name, FOLDER_FLAGS, dir_fd=fd)
+                os.close(above)
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) != handle.who:
+                raise OSError(errno.EBUSY, "it was moved while it was looked at")
+        except BaseException:
+            os.close(fd)
+            raise
+        handle.fd = fd
+        self._keep(handle)
