@@ -285,7 +285,8 @@ class Home:
         """The kind of store behind it."""
         return self.blocking.backend
 
-    id_of = _home_call(blocking.Home.id_of)
+    find = _home_call(blocking.Home.find)
+    exists = _home_call(blocking.Home.exists)
     sessions = _home_call(blocking.Home.sessions)
     import_sessions = _home_call(blocking.Home.import_sessions)
     health = _home_call(blocking.Home.health)
@@ -319,7 +320,7 @@ class Home:
         """See `turnlog.Home.create`."""
         return Session(await self.threads.run(self.blocking.create, **fields), self.threads)
 
-    async def resume(self, session: str = "latest", *, workspace: str | os.PathLike[str] | None = None) -> Session:
+    async def resume(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> Session:
         """See `turnlog.Home.resume`."""
         found = await self.threads.run(self.blocking.resume, session, workspace=workspace)
         return Session(found, self.threads)

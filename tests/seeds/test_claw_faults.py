@@ -79,7 +79,7 @@ def test_copies_beside_a_session_are_not_listed(home, s, folder):
     for name in (f"{path.stem}.rot-1767225600000.jsonl", f"{path.name}.bak", f"{path.stem} (copy).jsonl"):
         shutil.copy(path, path.with_name(name))
     assert [row.id for row in home.sessions()] == [s.id]
-    assert texts(home.resume(s.id[:-1]).messages()) == ["one"]
+    assert texts(home.resume(home.find(s.id[:-1])).messages()) == ["one"]
 
 
 def test_a_relative_home_works(tmp_path, monkeypatch):
@@ -235,7 +235,7 @@ def test_folders_of_one_project_see_each_others_sessions(home, project, monkeypa
     session = home.create(workspace=project)
     session.user("one")
     monkeypatch.chdir(project / "sub")
-    assert home.resume(session.handle).workspace == str(project)
+    assert home.resume(home.find(session.handle)).workspace == str(project)
     assert [row.workspace for row in home.sessions()] == [str(project)]
     os.symlink(project, project.parent / "link")
     assert [row.id for row in home.sessions(workspace=project.parent / "link")] == [session.id]

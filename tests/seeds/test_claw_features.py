@@ -193,14 +193,14 @@ def test_the_latest_is_not_the_empty_session_that_was_just_made(home, clock):
     old.user("work")
     clock.tick(1000)
     home.create()
-    assert home.resume("latest").id == old.id
+    assert home.resume().id == old.id
 
 
 def test_where_all_are_empty_the_newest_is_the_latest(home, clock):
     home.create()
     clock.tick(1000)
     newest = home.create()
-    assert home.resume("latest").id == newest.id
+    assert home.resume().id == newest.id
 
 
 def test_the_latest_of_any_workspace_or_of_one(home, project, tmp_path, clock):
@@ -209,8 +209,8 @@ def test_the_latest_of_any_workspace_or_of_one(home, project, tmp_path, clock):
     clock.tick(1000)
     there = home.create(workspace=tmp_path)
     there.user("there")
-    assert home.resume("latest").id == there.id
-    assert home.resume("latest", workspace=project).id == here.id
+    assert home.resume().id == there.id
+    assert home.resume(workspace=project).id == home.find("latest", project) == here.id
 
 
 def test_a_session_of_another_workspace_says_where_it_belongs(home, project, tmp_path):
@@ -223,10 +223,12 @@ def test_sessions_are_listed_looked_up_switched_forked_and_deleted(home, s):
     s.user("one")
     fork = s.fork(name="b")
     assert {row.id for row in home.sessions()} == {s.id, fork.id}
-    assert home.id_of(s.handle) == s.id
+    assert home.find(s.handle) == s.id
+    assert home.exists(fork.id)
     home.delete(fork.id)
     with pytest.raises(NotFound):
-        home.id_of(fork.id)
+        home.find(fork.id)
+    assert not home.exists(fork.id)
     assert [row.id for row in home.sessions()] == [s.id]
 
 

@@ -14,19 +14,19 @@ from turnlog.store.files.disk import Disk
 
 def test_a_session_is_found_by_the_beginning_of_its_id(home):
     first, second = home.create(id="0a1b-one"), home.create(id="0a1c-two")
-    assert home.resume("0a1b").id == first.id
-    assert home.resume("0a1c-two").id == second.id
+    assert home.find("0a1b") == first.id
+    assert home.find("0a1c-two") == second.id
     with pytest.raises(Ambiguous, match="0a1b-one, 0a1c-two"):
-        home.resume("0a1")
+        home.find("0a1")
     with pytest.raises(NotFound):
-        home.resume("ffff")
+        home.find("ffff")
 
 
 def test_an_empty_beginning_is_no_name(home):
     """rho lets it match every session."""
     home.create()
     with pytest.raises(NotFound):
-        home.resume("")
+        home.find("")
 
 
 def test_an_incomplete_tool_turn_is_completed_for_the_model(home, s):
@@ -74,7 +74,7 @@ def test_a_session_is_resumed_from_anywhere(home, project, tmp_path, monkeypatch
     session = home.create(workspace=project)
     session.user("one")
     monkeypatch.chdir(tmp_path)
-    again = home.resume(session.handle)
+    again = home.resume(home.find(session.handle))
     again.user("two")
     assert (again.workspace, texts(again.messages())) == (str(project), ["one", "two"])
 
@@ -111,7 +111,7 @@ def test_what_could_not_be_written_was_not_said(folder):
 def test_a_short_handle_resumes_a_session(home, s):
     """What to print at the end: rho prints a uuid."""
     assert len(s.handle) == 8
-    assert home.resume(s.handle).id == s.id
+    assert home.resume(home.find(s.handle)).id == s.id
 
 
 def test_denied_and_skipped_calls_are_answered_as_failures(home, s):

@@ -1,10 +1,12 @@
 """Finding a session again: by id, by the beginning of it, by its handle, as the latest, by workspace."""
 
 import shutil
+from contextlib import nullcontext
 
 import pytest
 
-from turnlog import Ambiguous, NotFound, TurnlogError
+import turnlog
+from turnlog import Ambiguous, Invalid, NotFound, TurnlogError
 
 
 def test_a_generated_id_sorts_by_time_and_has_a_short_handle(home, place):
@@ -25,34 +27,83 @@ def test_a_session_is_found_by_its_full_id(home):
     assert home.resume(other.id).id == other.id
 
 
-def test_a_session_is_found_by_any_unique_beginning(home, place):
+def test_the_beginning_of_an_id_is_found(home):
     first = home.create(id="alpha-one")
     second = home.create(id="alpha-two")
     generated = home.create()
-    assert home.resume("alpha-o").id == first.id
-    assert home.resume("alpha-t").id == second.id
-    assert home.resume(generated.handle).id == generated.id
-    assert home.resume(generated.handle[:6]).id == generated.id
-    assert home.resume(generated.id[:-2]).id == generated.id
+    assert home.find("alpha-o") == first.id
+    assert home.find("alpha-t") == second.id
+    for name in (generated.handle, generated.handle[:6], generated.id[:-2], generated.id):
+        assert home.find(name) == generated.id
 
 
 def test_several_that_fit_are_named(home):
     home.create(id="alpha-one")
     home.create(id="alpha-two")
     with pytest.raises(Ambiguous) as caught:
-        home.resume("alpha")
+        home.find("alpha")
     assert "alpha-one" in str(caught.value)
     assert "alpha-two" in str(caught.value)
     assert isinstance(caught.value, NotFound)
 
 
-@pytest.mark.parametrize("name", ["nobody", "", "LATEST", "*", "%", "../x"])
+@pytest.mark.parametrize("name", ["nobody", "", "LATEST", "*", "%", "../x", "x" * 5000, "\ud800"])
 def test_none_that_fits_is_not_found(home, name):
     home.create(id="somebody")
-    with pytest.raises(NotFound) as caught:
-        home.resume(name)
-    assert not isinstance(caught.value, Ambiguous)
-    assert caught.value.hint
+    for call in (home.find, home.resume):
+        with pytest.raises(NotFound) as caught:
+            call(name)
+        assert not isinstance(caught.value, Ambiguous)
+        assert caught.value.hint
+    assert not home.exists(name)
+
+
+@pytest.mark.parametrize("name", ["session-1", "sess", "latest", "k3f9q2m7", ""])
+@pytest.mark.parametrize("do", ["resume", "delete", "purge", "restore", "push", "sync"])
+def test_what_takes_an_id_takes_nothing_else(home, do, name):
+    for id in ("session-10", "20261115-070012-k3f9q2m7"):
+        home.create(id=id).user("one")
+    home.create(id="session-11")
+    home.delete("session-11")
+    with turnlog.open("memory:") if do in ("push", "sync") else nullcontext() as other:
+        call = getattr(home, do) if other is None else lambda name: getattr(home, do)(other, [name])
+        with pytest.raises(NotFound) as caught:
+            call(name)
+    assert caught.value.hint and not isinstance(caught.value, Ambiguous)
+    assert not home.exists(name)
+    assert {info.id for info in home.sessions()} == {"session-10", "20261115-070012-k3f9q2m7"}
+    assert [info.id for info in home.sessions(deleted=True)] == ["session-11"]
+
+
+def test_a_session_may_be_called_latest(home, place):
+    named = home.create(id="latest")
+    named.user("one")
+    place.clock.tick()
+    newest = home.create()
+    newest.user("two")
+    assert home.resume("latest").id == home.find("latest") == named.id
+    assert home.resume().id == newest.id
+    home.delete("latest")
+    assert home.find("latest") == newest.id
+
+
+def test_an_id_and_a_workspace_are_too_much(home, tmp_path):
+    session = home.create(workspace=tmp_path)
+    with pytest.raises(Invalid):
+        home.resume(session.id, workspace=tmp_path)
+
+
+def test_a_session_is_there_or_not(home):
+    home.create(id="one")
+    assert home.exists("one")
+    assert not home.exists("on")
+    home.delete("one")
+    assert not home.exists("one")
+    home.restore("one")
+    assert home.exists("one")
+    for name in (None, 1, b"one"):
+        with pytest.raises(Invalid):
+            home.exists(name)
 
 
 def test_the_latest_is_the_one_with_the_newest_entry(home, place):
@@ -62,7 +113,7 @@ def test_the_latest_is_the_one_with_the_newest_entry(home, place):
     assert home.resume().id == second.id
     place.clock.tick()
     first.note("awake again")
-    assert home.resume("latest").id == first.id
+    assert home.resume().id == first.id
 
 
 def test_the_latest_is_neither_hidden_nor_a_subagent(home, place):
@@ -71,7 +122,7 @@ def test_the_latest_is_neither_hidden_nor_a_subagent(home, place):
     home.create(hidden=True)
     place.clock.tick()
     session.spawn(agent="explorer").user("x")
-    assert home.resume("latest").id == session.id
+    assert home.resume().id == session.id
 
 
 def test_a_fork_may_be_the_latest(home, place):
@@ -92,12 +143,12 @@ def test_the_latest_of_a_workspace(home, place, tmp_path, monkeypatch):
     first = home.create(workspace=tmp_path / "a")
     place.clock.tick()
     second = home.create(workspace=str(tmp_path / "b"))
-    assert home.resume("latest", workspace=tmp_path / "a").id == first.id
+    assert home.resume(workspace=tmp_path / "a").id == home.find("latest", tmp_path / "a") == first.id
     monkeypatch.chdir(tmp_path / "b")
-    assert home.resume("latest", workspace=".").id == second.id
+    assert home.resume(workspace=".").id == second.id
     assert [info.id for info in home.sessions(workspace=tmp_path / "a")] == [first.id]
     with pytest.raises(NotFound):
-        home.resume("latest", workspace=tmp_path)
+        home.resume(workspace=tmp_path)
 
 
 def test_a_workspace_is_the_same_through_a_link(home, tmp_path):
@@ -115,24 +166,29 @@ def test_a_workspace_that_is_not_unicode_has_a_name_too(home, tmp_path):
 
 def test_a_deleted_session_is_found_only_to_be_restored(home):
     session = home.create(id="alpha-one")
-    home.delete("alpha")
-    with pytest.raises(NotFound):
-        home.resume("alpha-one")
-    assert [info.id for info in home.sessions(deleted=True)] == [session.id]
-    home.restore("alpha")
-    assert home.resume("alpha").id == session.id
-    with pytest.raises(NotFound):
-        home.restore("alpha")
-
-
-def test_a_prefix_means_only_what_can_be_meant(home):
-    home.create(id="alpha-one")
-    home.create(id="alpha-two")
     home.delete("alpha-one")
-    assert home.resume("alpha").id == "alpha-two"
-    home.purge("alpha-one")
+    for call in (home.resume, home.find, home.delete):
+        with pytest.raises(NotFound):
+            call("alpha-one")
+    assert [info.id for info in home.sessions(deleted=True)] == [session.id]
+    assert home.find("alpha", deleted=True) == session.id
+    home.restore("alpha-one")
+    assert home.find("alpha") == session.id
     with pytest.raises(NotFound):
         home.restore("alpha-one")
+
+
+def test_a_beginning_means_only_what_can_be_meant(home, tmp_path):
+    home.create(id="alpha-one")
+    home.create(id="alpha-two", workspace=tmp_path)
+    assert home.find("alpha", tmp_path) == "alpha-two"
+    with pytest.raises(NotFound):
+        home.find("alpha-one", tmp_path)
+    home.delete("alpha-one")
+    assert home.find("alpha") == "alpha-two"
+    home.purge("alpha-one")
+    with pytest.raises(NotFound):
+        home.find("alpha-one", deleted=True)
 
 
 def test_a_session_is_purged_wherever_it_is(home):
@@ -153,15 +209,6 @@ def test_purging_a_live_session_never_takes_a_deleted_one_that_begins_like_it(ho
     home.purge("alpha")
     assert home.sessions() == []
     assert [info.id for info in home.sessions(deleted=True)] == ["alpha-two"]
-
-
-def test_a_beginning_that_fits_a_live_and_a_deleted_session_purges_neither(home):
-    home.create(id="alpha-one")
-    home.create(id="alpha-two")
-    home.delete("alpha-two")
-    with pytest.raises(Ambiguous):
-        home.purge("alpha")
-    assert len(home.sessions()) == len(home.sessions(deleted=True)) == 1
 
 
 # ── listings ──────────────────────────────────────────────────────────────────────────────────────

@@ -104,13 +104,13 @@ def test_everything_is_there_afterwards(first: First, database: str, tenant: str
         assert [row.id for row in home.sessions()] == ["fork", LONG, HANDLE, "oldest"]
         assert [row.title for row in home.sessions(limit=1)] == ["Title of fork"]
         for name, found in (("k3f9", HANDLE), ("longlong", LONG), ("old", "oldest"), ("latest", "fork")):
-            assert home.id_of(name) == found
+            assert home.find(name) == found
         assert [message.blocks[0].text for message in home.resume("fork").path()[::-1]][-1] == "four"
         assert home.get_blob(digest(b"kept")) == b"kept"
         session = home.resume("oldest")
         session.user("more")
         assert [message.blocks[0].text for message in session.messages()][-1] == "more"
-        assert home.id_of("latest") == "oldest"
+        assert home.find("latest") == "oldest"
         home.restore("gone")
         assert home.resume("gone").messages()[0].blocks[0].text == "c"
         home.purge("oldest")

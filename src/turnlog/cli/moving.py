@@ -13,7 +13,7 @@ from turnlog.cli.option import print_json
 from turnlog.cli.progress import count as progress
 from turnlog.cli.progress import unhurried
 from turnlog.cli.text import count, one_line, size, table
-from turnlog.errors import Corrupt, Invalid, NotFound, TurnlogError
+from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
 from turnlog.session import open_home
 from turnlog.session.places import expand
 
@@ -49,6 +49,25 @@ def split(words: tuple[str, ...], everything: bool, what: str) -> tuple[list[str
         wrong = "give sessions or --all, not both" if names else f"which sessions? Name them, or {what} --all of them"
         raise click.UsageError(wrong)
     return names, url
+
+
+def in_either(home: Home, other: Home, names: list[str]) -> list[str]:
+    """The ids of sessions that one of two homes knows by these names."""
+    return [_in_either(home, other, name) for name in names]
+
+
+def _in_either(home: Home, other: Home, name: str) -> str:
+    if other.exists(name):
+        return name
+    try:
+        return home.find(name)
+    except Ambiguous:
+        raise
+    except NotFound as error:
+        try:
+            return other.find(name)
+        except NotFound:
+            raise error from None
 
 
 class Way:

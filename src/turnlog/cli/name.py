@@ -215,7 +215,7 @@ def _named(home: Home, word: str | None, *, own: bool, deleted: bool = True) -> 
 
 def _default(home: Home, *, own: bool) -> Named:
     if own:
-        return Named(session_here(home, anywhere=True) or home.id_of("latest"))
+        return Named(session_here(home, anywhere=True) or home.find("latest"))
     try:
         return _recent(home, "@")
     except NotFound:
@@ -224,14 +224,14 @@ def _default(home: Home, *, own: bool) -> Named:
 
 def _match(home: Home, word: str, *, deleted: bool) -> str:
     try:
-        return home.id_of(word)
+        return home.find(word)
     except Ambiguous as error:
         raise _several(word, home.sessions()) from error
     except NotFound as error:
         if not deleted:
             raise
         try:
-            return home.id_of(word, deleted=True)
+            return home.find(word, deleted=True)
         except Ambiguous:
             raise _several(word, home.sessions(deleted=True)) from None
         except NotFound:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from turnlog.errors import Ambiguous, Invalid, NotFound, Unsupported
+from turnlog.errors import Invalid, NotFound, Unsupported
 from turnlog.log.draft import Draft, prepare, to_text
 from turnlog.log.entry import Drop, Entry, Fork, Spawned, Start
 from turnlog.log.fold import fold_start, fork_state, to_fold
-from turnlog.log.ids import handle_of, new_session_id
+from turnlog.log.ids import new_session_id
 from turnlog.log.payload import digest
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
+from turnlog.session.lookup import Lookup
 from turnlog.session.moving import Moving
 from turnlog.session.places import default_home, expand, kind_of, workspace_path
-from turnlog.session.report import Info, Settings, info_of
+from turnlog.session.report import Settings
 from turnlog.session.session import Session
-from turnlog.store import Clock, Found, Store, behind
+from turnlog.store import Clock, Store
 
 if TYPE_CHECKING:
     from turnlog.session.garbage import Kept, Report
@@ -68,11 +68,11 @@ def open_home(
     return Home(module.connect(place, **options), clock=clock, settings=settings)
 
 
-class Home(Moving):
+class Home(Lookup, Moving):
     """Sessions and blobs in one place. Safe to use from many threads."""
 
     def __init__(self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> None:
-        self.store = store
+        super().__init__(store)
         self.settings = settings or Settings()
         self._clock = clock
         self._sessions: WeakSet[Session] = WeakSet()
@@ -213,51 +213,18 @@ class Home(Moving):
 
     # ── finding sessions ──────────────────────────────────────────────────────────────────────────
 
-    def resume(self, session: str = "latest", *, workspace: str | os.PathLike[str] | None = None) -> Session:
-        """A session to go on with: by id, by a unique beginning of its id or handle, or the `latest`."""
-        try:
-            log = self.store.open(session)
-        except (NotFound, Invalid):
-            log = self.store.open(self.id_of(session, workspace=workspace))
-        history = History(self.store, log)
+    def resume(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> Session:
+        """A session to go on with: the one with that id and no other; without an id the newest, of a workspace if told.
+
+        `find` gives the id for a beginning of one.
+        """
+        if session is None:
+            session = self.newest_id(workspace)
+        elif workspace is not None:
+            raise Invalid(f"the id {session!r:.80} says which session it is", hint="leave out the id, or the workspace")
+        history = History(self.store, self.log_of(session))
         history.load()
         return self._keep(Session(self, history))
-
-    def id_of(self, name: str, *, deleted: bool = False, workspace: str | os.PathLike[str] | None = None) -> str:
-        """The id of the one session that answers to this name. Nothing is opened."""
-        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"the name of a session is text, not {name!r:.80}")
-        ids = list(self.store.ids(like=name, deleted=deleted)) if name else []
-        if name in ids:
-            return name
-        if name == "latest" and not deleted:
-            rows = (row for row in _chosen(self.store.newest(), workspace) if not row.hidden and row.parent is None)
-            first = next(rows, None)
-            if first is not None:
-                # A session that was made just now and has nothing in it yet is not what one wants to go on with.
-                return first.id if first.seq > 1 else next((row for row in rows if row.seq > 1), first).id
-            where = f" for {workspace_path(workspace)}" if workspace is not None else ""
-            raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
-        return _match(name, ids)
-
-    def sessions(
-        self,
-        *,
-        workspace: str | os.PathLike[str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        parent: str | None = None,
-        deleted: bool = False,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> list[Info]:
-        """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
-        if limit is None:
-            # Every one of them, whatever grows meanwhile; only then in their order.
-            found = sorted(self.store.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
-            rows = behind(iter(found), after)
-        else:
-            rows = self.store.newest(deleted=deleted, after=after)
-        return list(islice(_chosen(rows, workspace, labels, parent), limit))
 
     def import_sessions(
         self,
@@ -275,11 +242,6 @@ class Home(Moving):
 
         return list(bring_all(self, sources(path, agent=agent, workspace=workspace), progress))
 
-    def infos(self, ids: Iterable[str]) -> list[Info]:
-        """The rows of these sessions, in this order; those that are gone are left out."""
-        rows = {found.id: info_of(found) for found in self.store.sessions(ids=set(ids))}
-        return [rows[session_id] for session_id in ids if session_id in rows]
-
     def subagents_usage(self, ids: Iterable[str], seen: set[str]) -> Usage:
         """What these subagents spent, and theirs."""
         total = Usage()
@@ -296,26 +258,6 @@ class Home(Moving):
             log.close()
             total = total + history.state.own + self.subagents_usage(history.state.children, seen)
         return total
-
-    # ── removing sessions ─────────────────────────────────────────────────────────────────────────
-
-    def delete(self, session: str) -> None:
-        """Put a session into the trash. `restore` brings it back; forks of it keep working."""
-        self.store.delete(self.id_of(session))
-
-    def restore(self, session: str) -> None:
-        """Bring a session back from the trash."""
-        self.store.restore(self.id_of(session, deleted=True))
-
-    def purge(self, session: str) -> None:
-        """Remove a session for good, deleted or not. What forks of it need is kept."""
-        deleted = list(self.store.ids(like=session, deleted=True)) if session else []
-        name = session
-        if session not in deleted:
-            live = list(self.store.ids(like=session)) if session else []
-            # A name that is live in full must never mean a deleted session that only begins like it.
-            name = self.id_of(session) if session in (*live, "latest") else _match(session, [*deleted, *live])
-        self.store.purge(name)
 
     # ── disk ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -363,30 +305,3 @@ class Home(Moving):
     def get_blob(self, digest: str) -> bytes:
         """The bytes with that digest, verified."""
         return self.store.get(digest)
-
-
-def _match(name: str, ids: list[str]) -> str:
-    """The one id that begins like this, or whose handle does."""
-    found = [i for i in ids if handle_of(i) == name] or [
-        i for i in ids if name and (i.startswith(name) or handle_of(i).startswith(name))
-    ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise NotFound(f"no session {name!r}", hint="`turnlog ls` shows the sessions there are")
-    some = ", ".join(sorted(found)[:5]) + (" …" if len(found) > 5 else "")
-    raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
-
-
-def _chosen(
-    found: Iterable[Found],
-    workspace: str | os.PathLike[str] | None,
-    labels: Mapping[str, str] | None = None,
-    parent: str | None = None,
-) -> Iterator[Info]:
-    place = None if workspace is None else workspace_path(workspace)
-    wanted = (labels or {}).items()
-    for row in map(info_of, found):
-        is_here = (place is None or row.workspace == place) and (parent is None or row.parent == parent)
-        if is_here and wanted <= row.labels.items():
-            yield row

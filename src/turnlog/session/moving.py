@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
-from turnlog.errors import Ambiguous, Invalid, NotFound
+from turnlog.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnlog.session.home import Home
@@ -45,20 +45,13 @@ class Moving:
         return pushed, self.pull(other, there, dry_run=dry_run, progress=progress)
 
 
-def sides(home: Home, other: Home, names: Iterable[str]) -> tuple[list[str], list[str]]:
+def sides(home: Home, other: Home, ids: Iterable[str]) -> tuple[list[str], list[str]]:
     """Which of these sessions the one has, and which the other; raises `NotFound` for one that nobody has."""
+    wanted = list(ids)
     here, there = set(home.store.ids()), set(other.store.ids())
-    wanted: list[str] = []
-    for name in names:
-        try:
-            wanted.append(name if name in there else home.id_of(name))
-        except Ambiguous:
-            raise
-        except NotFound as error:
-            try:
-                wanted.append(other.id_of(name))
-            except NotFound:
-                raise error from None
+    for name in wanted:
+        if name not in here and name not in there:
+            raise NotFound(f"no session {name!r:.80} in either home", hint="home.find gives the id for a beginning")
     return [name for name in wanted if name in here], [name for name in wanted if name in there]
 
 
@@ -66,8 +59,11 @@ def _moved(source: Home, target: Home, ids: Iterable[str] | None, dry_run: bool,
     from turnlog.session.mover import Mover
 
     refuse_itself(source, target)
-    names = None if ids is None else [source.id_of(name) for name in ids]
-    return list(Mover(source, target, dry_run=dry_run).run(names, progress))
+    wanted = None if ids is None else list(ids)
+    for name in wanted or ():
+        if not source.exists(name):
+            raise NotFound(f"no session {name!r:.80}", hint="home.find gives the id for a beginning of one")
+    return list(Mover(source, target, dry_run=dry_run).run(wanted, progress))
 
 
 def refuse_itself(home: Home, other: Home) -> None:

@@ -156,7 +156,7 @@ def _an_agent_is_killed(story: Story) -> dict[int, str]:
 
 def _it_is_resumed(story: Story, acknowledged: dict[int, str]) -> None:
     story.chapter("The session is resumed", "Every acknowledged entry is there, and the model gets a complete context.")
-    story.python('import turnlog\nhome = turnlog.open()\ns = home.resume("latest")')
+    story.python("import turnlog\nhome = turnlog.open()\ns = home.resume()")
     story.python("[call.name for call in s.pending()]")
     session = story.names["s"]
     there = {entry.seq: entry.id for entry in session.entries()}

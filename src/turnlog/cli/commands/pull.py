@@ -29,5 +29,5 @@ def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bo
     with this_home() as home, patience():
         home.store.ids()  # a home that cannot be read says so first
         with other_home(url, must_exist=True) as other:
-            way.go(other, home, None if everything else [other.id_of(name) for name in names])
+            way.go(other, home, None if everything else [other.find(name) for name in names])
     tell([way], dry_run=dry_run, as_json=as_json)

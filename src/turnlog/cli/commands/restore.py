@@ -24,7 +24,7 @@ def command(sessions: tuple[str, ...], as_json: bool) -> None:
         ids: list[str] = []
         for name in sessions:
             try:
-                ids.append(home.id_of(name, deleted=True))
+                ids.append(home.find(name, deleted=True))
             except NotFound as error:
                 hint = "`turnlog ls --deleted` shows what is in the trash"
                 raise type(error)(error.message.replace("no session", "no deleted session"), hint=hint) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.moving import Way, dry, locations, other_home, tell
+from turnlog.cli.moving import Way, dry, in_either, locations, other_home, tell
 from turnlog.cli.option import shared, this_home
 from turnlog.cli.progress import again, patience
 
@@ -31,7 +31,7 @@ def command(words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
         with other_home(url, must_exist=False) as other:
             from turnlog.session.moving import sides
 
-            here, there = sides(home, other, names) if names else (None, None)
+            here, there = sides(home, other, in_either(home, other, names)) if names else (None, None)
             if ways[0].go(home, other, here):
                 again()
                 ways[1].go(other, home, there)
