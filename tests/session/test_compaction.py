@@ -298,3 +298,133 @@ def test_only_a_message_of_this_conversation_can_be_edited(talk):
     for target in (note, gone, 0, 999):
         with pytest.raises(NotFound):
             talk.edit(target, "x")
+
+
+# ── what a summary never saw ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2, 5])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_what_came_after_the_context_that_was_summarised_stays(talk, place, keep, is_named):
+    context = talk.context()
+    for text in ("four", "five", "six"):
+        talk.user(text)
+    talk.compact("so far", keep=keep, **({"of": context} if is_named else {}))
+    kept = shape(talk.messages())[-max(3, keep) :]
+    assert shape(talk.context()) == ["u so far", *kept]
+    assert shape(place.open().resume(talk.id).context()) == ["u so far", *kept]
+
+
+def test_who_never_gave_out_a_context_keeps_what_is_asked(talk, place):
+    talk.context()
+    talk.user("four")
+    other = place.open().resume(talk.id)
+    other.compact("so far", keep=0)
+    assert shape(other.context()) == ["u so far"]
+
+
+def test_the_last_context_that_was_given_out_counts(talk):
+    old = talk.context()
+    talk.user("four")
+    talk.context()
+    talk.user("five")
+    talk.compact("so far")
+    assert shape(talk.context()) == ["u so far", "u five"]
+    talk.uncompact()
+    talk.compact("so far", of=old)
+    assert shape(talk.context()) == ["u so far", "u four", "u five"]
+
+
+def test_a_result_that_came_after_the_context_keeps_its_call(s):
+    s.user("go")
+    s.assistant([ToolCall(id="a", name="x")])
+    context = s.context()
+    s.tool_result("a", "A")
+    s.user("next")
+    s.compact("so far", of=context)
+    assert shape(s.context()) == ["u so far", "a call a", "t result a", "u next"]
+
+
+def test_what_another_compaction_hid_is_seen_again_if_the_context_never_had_it(talk):
+    context = talk.context()
+    talk.user("four")
+    talk.context()
+    talk.compact("another one", keep=0)
+    talk.user("five")
+    talk.compact("so far", of=context)
+    assert shape(talk.context()) == ["u so far", "u four", "u five"]
+
+
+def test_a_context_of_another_branch_has_seen_what_both_have(talk):
+    first = talk.messages()[1]
+    other = talk.context()
+    talk.rewind(to=first)
+    talk.user("again")
+    talk.compact("so far", of=other)
+    assert shape(talk.context()) == ["u so far", "u again"]
+    talk.uncompact()
+    back = talk.context()
+    talk.rewind(to=other.head)
+    talk.compact("so far", of=back)
+    assert shape(talk.context()) == ["u so far", *shape(talk.messages())[2:]]
+
+
+def test_a_context_of_before_a_compaction_on_another_branch(talk):
+    first = talk.compact("first")
+    talk.user("here")
+    other = talk.context()
+    talk.rewind(to=first)
+    talk.user("there")
+    talk.compact("so far", of=other)
+    assert shape(talk.context()) == ["u so far", "u there"]
+
+
+def test_a_context_of_a_fork_has_seen_what_both_have(talk):
+    fork = talk.fork()
+    fork.user("mine")
+    talk.user("four")
+    talk.user("five")
+    fork.compact("so far", of=talk.context())
+    assert shape(fork.context()) == ["u so far", "u mine"]
+    talk.compact("so far", of=fork.context())
+    assert shape(talk.context()) == ["u so far", *shape(talk.messages())]  # of these it had the summary only
+
+
+def test_an_empty_context_has_seen_nothing(s):
+    context = s.context()
+    s.system("be brief")
+    s.user("one")
+    s.compact("so far", of=context)
+    assert (s.context().system, shape(s.context())) == ("be brief", ["u so far", "u one"])
+
+
+def test_an_edit_and_a_custom_entry_after_the_context_hold(talk):
+    context = talk.context()
+    shown = talk.append(Custom(kind="x.y", blocks=[Text(text="mode: plan")]))
+    four = talk.user("four")
+    talk.edit(four, "fourth")
+    talk.compact("so far", of=context)
+    assert shape(talk.context()) == ["u so far", "u mode: plan", "u fourth"]
+    assert talk.find(shown.id) == shown
+
+
+def test_an_export_is_no_context_that_was_given_out(talk, tmp_path):
+    talk.context()
+    talk.user("four")
+    talk.export("pi", tmp_path / "out.jsonl")
+    talk.compact("so far")
+    assert shape(talk.context()) == ["u so far", "u four"]
+
+
+def test_a_compaction_of_something_else_is_refused(talk):
+    with pytest.raises(Invalid):
+        talk.compact("so far", of=talk.messages())
+
+
+def test_a_summary_that_is_made_here_knows_everything(talk):
+    context = talk.context()
+    talk.user("four")
+    talk.compact(keep=0)
+    assert len(talk.context()) == 1
+    talk.compact(keep=0, of=context)
+    assert shape(talk.context())[1:] == ["u four"]

@@ -17,7 +17,7 @@ INTERRUPTED = "[no result: the tool call was interrupted]"
 class Context(Sequence[Message]):
     """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
 
-    __slots__ = ("_said_otherwise", "get_blob", "messages", "system", "tools")
+    __slots__ = ("_said_otherwise", "get_blob", "head", "head_id", "messages", "system", "tools")
 
     def __init__(
         self,
@@ -27,6 +27,8 @@ class Context(Sequence[Message]):
         tools: list[Any] | None = None,
         get_blob: Callable[[str], bytes] | None = None,
         said_otherwise: list[tuple[int, int]] | None = None,
+        head: int = 0,
+        head_id: str = "",
     ) -> None:
         self.messages = messages
         self.system = system
@@ -34,6 +36,9 @@ class Context(Sequence[Message]):
         self.get_blob = get_blob
         """Fetches the pictures and files that the messages refer to."""
         self._said_otherwise = said_otherwise or []
+        self.head = head
+        """The `seq` of the entry up to which it was made; 0 where there was none."""
+        self.head_id = head_id
 
     @property
     def tokens(self) -> Tokens:
@@ -59,6 +64,22 @@ class Context(Sequence[Message]):
 
     def __repr__(self) -> str:
         return f"Context({len(self)} messages, system of {len(self.system)} characters)"
+
+
+def seen_by(context: Context, path: Iterable[Entry], its_path: Iterable[Entry]) -> int:
+    """The `seq` of the newest node on a path that a context knew, itself or in a summary; 0 if it knew none.
+
+    `its_path` is the one it was made of, both newest first. Where that is not known, what it showed has to tell.
+    """
+    shown = {message.id for message in context}
+    others = iter(its_path)
+    other = next(others, None)
+    for node in path:
+        while other is not None and other.seq > node.seq:
+            other = next(others, None)
+        if node.id in shown or (other is not None and other.seq == node.seq):
+            return node.seq
+    return 0
 
 
 def visible(path: Iterable[Entry], find: Callable[[int], Entry | None]) -> tuple[list[Message], list[Message]]:
@@ -237,13 +258,16 @@ def _is_sound(messages: list[Message]) -> bool:
     return not open_calls
 
 
-def cut_for_keep(messages: list[Message], keep: int) -> int:
+def cut_for_keep(messages: list[Message], keep: int, *, seen: int | None = None) -> int:
     """The `seq` of the first message that stays when the last `keep` stay, with no call parted from its result.
 
-    0 if none stays. Messages without a `seq` (a summary) are never kept: a new summary stands for them.
+    Whatever came after entry `seen` stays as well. 0 if none stays. Messages without a `seq` (a summary) are never
+    kept: a new summary stands for them.
     """
     own = [message for message in messages if message.seq]
     index = max(0, len(own) - keep)
+    if seen is not None:
+        index = min(index, sum(message.seq <= seen for message in own))
     waiting: list[tuple[str, int]] = []
     pairs: list[tuple[int, int]] = []
     for position, message in enumerate(own):

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +18,7 @@ from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
 from turnlog.session.places import expand
-
-if TYPE_CHECKING:
-    from turnlog.session.readable import Readable
-
+from turnlog.session.readable import Readable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,7 +57,7 @@ def transcript_of(session: Readable) -> Transcript:
     origin = cast("dict[str, Any]", start.origin) if isinstance(start.origin, dict) else {}
     agent = origin.get("agent")
     path = [_filled(entry, get) for entry in session.path()]
-    context = session.context()
+    context = Readable.context(session)  # for no model: it does not count as given out
     context.messages = [cast("Message", _filled(message, get)) for message in context.messages]
     stats = session.stats()
     times = [when for entry in path if (when := entry.clock or entry.at) is not None]

@@ -189,6 +189,7 @@ class Readable:
             texts = [self.get("system") or "", *(text_of(message.blocks) for message in [*hidden, *leading])]
             tools = self.get("tools")
             listed = cast("list[Any]", tools) if isinstance(tools, list) else []
+            head = self._history.at(self._state.head)
         system = "\n\n".join(str(text) for text in texts if text)
         return Context(
             repair(messages),
@@ -196,6 +197,8 @@ class Readable:
             tools=listed,
             get_blob=self._home.get_blob,
             said_otherwise=said_otherwise(rewrites),
+            head=0 if head is None else head.seq,
+            head_id="" if head is None else head.id,
         )
 
     def _hidden_system(self, seen: set[int]) -> list[Message]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.context import cut_for_keep, split_system
+from turnlog.log.context import Context
 from turnlog.log.entry import (
     WIDE_FACTS,
     AnyEntry,
@@ -34,6 +34,7 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
+from turnlog.session.compaction import compaction
 from turnlog.session.places import place_in, workspace_path
 from turnlog.session.readable import Readable
 from turnlog.session.rewind import Target, rewind_to, seq_of
@@ -60,6 +61,9 @@ def _listed(items: Sequence[_T]) -> list[_T]:
 
 class Session(Readable):
     """One session. Safe to use from many threads; made by `Home.create` and `Home.resume`."""
+
+    _given: Context | None = None
+    """How far the last context went that was given out."""
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -223,55 +227,42 @@ class Session(Readable):
 
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────
 
+    def context(self) -> Context:
+        """What the model should see: complete, repaired, compacted. What comes after it, `compact` leaves visible."""
+        context = super().context()
+        self._given = Context([], head=context.head, head_id=context.head_id)
+        return context
+
     def compact(
-        self, summary: str | Sequence[Message | Ref] | None = None, *, keep: int = 0, **fields: Any
+        self,
+        summary: str | Sequence[Message | Ref] | None = None,
+        *,
+        keep: int = 0,
+        of: Context | None = None,
+        **fields: Any,
     ) -> Compaction:
         """From now on the model sees the summary, then the last `keep` messages. Everything else stays in the log.
 
-        Without a summary one is made, without a model: see `log/summary.py`. A tool call is never parted from its
-        result: where the cut would do that, more is kept.
+        `of` is the context that was summarised, or the last one that this object gave out: whatever it did not have
+        stays visible, however little is to be kept. Without a summary one is made of all that is there, without a
+        model: see `log/summary.py`. A tool call is never parted from its result: where the cut would do that, more
+        is kept.
         """
         if type(keep) is not int or keep < 0:
             raise Invalid(f"cannot keep {keep!r:.80} messages")
+        if of is not None and not isinstance(of, Context):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"a compaction of {of!r:.80}", hint="of=session.context(), taken before the summary was made")
         if isinstance(summary, str):
             summary = [Message(role="user", blocks=[Text(summary)])]
-        replacement: list[Message | Ref] = [] if summary is None else _listed(summary)
-        for item in replacement:
+        replacement = None if summary is None else _listed(summary)
+        for item in replacement or ():
             if not isinstance(item, (Message, Ref)):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise Invalid(f"{item!r:.80} in a summary", hint="text, turnlog.Message or turnlog.Ref")
         with self._mutex:
-            if any(isinstance(item, Ref) for item in replacement):
-                replacement = self._as_edited(replacement)
-            replaced, kept = self._visible()
-            kept = kept if replaced else split_system(kept)[1]
-            first = cut_for_keep(kept, keep)
-            if summary is None:
-                from turnlog.log.summary import summarise
-
-                replacement = [summarise([*replaced, *kept], before=first)]
-            return self._append([Compaction(replacement=replacement, keep=first, **fields)])[0]
-
-    def _as_edited(self, replacement: list[Message | Ref]) -> list[Message | Ref]:
-        """What was edited or left out for the model stays so when a replacement names it."""
-        edits: dict[int, Edit] = {}
-        for node in self._history.path(self._state.head):
-            if isinstance(node, Edit):
-                edits.setdefault(node.entry, self._history.whole(node))
-        edited: list[Message | Ref] = []
-        for item in replacement:
-            if isinstance(item, Message):
-                edited.append(item)
-                continue
-            original = self._history.at(item.entry)
-            if not isinstance(original, (Message, Custom)):
-                raise NotFound(f"no message {item.entry} in session {self.id}")
-            edit = edits.get(item.entry)
-            if edit is None:
-                edited.append(item)
-            elif edit.blocks is not None:
-                # With its number, so that whoever edits it later still changes what the model sees.
-                edited.append(Message(role=original.role, blocks=edit.blocks, seq=original.seq))
-        return edited
+            if of is None and replacement is not None:
+                of = self._given
+            made = compaction(self._history, self._state.head, replacement, keep=keep, of=of)
+            return self._append([replace(made, **fields)])[0]
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:
         """That compaction (the newest one) no longer applies."""
