@@ -25,7 +25,7 @@ class Handle:
         self.name = name
         self.fd = fd
         """-1 while it is not open."""
-        self.who = (0, 0)
+        self.who: tuple[int, int] = (0, 0)
         """Device and inode, known when it was let go of."""
 
 
@@ -73,8 +73,8 @@ class Handles:
 
     def _reopen(self, handle: Handle) -> None:
         names: list[str] = []
-        folder: Handle | None = handle
-        while folder is not None and folder.above is not None:
+        folder = handle
+        while folder.above is not None:
             names.append(folder.name)
             folder = folder.above
         fd = os.dup(self.root.fd)

@@ -116,7 +116,7 @@ class Scanner:
     def _folder(self, here: Handle, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
         if partly:
             return self._look(here, prefix, self._wanted(prefix), above, depth, True, {})
-        fd = self._handles.fd(here)
+        fd: int = self._handles.fd(here)
         names = os.listdir(fd)
         old = self._old.get(prefix)
         below: dict[str, str] = {}
