@@ -41,6 +41,19 @@ def test_what_is_not_covered_is_said(process: Cli):
     assert "1 path not covered" in process("checkpoints").out
 
 
+def test_a_repository_in_the_folder_is_named_once(process: Cli):
+    Path("tree/.git").mkdir(parents=True)
+    Path("tree/theirs.txt").write_text("theirs")
+    told = "not covered: tree: a repository of its own: a session in that folder covers it\n"
+    assert process("run", "--", "true").err.startswith(told)
+    assert "not covered" not in process("run", "--", "sh", "-c", "echo more >> tree/theirs.txt").err
+    assert process("checkpoint").err == ""
+    Path("other/.git").mkdir(parents=True)
+    assert process("checkpoint").err == told.replace("tree", "other")
+    skipped = process("checkpoints", "--json").json["checkpoints"][-1]["skipped"]
+    assert sorted(row["path"] for row in skipped) == ["other", "tree"]
+
+
 def test_the_list_says_when_what_and_how_much(process: Cli):
     Path("a").write_text("a" * 1000)
     process("checkpoint", "start")

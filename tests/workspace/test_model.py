@@ -82,9 +82,9 @@ def look(root: Path) -> Files:
 
 
 def is_left_out(path: bytes) -> bool:
-    """`*.log`, `build/` and `.git`, the only rules of this workspace."""
+    """`*.log` and `build/`, the only rules of this workspace, and a repository of its own in it."""
     names = path.split(b"/")
-    return b"build" in names or b".git" in names or names[-1].endswith(b".log")
+    return b"build" in names or names[:2] == [b"vendor", b"lib"] or names[-1].endswith(b".log")
 
 
 def covered(everything: Files) -> Files:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from turnlog.workspace.found import REPOSITORY
 
 
 @pytest.fixture
@@ -213,18 +214,46 @@ def test_line_ends_and_modes_are_as_they_were(home, place: Path):
     assert (place / "run.sh").stat().st_mode & 0o777 == 0o750
 
 
-def test_files_in_a_nested_repository_come_back_and_its_git_folder_is_left_alone(home, place: Path):
+def test_a_nested_repository_is_left_alone_and_named(home, place: Path):
     """Nested repositories were kept as a bare commit id, or had their `.git` renamed and left that way."""
     inner = place / "vendor/lib"
     inner.mkdir(parents=True)
-    git(inner, "init", "-q")
     (inner / "code.c").write_text("int x;")
-    before = sorted(str(path) for path in (inner / ".git").rglob("*"))
     s = home.create(workspace=place)
-    turn(s, "rm vendor/lib/code.c")
-    s.rewind(turns=1)
-    assert (inner / "code.c").read_text() == "int x;"
-    assert sorted(str(path) for path in (inner / ".git").rglob("*")) == before
+    turn(s, "echo 'int y;' >> vendor/lib/code.c")
+    git(inner, "init", "-q")
+    git(inner, "add", "-A")
+    before = sorted(str(path) for path in inner.rglob("*"))
+    turn(s, "echo agent >> src/a.py", "echo 'int z;' >> vendor/lib/code.c", "echo n > vendor/lib/new.c")
+    skipped = s.checkpoints()[-1].skipped
+    assert [(item["path"], item["reason"]) for item in skipped] == [("vendor/lib", REPOSITORY)]
+    assert [item.path for item in s.diff(turn=2)] == ["src/a.py"]
+    actions = {step.path: (step.action, step.reason) for step in s.plan_rewind(turns=2).steps}
+    assert actions == {
+        b"src/a.py": ("modify", "changed in turn 2"),
+        b"vendor/lib/code.c": ("unknown", f"not covered: {REPOSITORY}"),
+    }
+    s.rewind(turns=2, force=True)
+    assert (place / "src/a.py").read_text() == "one\n"
+    assert (inner / "code.c").read_text() == "int x;int y;\nint z;\n"
+    assert (inner / "new.c").exists()
+    assert [path for path in before if not Path(path).exists()] == []
+    own = home.create(workspace=inner)
+    turn(own, "rm code.c")
+    own.rewind(turns=1)
+    assert (inner / "code.c").exists()
+
+
+def test_a_folder_that_becomes_a_repository_is_not_told_as_deleted(home, place: Path):
+    """Everything in it went out of sight at once, and looked deleted."""
+    (place / "vendor/lib").mkdir(parents=True)
+    (place / "vendor/lib/code.c").write_text("int x;")
+    s = home.create(workspace=place)
+    turn(s, "mkdir vendor/lib/.git")
+    assert [(item.path, item.action) for item in s.diff(turn=1)] == [("vendor/lib", "modified")]
+    assert [(step.path, step.action) for step in s.plan_rewind(turns=1).steps] == [(b"vendor/lib", "unknown")]
+    s.rewind(turns=1, force=True)
+    assert (place / "vendor/lib/code.c").read_text() == "int x;"
 
 
 def test_folders_with_common_names_are_covered(home, place: Path):

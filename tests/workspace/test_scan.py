@@ -8,6 +8,7 @@ import pytest
 
 from turnlog.log.payload import digest
 from turnlog.workspace import cache
+from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.read import Glance
 from turnlog.workspace.scan import Scan, Scanner
 from turnlog.workspace.tree import decode_tree, files
@@ -162,3 +163,31 @@ def test_numbers_of_any_size_fit(place: Path):
     assert cache.flat([1, 2]) == cache.flat([1, 2])
     assert cache.split(cache.join(["a", "odd-\udcff"])) == ["a", "odd-\udcff"]
     assert cache.split(cache.join([])) == []
+
+
+@pytest.mark.parametrize("is_folder", [True, False], ids=["repository", "worktree"])
+def test_a_repository_in_the_workspace_is_not_looked_into_as_long_as_it_is_one(place: Path, is_folder: bool):
+    first, one = scan(place)
+    mark = place / "pkg1/inner/.git"
+    if is_folder:
+        mark.mkdir()
+    else:
+        mark.write_text("gitdir: ../../.git/worktrees/inner\n")
+    second, two = scan(place, first.seen)
+    assert {path for path in names(second, one, two) if path.startswith(b"pkg1/")} == {b"pkg1/inner"}
+    assert [(item.path, item.reason) for item in second.skipped] == [(b"pkg1/inner", REPOSITORY)]
+    (place / "pkg1/inner/a.py").write_text("nobody looks")
+    third, _ = scan(place, second.seen)
+    assert (third.read, third.tree, third.skipped) == (0, second.tree, second.skipped)
+    mark.rmdir() if is_folder else mark.unlink()
+    (place / "pkg1/inner/a.py").write_text("1 a.py")
+    assert scan(place, third.seen)[0].tree == first.tree
+
+
+def test_what_is_tracked_in_a_repository_in_the_workspace_is_covered_and_nothing_else(place: Path):
+    (place / "pkg1/inner/.git").mkdir()
+    found, sink = scan(place, tracked=frozenset([b"pkg1/inner/c.log"]))
+    assert {path for path in names(found, sink) if path.startswith(b"pkg1/inner/")} == {b"pkg1/inner/c.log"}
+    found, sink = scan(place, tracked=frozenset([b"pkg1"]))
+    inside = {b"pkg1/inner/a.py", b"pkg1/inner/b.py", b"pkg1/inner/c.log"}
+    assert {path for path in names(found, sink) if path.startswith(b"pkg1/inner/")} == inside

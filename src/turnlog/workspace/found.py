@@ -11,6 +11,17 @@ from turnlog.workspace.read import signature
 from turnlog.workspace.tree import UNKNOWN, Node, Tree
 
 BLANK = (0, 0, 0, 0, 0)
+REPOSITORY = "a repository of its own: a session in that folder covers it"
+
+
+class Separate(Exception):
+    """That folder is a workspace of its own."""
+
+
+def refuse_repository(prefix: bytes, names: list[str], tracked: frozenset[bytes]) -> None:
+    """Raise `Separate` for a git worktree or a repository below the root, unless all of it is tracked."""
+    if prefix and ".git" in names and not any(prefix.startswith(path + b"/") for path in tracked):
+        raise Separate
 
 
 class Found:

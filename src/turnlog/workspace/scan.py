@@ -30,7 +30,7 @@ from turnlog.workspace.cache import (
     flat,
     join,
 )
-from turnlog.workspace.found import BLANK, Found, mark_of, was_folder
+from turnlog.workspace.found import BLANK, REPOSITORY, Found, Separate, mark_of, refuse_repository, was_folder
 from turnlog.workspace.handle import Handle, Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
 from turnlog.workspace.read import Sink, read_file, read_small, refuse_hole, signature
@@ -118,6 +118,7 @@ class Scanner:
             return self._look(here, prefix, self._wanted(prefix), above, depth, True, {})
         fd: int = self._handles.fd(here)
         names = os.listdir(fd)
+        refuse_repository(prefix, names, self._tracked)
         old = self._old.get(prefix)
         below: dict[str, str] = {}
         if (
@@ -164,7 +165,7 @@ class Scanner:
             if kind in _FOLDERS:
                 try:
                     below[name] = digest = self._below(here, name, prefix, rules, depth, kind == IS_PARTLY)
-                except OSError:
+                except (OSError, Separate):
                     is_same = False  # looked at once more, and reported then
                 else:
                     is_same = is_same and digest_bytes(digest) == old.digests[index * WIDTH : (index + 1) * WIDTH]
@@ -342,7 +343,14 @@ class Scanner:
             return found.skip(name, status, "Turnlog's own folder")
         if depth >= MAX_DEPTH:
             return found.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
-        digest = digest or self._below(here, name, prefix, rules, depth, partly)
+        try:
+            digest = digest or self._below(here, name, prefix, rules, depth, partly)
+        except Separate:
+            found.is_settled = False  # looked into every time: it may cease to be one
+            partly = prefix + os.fsencode(name) in self._tracked_parents
+            if not partly:
+                return found.skip(name, status, REPOSITORY)
+            digest = self._below(here, name, prefix, rules, depth, partly)
         found.tree[os.fsencode(name)] = Node(FOLDER, stat.S_IMODE(status.st_mode), digest)
         found.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 

@@ -81,7 +81,10 @@ def lookup(tree: Tree, path: bytes, get: GetTree) -> Node | None:
 def changes(
     before: Tree, after: Tree, get: GetTree, prefix: bytes = b""
 ) -> Iterator[tuple[bytes, Node | None, Node | None]]:
-    """Every path that differs, with what was there before and after. Equal folders are not looked into."""
+    """Every path that differs, with what was there before and after.
+
+    Equal folders are not looked into, and neither is one that is unknown on the other side.
+    """
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
         if old == new:
@@ -90,7 +93,8 @@ def changes(
         inside = old is not None and old.kind == FOLDER, new is not None and new.kind == FOLDER
         if inside == (False, False) or old is None or new is None or old.mode != new.mode or inside[0] != inside[1]:
             yield path, old, new
-        if any(inside):
+        is_unknown = any(node is not None and node.kind == UNKNOWN for node in (old, new))
+        if any(inside) and not is_unknown:
             below = get(old.digest) if old is not None and inside[0] else {}
             above = get(new.digest) if new is not None and inside[1] else {}
             yield from changes(below, above, get, path + b"/")

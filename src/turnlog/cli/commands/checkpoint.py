@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,7 +13,9 @@ from turnlog.cli.option import print_json, refuse_interrupted, session_option, s
 from turnlog.cli.place import refuse_folder
 from turnlog.cli.progress import patience
 from turnlog.cli.text import count, one_line, path_of, size
+from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.session import Home, Session
+from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 
 AGENT = "turnlog"
@@ -49,7 +50,7 @@ def command(label: str | None, session: str | None, as_json: bool) -> None:
         name = f" “{one_line(label)}”" if label else ""
         which = f"{'new session' if is_new else 'session'} {one_line(found.handle)}, {one_line(found.workspace or '')}"
         print(f"checkpoint{name}, entry {done.seq}: {count(weight[0], 'file')}, {size(weight[1])} ({which})")
-        tell_skipped(done.skipped)
+        tell_skipped(found, done)
 
 
 def open_session(home: Home, name: str | None) -> tuple[Session, bool]:
@@ -65,9 +66,16 @@ def new_session(home: Home) -> Session:
     return home.create(workspace=".", agent=AGENT, title=Path.cwd().name)
 
 
-def tell_skipped(skipped: list[Any]) -> None:
-    """What a checkpoint does not cover, where a person sees it."""
+def tell_skipped(found: Session, done: Checkpoint) -> None:
+    """What a checkpoint does not cover, where a person sees it; of repositories in the folder, only those new to it."""
+    last = next((e for e in found.entries(kind="checkpoint", reverse=True) if _is_earlier(e, done)), None)
+    known = [row for row in last.skipped if row["reason"] == REPOSITORY] if isinstance(last, Checkpoint) else []
+    skipped = [row for row in done.skipped if row not in known]
     for row in skipped[:_LISTED]:
         print(f"not covered: {path_of(path_bytes(row['path']))}: {one_line(row['reason'])}", file=sys.stderr)
     if len(skipped) > _LISTED:
         print(f"not covered: {len(skipped) - _LISTED:,} more; `turnlog checkpoints --json` has them", file=sys.stderr)
+
+
+def _is_earlier(entry: AnyEntry, done: Checkpoint) -> bool:
+    return entry.seq < done.seq and (done.turn is None or entry.turn != done.turn)

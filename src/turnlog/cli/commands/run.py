@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -158,8 +157,8 @@ def _tell(found: Session, turn: str, code: int, changes: list[Difference], *, is
     for line in in_short(changes, _LISTED, sys.stderr):
         print(f"  {line}", file=sys.stderr)
     end = next((e for e in found.entries(kind="checkpoint", reverse=True) if e.turn == turn), None)
-    skipped: list[Any] = end.skipped if isinstance(end, Checkpoint) else []
-    tell_skipped(skipped)
+    if isinstance(end, Checkpoint):
+        tell_skipped(found, end)
     ending = f"exit code {code}, " if code else ""
     print(f"turnlog: {ending}{in_words(counts(changes))} (session {name})", file=sys.stderr)
     if changes:
