@@ -48,3 +48,17 @@ def test_what_cannot_be_is_refused(cli: Cli, session: str, tmp_path: Path):
         done = cli("mv", *words)
         assert done.code == code
         assert said in done.err
+
+
+def test_a_project_that_moved_is_taken_back_where_it_is_now(process: Cli, folder: Path, tmp_path: Path, monkeypatch):
+    old, new = Path.cwd(), tmp_path / "moved"
+    (old / "a").write_text("one\n")
+    process("run", "-q", "--", "sh", "-c", "echo two > a; echo b > b")
+    old.rename(new)
+    monkeypatch.chdir(new)
+    assert process("mv", str(old), ".").code == 0
+    assert process("diff", "--stat").out.endswith("2 changes: 1 created, 1 modified\n")
+    done = process("rewind", "--yes")
+    assert "2 changes to the files: 1 modify, 1 delete" in done.out
+    assert {path.name: path.read_text() for path in new.iterdir()} == {"a": "one\n"}
+    assert not old.exists()

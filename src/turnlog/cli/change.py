@@ -54,10 +54,10 @@ class Trees:
             return None
 
     def _differences(self, before: Checkpoint, after: Checkpoint) -> Iterator[Difference]:
-        roots = {root.path: root.tree for root in after.roots}
+        roots = {root.name: root.tree for root in after.roots}
         for root in before.roots:
-            if root.path in roots and roots[root.path] != root.tree:
-                yield from differences(self._get(root.tree), self._get(roots[root.path]), self._get, None)
+            if root.name in roots and roots[root.name] != root.tree:
+                yield from differences(self._get(root.tree), self._get(roots[root.name]), self._get, None)
 
 
 # ── in a line ─────────────────────────────────────────────────────────────────────────────────────

@@ -33,6 +33,7 @@ from turnlog.log.entry import (
     Unknown,
     Writer,
 )  # fmt: skip
+from turnlog.log.path import moved_along
 from turnlog.log.usage import Usage
 
 _REQUESTS = 256
@@ -241,12 +242,22 @@ def fold_start(state: State, start: Start) -> None:
         if value is not None:
             state.start[name] = msgspec.to_builtins(value)
     state.start["id"] = start.id
+    _move_tracked(state, start.workspace)
     for name in ("title", "workspace"):
         if getattr(start, name) is not None:
             state.wide[name] = getattr(start, name)
 
 
+def _move_tracked(state: State, after: object) -> None:
+    """What is tracked in the workspace is so wherever that lies; anything else stays where it is."""
+    before = state.wide.get("workspace")
+    if state.tracked and isinstance(before, str) and isinstance(after, str) and before != after:
+        state.tracked = [moved_along(path, before, after) for path in state.tracked]
+
+
 def _fold_set(state: State, entry: Set) -> None:
+    if entry.key == "workspace" and not entry.unset:
+        _move_tracked(state, entry.value)
     facts = state.wide if entry.key in WIDE_FACTS else state.facts
     if entry.unset:
         facts.pop(entry.key, None)

@@ -12,7 +12,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
 from turnlog.session.history import History
-from turnlog.session.intent import carry_out
+from turnlog.session.intent import carry_out, place_of
 from turnlog.session.places import refuses_checkpoints
 from turnlog.session.report import Settings
 from turnlog.session.snapshot import WORKSPACE, Progress, Snapshots, load_rules, roots_of
@@ -20,7 +20,7 @@ from turnlog.session.span import Span, paths_in, spans
 from turnlog.store import Store
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.ignore import Outside, was_covered
-from turnlog.workspace.plan import Plan, Step, Stretch, is_same, make_plan
+from turnlog.workspace.plan import SKIPPED, Plan, Step, Stretch, is_same, make_plan
 from turnlog.workspace.read import Glance, read_below
 from turnlog.workspace.restore import Outcome
 from turnlog.workspace.tree import Node, Tree, decode_tree, lookup, path_bytes, path_text
@@ -88,7 +88,7 @@ class Files:
         found = next((entry for entry in self._history.back(seq) if self._is_kept(entry)), None)
         return self._history.whole(found) if found is not None else None
 
-    def kept(self, seq: int) -> Checkpoint | None:
+    def kept_at(self, seq: int) -> Checkpoint | None:
         """The checkpoint that is that entry, unless it was given up."""
         entry = self._history.at(seq)
         return self._history.whole(entry) if entry is not None and self._is_kept(entry) else None
@@ -122,6 +122,7 @@ class Files:
         for root in target.roots:
             base, current = self._tree(root.tree), self._tree_of(now, root)
             if current is None:
+                steps += self._unmatched(root)
                 continue
             stretches = self._stretches(root, spans, now)
             foreign = self._stretches(root, others or [], now)
@@ -156,8 +157,21 @@ class Files:
                 only=only,
                 force=force,
             )
-            steps += [replace(step, root=root.path) for step in found.steps]
+            steps += [replace(step, root=self._place_of(root)) for step in found.steps]
         return Plan(steps, note)
+
+    def _place_of(self, root: Root) -> str:
+        """Where a root lies now: the workspace wherever that is, any other folder where it was."""
+        workspace = self._history.state.wide.get("workspace")
+        return str(workspace) if root.name == WORKSPACE and workspace else root.path
+
+    def _unmatched(self, root: Root) -> list[Step]:
+        """What cannot go back, because no checkpoint of now has that folder: it is told, not passed over."""
+        tree = self._tree(root.tree)
+        paths = sorted({path_bytes(path) for path in root.tracked} or tree)
+        reason = f"nothing is known of {root.path} now"
+        nodes = ((path, lookup(tree, path, self._tree)) for path in paths)
+        return [Step(path, SKIPPED, reason, None, node, root=root.path) for path, node in nodes]
 
     def _declared(self, after: int, root: Root) -> frozenset[bytes]:
         entries = self._history.forward(after)
@@ -167,14 +181,16 @@ class Files:
         return load_rules(self._store.get(root.rules)) if root.rules else []
 
     def _tree_of(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
-        return next((self._tree(r.tree) for r in checkpoint.roots if r.path == root.path), None)
+        found = _same(checkpoint, root)
+        return None if found is None else self._tree(found.tree)
 
     def _stretches(self, root: Root, spans: list[Span], now: Checkpoint) -> list[Stretch]:
         stretches: list[Stretch] = []
         for span in spans:
             before, after = self._tree_of(span.begin, root), self._tree_of(span.end or now, root)
             if before is not None and after is not None:
-                paths = None if span.paths is None else paths_in(root, span.paths)
+                was_at = [same.path for end in (span.begin, span.end or now) if (same := _same(end, root))]
+                paths = None if span.paths is None else paths_in(root, span.paths, was_at=was_at)
                 stretches.append(Stretch(before, after, span.what, paths, span.is_sure))
         return stretches
 
@@ -204,7 +220,20 @@ class Files:
         """Carry out the steps of an intent. `again`: somebody began before us."""
         roots = roots_of(self._history.state)
         covered = {path_text(os.fsencode(path)): (names, partial) for _, path, names, partial in roots}
+        places = self._places_in(intent)
+        steps = [replace(step, root=places.get(step.root, step.root)) for step in steps]
         return carry_out(intent, steps, covered, self._store.stream, again=again, tell=self._telling("restoring"))
+
+    def kept(self, intent: Intent, problems: list[Outcome]) -> list[str]:
+        """The paths that stay as they are, as the intent names them."""
+        written = {now: then for then, now in self._places_in(intent).items()}
+        return [place_of(replace(o.step, root=written.get(o.step.root, o.step.root))) for o in problems]
+
+    def _places_in(self, intent: Intent) -> dict[str, str]:
+        """Where the folders of an intent lie now: the project may have moved since it was written down."""
+        before = self._history.at(intent.before) if intent.before else None
+        roots = before.roots if isinstance(before, Checkpoint) else []
+        return {root.path: self._place_of(root) for root in roots}
 
     def diff(self, before: Checkpoint, after: Checkpoint, *, lines: bool = True) -> list[Difference]:
         """What changed between two checkpoints."""
@@ -222,9 +251,14 @@ class Files:
 
     def _content(self, root: Root, path: bytes, node: Node) -> bytes | None:
         if node.digest in self._glance.contents and not self._store.has(node.digest):
-            data = read_below(os.fsdecode(path_bytes(root.path)), path)
+            data = read_below(os.fsdecode(path_bytes(self._place_of(root))), path)
             return data if data is not None and digest(data) == node.digest else None
         return self._store.get(node.digest)
+
+
+def _same(checkpoint: Checkpoint, root: Root) -> Root | None:
+    """That root in another checkpoint: by what it is, for a project may have moved in between."""
+    return next((other for other in checkpoint.roots if other.name == root.name), None)
 
 
 def only_paths(chosen: list[str] | None) -> Callable[[bytes], bool]:

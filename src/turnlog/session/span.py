@@ -142,15 +142,19 @@ def spans(
     return finder.end()
 
 
-def paths_in(root: Root, paths: Iterable[str]) -> frozenset[bytes]:
-    """Paths as a root has them: those that were declared are relative to the workspace, or absolute."""
-    return frozenset(_paths_in(root, paths))
+def paths_in(root: Root, paths: Iterable[str], *, was_at: Iterable[str] = ()) -> frozenset[bytes]:
+    """Paths as a root has them: those that were declared are relative to the workspace, or absolute.
+
+    `was_at` is where else it lay when the paths were written down.
+    """
+    leads = tuple(path_bytes(path).rstrip(b"/") + b"/" for path in {root.path, *was_at})
+    return frozenset(_paths_in(root, leads, paths))
 
 
-def _paths_in(root: Root, paths: Iterable[str]) -> Iterator[bytes]:
-    lead = path_bytes(root.path) + b"/"
+def _paths_in(root: Root, leads: tuple[bytes, ...], paths: Iterable[str]) -> Iterator[bytes]:
     for path in map(path_bytes, paths):
-        if path.startswith(lead):
+        lead = next((lead for lead in leads if path.startswith(lead)), None)
+        if lead is not None:
             yield path[len(lead) :]
         elif root.name == WORKSPACE:
             yield path

@@ -17,7 +17,7 @@ from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Move
 from turnlog.session.appender import Appender
 from turnlog.session.files import Files, Span, only_paths
-from turnlog.session.intent import HINT, head_of, is_elsewhere, make_intent, paths_of, place_of, running_in, steps_of
+from turnlog.session.intent import HINT, head_of, is_elsewhere, make_intent, paths_of, running_in, steps_of
 from turnlog.session.rewind import move_back
 from turnlog.store import Store
 from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
@@ -108,8 +108,8 @@ class Travel:
 
     def _planner(self, move: Move) -> Callable[[Checkpoint], Plan] | None:
         mark = self._history.at(move.back + 1)
-        before = self._files.kept(mark.before) if isinstance(mark, Head) else None
-        after = self._files.kept(mark.after) if isinstance(mark, Head) else None
+        before = self._files.kept_at(mark.before) if isinstance(mark, Head) else None
+        after = self._files.kept_at(mark.after) if isinstance(mark, Head) else None
         if not isinstance(mark, Head) or before is None or after is None:
             return None
         intent = self._history.at(mark.intent) if mark.intent else None
@@ -151,7 +151,7 @@ class Travel:
             counts[step.action] = counts.get(step.action, 0) + 1
         self.problems = [outcome for outcome in outcomes if not outcome.is_done]
         head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=counts)
-        entry = self._append(replace(head, kept=[place_of(outcome.step) for outcome in self.problems]))
+        entry = self._append(replace(head, kept=self._files.kept(intent, self.problems)))
         return Moved(entry, plan, self.problems)
 
     def _checkpoint(self, when: str) -> Checkpoint:

@@ -6,12 +6,13 @@ Digests make it a Merkle tree: a folder that did not change has the digest it ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Corrupt
+from turnlog.log.path import path_bytes as path_bytes
+from turnlog.log.path import path_text as path_text
 
 FILE, LINK, FOLDER, UNKNOWN = "file", "link", "folder", "unknown"
 MAGIC = b"TREE1\n"
@@ -98,17 +99,3 @@ def changes(
             below = get(old.digest) if old is not None and inside[0] else {}
             above = get(new.digest) if new is not None and inside[1] else {}
             yield from changes(below, above, get, path + b"/")
-
-
-def path_text(path: bytes) -> str:
-    """A path as text for a log or a person: as it is, or `bytes:` and %-escapes where it is not Unicode."""
-    try:
-        text = path.decode()
-    except UnicodeDecodeError:
-        return "bytes:" + quote_from_bytes(path)
-    return "bytes:" + quote_from_bytes(path) if text.startswith("bytes:") else text
-
-
-def path_bytes(text: str) -> bytes:
-    """The path that `path_text` made this of."""
-    return unquote_to_bytes(text[6:]) if text.startswith("bytes:") else text.encode()
