@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -349,3 +350,145 @@ def test_sessions_of_the_other_five_go_anywhere(cli: Cli, person: Path, agent: s
         done = cli("resume", row["id"], "--in", agent, "-w", ".", "--json")
         assert done.code == 0, done.err
         assert Path(done.json["path"]).is_file()
+
+
+# ── what somebody else made ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def foreign(process: Cli, person: Path, programs: Path, tmp_path: Path) -> str:
+    """A session that somebody else made, and pushed here: its log has a command of their choice."""
+    program(programs, "evil")
+    theirs = tmp_path / "theirs"
+    with turnlog.open(theirs, checkpoints=False) as home:
+        words = ["evil", "--now", "{id}"]
+        home.create(id="theirs", agent="my-agent", workspace=".", resume=words).user("hi")
+    done = process("--home", str(theirs), "push", "--all", os.environ["TURNLOG_HOME"])
+    assert done.code == 0, done.err
+    return "theirs"
+
+
+def test_what_somebody_else_made_is_never_run_unasked(process: Cli, foreign: str):
+    line = f"cd {Path.cwd()} && evil --now theirs"
+    assert process("resume", foreign).out == line + "\n"
+    for more in ([], ["--json"]):
+        done = process("resume", foreign, "--exec", *more)
+        assert done.code == 2
+        assert done.out == ""
+        assert line in done.err
+        assert "was not made here" in done.err
+
+
+def test_it_is_shown_and_asked_for(process: Cli, foreign: str):
+    line = f"cd {Path.cwd()} && evil --now theirs"
+    for answer, code, is_run in (("n", 1, False), ("", 1, False), ("y", 0, True)):
+        with Terminal(*TURNLOG, "resume", foreign, "--exec", columns=400) as terminal:
+            assert line in terminal.until("run it?")
+            assert "ran " not in terminal.text
+            terminal.type(f"{answer}\r")
+            assert terminal.end() == code
+        assert ("ran " in terminal.text) is is_run
+
+
+def test_a_fork_of_it_is_no_more_trusted(process: Cli, foreign: str):
+    fork = process("fork", foreign, "--json").json["session"]
+    assert process("resume", fork, "--exec").code == 2
+    with turnlog.open(checkpoints=False) as home, home.resume(foreign) as found:
+        found.fork(id="with-mine", resume=["evil", "--mine"]).user("more")
+    assert process("resume", "with-mine", "--exec").out.endswith("<--mine>\n")
+
+
+def test_the_list_does_not_travel(process: Cli, person: Path, programs: Path, tmp_path: Path):
+    own_session()
+    program(programs, "my-agent")
+    home = Path(os.environ["TURNLOG_HOME"])
+    copies = [tmp_path / name for name in ("copied", "pulled", "pushed")]
+    shutil.copytree(home, copies[0])
+    assert process("--home", str(copies[1]), "pull", "--all", str(home)).code == 0
+    assert process("push", "--all", str(copies[2])).code == 0
+    for copy in copies:
+        assert process("--home", str(copy), "resume", "mine", "--exec").code == 2
+    assert process("resume", "mine", "--exec").code == 0
+    assert stat.S_IMODE((home / "made").stat().st_mode) == 0o600
+    assert b"mine" not in (home / "made").read_bytes()
+
+
+def test_where_the_list_is_gone_it_is_asked_for(process: Cli, person: Path, programs: Path, folder: Path):
+    own_session()
+    program(programs, "my-agent")
+    (folder / "made").unlink()
+    assert process("resume", "mine", "--exec").code == 2
+    assert process("resume", "mine").code == 0
+
+
+def test_a_command_that_was_put_in_the_place_of_ours_is_not_known(process: Cli, person: Path, programs: Path):
+    own_session()
+    program(programs, "evil")
+    with turnlog.open(checkpoints=False) as home:
+        home.purge("mine-too")
+        home.purge("mine")
+    with turnlog.open("memory:", checkpoints=False) as other, turnlog.open(checkpoints=False) as home:
+        other.create(id="mine", agent="my-agent", workspace=".", resume=["evil", "{id}"]).user("hi")
+        other.push(home)
+    assert process("resume", "mine", "--exec").code == 2
+
+
+@pytest.mark.parametrize(
+    ("agent", "id"),
+    [
+        ("codex", "--dangerously-bypass-approvals-and-sandbox"), ("codex", "-c"), ("codex", "not-a-uuid"),
+        ("claude-code", "--dangerously-skip-permissions"), ("gemini-cli", "--yolo"), ("opencode", "--continue"),
+        ("opencode", "ses_x;rm"), ("claw", "-x"), ("a3s", "-x"), ("a3s", "s\x1b[2J"), ("rho", "--yolo"),
+    ],
+)  # fmt: skip
+def test_an_id_that_the_agent_does_not_make_is_refused(agent: str, id: str):
+    from turnlog.session.handover import _command  # pyright: ignore[reportPrivateUsage]
+
+    with pytest.raises(turnlog.Invalid, match=f"is no id that {agent}"):
+        _command(format_of(agent), agent, id, "/there", "/here")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_that_is_told_an_id_says_what_ids_look_like(agent: str):
+    takes_id = "{id}" in COMMANDS[agent]
+    assert hasattr(format_of(agent), "ID") == takes_id
+
+
+def test_an_id_in_the_file_of_an_agent_never_becomes_an_option(process: Cli, person: Path, programs: Path):
+    program(programs, "codex")
+    id = "--dangerously-bypass-approvals-and-sandbox"
+    path = person / ".codex" / "sessions" / "2026" / "rollout-2026-01-01T00-00-00-x.jsonl"
+    path.parent.mkdir(parents=True)
+    meta = {"id": id, "timestamp": "2026-01-01T00:00:00Z", "cwd": str(Path.cwd()), "cli_version": "0.1"}
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+    lines = [{"type": "session_meta", "payload": meta}, {"type": "response_item", "payload": said}]
+    path.write_text("".join(json.dumps({"timestamp": "2026-01-01T00:00:00Z", **line}) + "\n" for line in lines))
+    for words in ([], ["--exec"]):
+        done = process("resume", str(path), *words)
+        assert (done.code, done.out) == (2, "")
+        assert "is no id that codex gives to a session" in done.err
+
+
+@pytest.mark.parametrize(
+    ("id", "words"), [("--evil", ["my-agent", "{id}"]), ("a", ["my-agent", "a\0b"]), ("a\0b", ["my-agent", "{id}"]),
+                      ("a", [""])],
+)  # fmt: skip
+def test_words_that_no_system_takes_are_a_typed_error(process: Cli, person: Path, id: str, words: list[str]):
+    with turnlog.open(checkpoints=False) as home:
+        home.create(id=id, workspace=".", resume=words).user("hi")
+    for more in ([], ["--exec"]):
+        done = process("resume", *more)
+        assert done.code == 2, done.err
+        assert done.err.startswith("error: ")
+
+
+def test_what_is_printed_can_be_pasted_whatever_is_in_it(process: Cli, person: Path, programs: Path):
+    program(programs, "my-agent")
+    words = ["a b", "it's", "x\ny", "\x1b[31m\u202e", "\ufeff", "$(id)", "\\", "caf\u00e9"]
+    with turnlog.open(checkpoints=False) as home:
+        home.create(id="odd", workspace=".", resume=["my-agent", *words]).user("hi")
+    done = process("resume", "odd")
+    assert done.out.count("\n") == 1
+    assert not any(bad in done.out for bad in "\x1b\u202e\ufeff")
+    ran = subprocess.run(["bash", "-c", done.out], capture_output=True, encoding="utf-8", check=True)
+    assert ran.stdout.split("\n", 1)[1] == "".join(f"<{word}>\n" for word in words)

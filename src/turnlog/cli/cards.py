@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from turnlog.cli.asking import short_names
-from turnlog.cli.cells import Column, ago, all_plain, clock_times, dollars, grid
+from turnlog.cli.cells import Column, ago, clock_times, dollars, grid
 from turnlog.cli.text import coloured, has_colour, screen_width
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def listing(lines: list[Line], *, is_mixed: bool, ids: list[str]) -> list[str]:
     """
     is_free = screen_width() is None
     now = time.time()
-    names = all_plain([line.name for line in lines] if is_free else short_names(lines, ids))
+    names = [line.name for line in lines] if is_free else short_names(lines, ids)
     moments = [line.updated_ms for line in lines]
     times = clock_times(moments) if is_free else [ago(ms, now) for ms in moments]
     columns = [
         Column("SESSION", names, least=0 if is_free else 20),
         Column("LAST ENTRY" if is_free else "LAST", times),
-        Column("AGENT", all_plain([line.agent for line in lines]), drop=2),
+        Column("AGENT", [line.agent for line in lines], drop=2),
     ]
     if is_free or any(line.state != "idle" for line in lines):
         columns.append(Column("STATE", [line.state if is_free or line.state != "idle" else "" for line in lines]))
@@ -40,8 +40,8 @@ def listing(lines: list[Line], *, is_mixed: bool, ids: list[str]) -> list[str]:
     ]
     if is_free or is_mixed:
         folders = [line.workspace if is_free else line.workspace.rstrip("/").rpartition("/")[2] for line in lines]
-        columns.append(Column("WORKSPACE" if is_free else "FOLDER", all_plain(folders), least=8, drop=3))
-    columns.append(Column("TITLE", all_plain([line.title for line in lines]), least=24))
+        columns.append(Column("WORKSPACE" if is_free else "FOLDER", folders, least=8, drop=3))
+    columns.append(Column("TITLE", [line.title for line in lines], least=24))
     return grid(columns, paint=_paint if has_colour(sys.stdout) else None)
 
 

@@ -80,21 +80,22 @@ def tokens(number: int) -> str:
 
 def plain(text: str) -> str:
     """The text on one line, made safe; quick for what is plain already."""
-    return text if text.isprintable() and "  " not in text else one_line(text)
+    return text if text.isascii() and text.isprintable() and "  " not in text else one_line(text)
 
 
 def all_plain(texts: list[str]) -> list[str]:
     """The same for many: one look at all of them is often enough."""
     joined = "|".join(texts)
-    return texts if joined.isprintable() and "  " not in joined else [plain(text) for text in texts]
+    is_plain = joined.isprintable() and "  " not in joined and (joined.isascii() or safe(joined) == joined)
+    return texts if is_plain else [plain(text) for text in texts]
 
 
 class Column:
-    """A column of a table."""
+    """A column of a table. Whatever its cells are made of, they are made safe here."""
 
     def __init__(self, head: str, cells: list[str], *, right: bool = False, least: int = 0, drop: int = 0) -> None:
         self.head = head
-        self.cells = cells
+        self.cells = all_plain(cells)
         self.right = right
         self.least = least
         """Down to how many columns it may be cut; 0 for what is never cut."""

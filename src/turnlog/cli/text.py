@@ -9,14 +9,32 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TextIO
 
-from turnlog.view.visible import clip, one_line, safe, width
+from turnlog.view.visible import UNSEEN, clip, one_line, safe, width
 
-_UNSEEN = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+_SHELL = re.compile(r"[\x00-\x1f]")
 
 
 def safe_json(text: bytes) -> bytes:
     """The same JSON, with what could drive a terminal or deceive the eye written as `\\u009b`."""
-    return _UNSEEN.sub(lambda match: b"\\u%04x" % ord(match.group().decode()), text)
+    if text.isascii() and b"\x7f" not in text:
+        return text
+    return _UNSEEN.sub(_json_escape, text.decode()).encode()
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    data = match.group().encode("utf-16-be")
+    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
+
+
+def quoted(word: str) -> str:
+    """A word for a shell, exactly; what a terminal would not show as it is stands as `$'\\033'`."""
+    import shlex  # takes longer to import than many a command to answer
+
+    if safe(word) == word and not _SHELL.search(word):
+        return shlex.quote(word)
+    escaped = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in os.fsencode(word))
+    return f"$'{''.join(escaped)}'"
 
 
 def clip_path(text: str, columns: int) -> str:
@@ -56,8 +74,7 @@ def table(
 
     Before that, the column numbered `paths` gives way, down to a half of the room. `paint` may colour a cell.
     """
-    # Spaces in a path count: `path_of` has made it safe.
-    cells = [[cell if i == paths else one_line(cell) for i, cell in enumerate(row)] for row in rows]
+    cells = [[_whole(cell) if i == paths else one_line(cell) for i, cell in enumerate(row)] for row in rows]
     widths = [max(map(width, column)) for column in zip(head, *cells, strict=True)]
     room = screen_width()
     if room is not None:
@@ -112,9 +129,14 @@ def size(count: int) -> str:
     return f"{value:.1f} GB"
 
 
+def _whole(text: str) -> str:
+    """The text on one line, made safe. In a path blanks count: they stay as they are."""
+    return safe(text).replace("\n", "\\x0a").replace("\t", "\\x09")
+
+
 def path_of(path: bytes) -> str:
     """A path for people; bytes that are not Unicode as `\\xe9`."""
-    return safe(path.decode("utf-8", "backslashreplace")).replace("\n", "\\x0a").replace("\t", "\\x09")
+    return _whole(path.decode("utf-8", "backslashreplace"))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

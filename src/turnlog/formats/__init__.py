@@ -10,6 +10,8 @@ format too big for one file is a folder of that name. What formats share has a n
     write(transcript)      files that the agent loads, and what they could not carry
     place(written, folder) those files laid out in a folder as the agent would, and the path of the session's own
     resume(id, path, folder)  the command that goes on, in its workspace, with the session of that id at that path
+    ID                     with `resume`, what the ids look like that it gives to sessions, as a regular expression: no
+                           other reaches its command line; one whose command names no id has none
     grown(source, mark)    what `read` gives from a mark on: the same steps, and as of now header, facts and mark;
                            None where what was appended reaches back before the mark, so that all has to be read again
     CAUTION                what people should know before they go on there; most have nothing to say

@@ -7,6 +7,7 @@ beside that under another id; where the agent has it already, or has gone on wit
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import AlreadyExists, NotFound, Unsupported
+from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from turnlog.formats import Format, Loss, Move, Record, Source, Transcript, Written, format_of, names
 from turnlog.formats._key import content_key
 from turnlog.formats._place import Taken
@@ -27,6 +28,7 @@ from turnlog.session.places import places_of, workspace_path
 if TYPE_CHECKING:
     from turnlog.session.readable import Readable
 
+_FORK = "`turnlog fork` makes one with another id"
 _MOST = 100
 """So many states of one session may lie in an agent's home."""
 
@@ -77,7 +79,9 @@ def hand_over(
     cwd = _folder(workspace_path(workspace) if workspace is not None else transcript.workspace)
     own = list(transcript.start.resume)
     if own and agent in (None, session.agent):
-        command = [word.replace("{id}", session.id) for word in own]
+        command = _words([word.replace("{id}", session.id) for word in own])
+        if session.id.startswith("-") and any(word.startswith("{id}") for word in own):
+            raise Invalid(f"the id {session.id!r:.80} would be an option of {command[0]!r:.80}", hint=_FORK)
         return Resumable(session.agent or command[0], session.id, None, cwd, command, Report(notes=_missing(cwd)))
     chosen = agent or transcript.agent or (session.agent if session.agent in names() else None)
     if chosen is None:
@@ -95,11 +99,33 @@ def hand_over(
     there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
     if there is not None and workspace is None and not _went_on_here(session):
         notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form)]
-        command = form.resume(transcript.source_id, there.path, cwd)
+        command = _command(form, chosen, transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, Report(notes=notes))
     if there is not None:  # its id is taken, by itself
         transcript = _without_origin(transcript)
     return _place(form, chosen, replace(transcript, workspace=cwd), cwd)
+
+
+def _command(form: Format, agent: str, id: str, path: str, cwd: str) -> list[str]:
+    _check_id(form, agent, id)
+    return _words(form.resume(id, os.path.abspath(path), cwd))
+
+
+def _check_id(form: Format, agent: str, id: str) -> None:
+    """An id stands in a log or a file that anybody may have written: it is one that the agent makes, or refused."""
+    pattern = getattr(form, "ID", None)
+    if pattern is not None and re.fullmatch(pattern, id) is None:
+        raise Invalid(f"{id!r:.80} is no id that {agent} gives to a session", hint="`turnlog show` reads it")
+
+
+def _words(command: list[str]) -> list[str]:
+    """A command that a system can run."""
+    for word in command:
+        if "\0" in word:
+            raise Invalid(f"{word!r:.80} cannot be a word of a command", hint="--in AGENT hands it over to another")
+    if not command[0]:
+        raise Invalid("the command that goes on with it has no name", hint="--in AGENT hands it over to another")
+    return command
 
 
 def _folder(workspace: str | None) -> str:
@@ -123,6 +149,7 @@ def _place(form: Format, agent: str, transcript: Transcript, cwd: str) -> Resuma
         raise NotFound(f"the folder {cwd} is not there", hint=f"{agent} keeps sessions in it; -w names another folder")
     notes: list[str] = []
     for written, carried in _states(transcript, agent):
+        _check_id(form, agent, written.id)  # before anything is placed
         try:
             path = form.place(written, folder)
         except Taken as error:
@@ -131,7 +158,7 @@ def _place(form: Format, agent: str, transcript: Transcript, cwd: str) -> Resuma
                 notes = [f"{path} is another state of it, and stays as it is"]
                 continue
             notes = [*notes, *told]
-        command = form.resume(written.id, path, cwd)
+        command = _command(form, agent, written.id, path, cwd)
         report = report_of(written.lost, carried, [*notes, *_missing(cwd), *_caution(form)])
         return Resumable(agent, written.id, path, cwd, command, report)
     raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")

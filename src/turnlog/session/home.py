@@ -22,6 +22,7 @@ from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
 from turnlog.session.lookup import Lookup
+from turnlog.session.made import Made
 from turnlog.session.moving import Moving
 from turnlog.session.places import default_home, expand, kind_of, workspace_path
 from turnlog.session.report import Settings
@@ -65,7 +66,7 @@ def open_home(
         hint = f"pip install 'turnlog[{kind}]'; missing: {error.name}"
         raise Unsupported(f"the {kind} store is not installed", hint=hint) from None
     settings = Settings(checkpoints, max_file_bytes, quota_bytes)
-    return Home(module.connect(place, **options), clock=clock, settings=settings)
+    return Home(module.connect(place, **options), clock=clock, settings=settings, made=Made(place))
 
 
 class Home(Lookup, Moving):
@@ -73,6 +74,11 @@ class Home(Lookup, Moving):
 
     def __init__(self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> None:
         super().__init__(store)
+    def __init__(
+        self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None, made: Made | None = None
+    ) -> None:
+        self.store = store
+        self.made = made or Made(None)
         self.settings = settings or Settings()
         self._clock = clock
         self._sessions: WeakSet[Session] = WeakSet()
@@ -156,7 +162,7 @@ class Home(Lookup, Moving):
         place = None if workspace is None else workspace_path(workspace)
         return Start(id=self.new_id(id), workspace=place, labels=pairs, resume=list(resume), **fields)
 
-    def _make(self, entries: list[Entry], *, seq: int = 1, parent: str | None = None) -> Session:
+    def _make(self, entries: list[Entry], *, seq: int = 1, parent: str | None = None, is_own: bool = True) -> Session:
         drafts: list[Draft] = []
         for entry in entries:
             draft, blobs = prepare(entry)
@@ -164,6 +170,8 @@ class Home(Lookup, Moving):
                 self.store.put(blobs)
             drafts.append(draft)
         log = self.store.create(entries[0].id, drafts, seq=seq, parent=parent)
+        if is_own:
+            self.made.note(entries[0])
         history = History(self.store, log)
         history.load()
         return self._keep(Session(self, history))
@@ -194,7 +202,8 @@ class Home(Lookup, Moving):
             workspace = workspace_path(workspace)
         start = replace(start, workspace=workspace, fork=Fork(owner, at, entry.id, name))
         fold_start(state, start)
-        return self._make([start, to_fold(state)], seq=at + 1, parent=owner)
+        is_own = self.made.passes_on(history, fields)
+        return self._make([start, to_fold(state)], seq=at + 1, parent=owner, is_own=is_own)
 
     def spawn(
         self,

@@ -238,15 +238,31 @@ def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_H
                 steps = chain(taken, steps)
                 if shared:
                     home.fork(parent.history, shared, header.fork.name, fields).close()
+                    _note(home, source, Start(**fields))
                     return _must_open(home, name), steps
         fields["labels"].setdefault("forked_from", header.fork.session)
     spawned = None
     if header.spawned is not None:
         spawned = Spawned(session_id(source.agent, header.spawned.session), header.spawned.call, header.spawned.role)
-    draft, blobs = prepare(Start(workspace=header.workspace, spawned=spawned, **fields))
+    start = Start(workspace=header.workspace, spawned=spawned, **fields)
+    draft, blobs = prepare(start)
     if blobs:
         home.store.put(blobs)
-    return _loaded(home, History(home.store, home.store.create(name, [draft]))), steps
+    log = home.store.create(name, [draft])
+    _note(home, source, start)
+    return _loaded(home, History(home.store, log)), steps
+
+
+def lies_at_home(source: Source) -> bool:
+    """Whether a session lies where its agent keeps this person's; not in a workspace, which may be anybody's clone."""
+    path = os.path.realpath(source.path)
+    homes = format_of(source.agent).homes(replace(places_of(None), workspace=None))
+    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)
+
+
+def _note(home: Home, source: Source, start: Start) -> None:
+    if lies_at_home(source):
+        home.made.note(start)
 
 
 def _must_open(home: Home, name: str) -> _Here:

@@ -225,6 +225,43 @@ def user_folder() -> str:
     return os.path.expanduser("~")
 
 
+def state_folder() -> str:
+    """Where this machine remembers what is this person's alone and cannot be made again; "" where there is no such."""
+    base = os.environ.get("XDG_STATE_HOME")
+    if not base or not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "turnlog") if os.path.isabs(base) else ""
+
+
+def private_folders(path: str) -> None:
+    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask."""
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue  # another process was quicker
+        os.chmod(folder, 0o700)
+
+
+def key_of(location: str) -> str:
+    """A name for a home among others: the same however its folder is written, and without the password of a database."""
+    from hashlib import sha256
+
+    if kind_of(location) == "files":
+        name = os.path.realpath(expand(location))
+    else:
+        scheme, mark, rest = location.partition("://")
+        who, at, where = rest.rpartition("@")
+        where, question, asked = where.partition("?")
+        kept = "&".join(part for part in asked.split("&") if not part.startswith("password="))
+        name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}{question}{kept}"
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 def cache_folders() -> list[str]:
     """Where things may lie that can be made again, if they cannot lie beside what they were made from."""
     from tempfile import gettempdir

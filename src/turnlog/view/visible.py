@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 
-_UNSAFE = re.compile(
-    "["
-    "\x00-\x08\x0b-\x1f"  # C0 but for tab and newline
+UNSEEN = (
     "\x7f-\x9f"  # DEL and C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls
     "\u2028\u2029"  # line and paragraph separators
-    "\ud800-\udfff"  # surrogates
-    "]"
+    "\u00ad\u034f\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"  # what takes no room
+    "\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\uffa0"  # letters that are blank
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # the same, tags among them
+)
+"""What is not seen, or makes the eye see something else: for a class of a regular expression."""
+_JOINERS = "\u200c\u200d"
+"""Persian and families of emoji need them. Beside a letter of ASCII they only hide."""
+_UNSAFE = re.compile(
+    f"[\x00-\x08\x0b-\x1f{UNSEEN}\ud800-\udfff]"  # C0 but for tab and newline; surrogates
+    f"|(?<![^\x00-\x7f])[{_JOINERS}]|[{_JOINERS}](?![^\x00-\x7f])"
+    "|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"  # one chooses how a character looks, more are a message
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
 
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def safe(text: str) -> str:

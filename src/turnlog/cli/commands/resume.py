@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli import child
-from turnlog.cli.name import look_at, named, opened, session_brought
+from turnlog.cli.name import Named, look_at, named, opened, session_brought
 from turnlog.cli.option import print_json, session_argument, shared, this_home
+from turnlog.cli.preview import NO, ask
 from turnlog.cli.problem import tell_report
-from turnlog.cli.text import safe
-from turnlog.errors import NotFound
+from turnlog.cli.text import quoted
+from turnlog.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
+    from turnlog.session import Home
+    from turnlog.session.handover import Resumable
     from turnlog.session.readable import Readable
 
 
@@ -27,7 +30,10 @@ if TYPE_CHECKING:
 @click.option("--workspace", "-w", metavar="PATH", help="In that folder. [default: the session's]")
 @click.option("--exec", "is_run", is_flag=True, help="Run the command at once, in the session's folder.")
 @shared
-def command(session: str | None, agent: str | None, workspace: str | None, is_run: bool, as_json: bool) -> None:
+@click.pass_context
+def command(
+    context: click.Context, session: str | None, agent: str | None, workspace: str | None, is_run: bool, as_json: bool
+) -> None:
     """Go on with a session, in the agent it came from or in another one.
 
     Puts the session where that agent looks for it and prints the command that goes on with it there; with --exec, runs
@@ -37,6 +43,9 @@ def command(session: str | None, agent: str | None, workspace: str | None, is_ru
     A session of another agent goes on in that agent, where it lies; for --in it is imported first.
 
     A session of your own agent is resumed with the command given to home.create(resume=[…]).
+
+    What was not made here, by you and on this machine, may say anything: its command is shown, and --exec asks before it
+    runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
 
     \b
     turnlog resume                           this folder's newest session
@@ -55,6 +64,9 @@ def command(session: str | None, agent: str | None, workspace: str | None, is_ru
         else:  # from now on it is in two places: ours knows that both are one
             found = stack.enter_context(session_brought(home, chosen.name, chosen))
         done = hand_over(found, agent, workspace=workspace)
+        is_own = is_run and _is_own(home, found, chosen)
+    if is_run and not is_own:
+        _refuse_unasked(done, as_json=as_json)
     if as_json:
         print_json({
             "agent": done.agent, "id": done.id, "path": done.path, "cwd": done.cwd, "command": done.command,
@@ -63,11 +75,43 @@ def command(session: str | None, agent: str | None, workspace: str | None, is_ru
     else:
         tell_report(done.report)
         if not is_run:
-            is_script = done.command[:2] == ["sh", "-c"]
-            words = done.command[2] if is_script else shlex.join(done.command)
-            print(safe(f"cd {shlex.quote(done.cwd)} && {words}"))
+            print(_pasted(done))
     if is_run:
+        if not is_own and not _is_wanted(done):
+            print("nothing was run", file=sys.stderr)
+            context.exit(NO)
         _run(done.command, done.cwd)
+
+
+def _is_own(home: Home, found: Readable, chosen: Named) -> bool:
+    """Whether this person made it, here; another agent's if it lies where that agent keeps this person's."""
+    from turnlog.session.exports import transcript_of
+    from turnlog.session.imports import lies_at_home
+
+    if chosen.source is not None:
+        return lies_at_home(chosen.source)
+    return home.made.knows(found.id, transcript_of(found).start.resume)
+
+
+def _pasted(done: Resumable) -> str:
+    """The command for a shell. Nothing in it can do anything before it is run, or look like something else."""
+    script = done.command[2] if done.path is not None and done.command[:2] == ["sh", "-c"] else ""
+    is_plain = script and quoted(script) == shlex.quote(script)
+    return f"cd {quoted(done.cwd)} && {script if is_plain else ' '.join(map(quoted, done.command))}"
+
+
+def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:
+    if as_json or not sys.stdin.isatty() or not sys.stderr.isatty():
+        where = "with --json nobody can be asked" if as_json else "there is no terminal to ask on"
+        raise Invalid(
+            f"session {done.id} was not made here: --exec asks before it runs what its log says, and {where}",
+            hint=f"if that is what you want: {_pasted(done)}",
+        )
+
+
+def _is_wanted(done: Resumable) -> bool:
+    print(f"this session was not made here; its command is\n  {_pasted(done)}", file=sys.stderr)
+    return ask("run it?")
 
 
 def _run(words: list[str], cwd: str) -> None:
@@ -76,8 +120,9 @@ def _run(words: list[str], cwd: str) -> None:
     sys.stderr.flush()
     try:
         os.chdir(cwd)
-    except OSError as error:
-        raise NotFound(f"the folder {cwd}: {error.strerror}", hint="-w names another one") from None
+    except (OSError, ValueError) as error:
+        told = (error.strerror if isinstance(error, OSError) else None) or error
+        raise NotFound(f"the folder {cwd}: {told}", hint="-w names another one") from None
     try:
         os.execvp(words[0], words)
     except FileNotFoundError:

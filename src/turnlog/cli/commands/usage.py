@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.asking import catalog, json_tokens, print_json, project, query_of, short_names, tilde, within
-from turnlog.cli.cells import Column, all_plain, dollars, grid, tokens
+from turnlog.cli.cells import Column, dollars, grid, tokens
 from turnlog.cli.plain import Option, Takes
 from turnlog.cli.text import clip_path, coloured, has_colour, one_line, screen_width
 
@@ -79,7 +79,7 @@ def _table(
         known = [titles[group] for group in groups if group in titles]
         short = dict(zip((line.name for line in known), short_names(known, ids), strict=True))
         groups = [short.get(group, group) for group in groups]
-    groups = [*all_plain(groups), "all of it" if is_cut else "total"]
+    groups = [*groups, "all of it" if is_cut else "total"]
     everything = [*rows, total]
     number = str if is_free else tokens
     columns = [
@@ -95,7 +95,7 @@ def _table(
     if by == "session":
         del columns[1]
         told = [titles[row.group].title if row.group in titles else "" for row in rows]
-        columns.append(Column("TITLE", [*all_plain(told), ""], least=16))
+        columns.append(Column("TITLE", [*told, ""], least=16))
     lines = grid(columns)
     if has_colour(sys.stdout):
         lines[-1] = coloured(lines[-1], "bold", sys.stdout)

@@ -12,10 +12,12 @@ from turnlog.formats._records import fields, files_under
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read
 from turnlog.formats.claude_code.writing import place, write
+from turnlog.formats._view import UUID
 
 __all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Claude Code 1.0 to 2.1, with subagents"
+ID = UUID
 BY_FILE = True
 _NAME = "claude-code"
 _HEAD = 40

@@ -23,6 +23,7 @@ from turnlog.formats.claw.writing import NAME, write
 __all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
 
 TITLE = "claw-code: sessions of 2026-03 to 2026-08, with older object files"
+ID = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"
 _PARTITION = re.compile(r"[0-9a-f]{16}")
 
 

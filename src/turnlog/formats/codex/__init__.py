@@ -10,10 +10,12 @@ from turnlog.formats._records import files_under
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.reading import grown, read
 from turnlog.formats.codex.writing import place, write
+from turnlog.formats._view import UUID
 
 __all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Codex, from the bare files of 2025 to today's, compressed and archived ones too"
+ID = UUID
 BY_FILE = True
 
 

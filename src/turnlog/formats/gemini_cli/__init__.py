@@ -10,10 +10,12 @@ from turnlog.formats._records import rows
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import grown, read
 from turnlog.formats.gemini_cli.writing import place, write
+from turnlog.formats._view import UUID
 
 __all__ = ["CAUTION", "TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Gemini CLI, chats as JSON and as JSON lines"
+ID = UUID
 CAUTION = (
     "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
 )

@@ -23,6 +23,7 @@ from turnlog.formats.opencode.writing import place, write
 __all__ = ["TITLE", "find", "homes", "place", "read", "resume", "stamps", "write"]
 
 TITLE = "opencode: its database, storage folders, exports and captured events"
+ID = r"ses_[0-9A-Za-z]{1,80}"
 APART = ("bin", "log", "message", "part", "snapshot", "tool-output")
 
 

@@ -16,8 +16,10 @@ from turnlog.formats.rho.reading import NEWEST, Reader
 from turnlog.formats.rho.record import seconds
 from turnlog.formats.rho.sidecar import SESSION, beside, title_in_index
 from turnlog.formats.rho.writing import write
+from turnlog.formats._view import UUID
 
 TITLE = "rho, versions 1 to 4: files, folders, trees and checkpoints"
+ID = UUID
 _ORDER = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
 
 __all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
