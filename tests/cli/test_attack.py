@@ -1,5 +1,6 @@
 """A session that is out to harm whoever looks at it: every command, on a terminal and piped."""
 
+import json
 import os
 import re
 import subprocess
@@ -13,12 +14,17 @@ from tests.cli.every import NAMES, WORDS, prepare
 from tests.cli.scene import Cli
 from tests.cli.terminal import COLOUR, Terminal
 from turnlog import Message, Text, Thinking, ToolCall, Usage
+from turnlog.cli.cells import Column, grid, plain
+from turnlog.cli.text import safe, safe_json, table
 
-# Titles of the window, colours, the cursor, the bell, a return, a backspace, C1, bidirectional controls, separators.
-EVIL = "\x1b]0;owned\x07\x1b[31m\x1b[2J\x9b1A\r\x08\x7f\u202eevil\u2066\u200f\u2028\x00"
+# Titles of the window, colours, the cursor, the bell, a return, a backspace, C1, bidirectional controls, separators,
+# and what nobody sees.
+UNSEEN = "\ufeff\u200b\u00ad\u2060\u115f\U000e0041\U000e007f\U000e0100"
+EVIL = f"\x1b]0;owned\x07\x1b[31m\x1b[2J\x9b1A\r\x08\x7f\u202eevil\u2066\u200f\u2028{UNSEEN}\x00"
 NAME = EVIL.replace("\x00", "")
 UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff"
+    "\ufeff\u200b\u00ad\u2060\u115f\U000e0000-\U000e0fff]"
 )
 OURS = re.compile(r"\r\x1b\[K|\x1b\[[0-9;]*m|\x1b\]8;;[ -~]*\x1b\\|\x1b\[K")
 """What Turnlog itself does to a terminal: colours, and a line of progress that goes away."""
@@ -59,6 +65,75 @@ def hostile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         session.fork(name=EVIL, id=f"fork{EVIL}").user(EVIL)
         session.spawn(agent=EVIL, call=EVIL, role=EVIL, id=f"child{EVIL}").user(EVIL)
     return session.id
+
+
+@pytest.fixture
+def elsewhere(hostile: str) -> Path:
+    """The same of another agent: the names of its file and folder, its id, its title, its folder, what was said."""
+    path = Path(os.environ["HOME"]) / ".claude" / "projects" / f"p{NAME}" / f"f{NAME}.jsonl"
+    path.parent.mkdir(parents=True)
+    about = {"sessionId": f"i{EVIL}", "cwd": str(Path.cwd()), "timestamp": "2026-01-01T00:00:00Z", "version": EVIL}
+    said = {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": f"flaky {EVIL}"}}
+    lines = [{**about, **said}, {"type": "summary", "summary": EVIL, "leafUuid": "u1"}, {"type": EVIL, "x": EVIL}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + f'{{"{NAME}\n')
+    return path
+
+
+ON_FILES = {
+    "import": [["{path}"], ["--all"], ["--json", "{path}"]],
+    "show": [["{path}"], ["--json", "{path}"], ["{path}", "--key", NAME]],
+    "ls": [["--all"], ["--all", "--json"]],
+    "search": [["flaky"], ["--json", "flaky"]],
+    "usage": [["--by", "session"], ["--by", "workspace"]],
+    "path": [["claude-code:"]],
+    "tree": [["{path}"]],
+    "export": [["{path}", "--to", "markdown"], ["{path}", "--to", "codex", "-o", "out{name}"]],
+    "resume": [["{path}"], ["{path}", "--in", "codex"], ["{path}", "--exec"]],
+    "doctor": [["{path}"]],
+    "watch": [["{path}", "--for", "0"]],
+    "push": [["--all", "../copy{name}"]],
+    "mv": [["--dry-run", "{path}", "{path}2"]],
+}
+
+
+ON_A_TERMINAL = ("import", "show", "ls", "path")
+
+
+@pytest.mark.parametrize("name", ON_FILES)
+def test_the_names_of_files_are_harmless_in_every_column(name: str, elsewhere: Path, cli: Cli):
+    for number, more in enumerate(ON_FILES[name]):
+        words = [name, *(word.format(path=elsewhere, name=NAME) for word in more)]
+        if number == 0 and name in ON_A_TERMINAL:
+            with Terminal("-m", "turnlog", *words, PAGER="cat", columns=2000) as terminal:
+                terminal.end()
+            assert "f\\x1b" in terminal.text or name == "ls"
+            is_harmless(terminal.text)
+        done = cli(*words)
+        assert "this is a fault in turnlog" not in done.err
+        is_harmless(done.err)
+        if name != "path":  # a path is for programs where it is piped
+            is_harmless(done.out)
+
+
+def test_a_table_makes_every_cell_safe_itself():
+    rows = [[EVIL, EVIL, EVIL], [NAME, "a\nb\tc", "d"]]
+    for paths in (None, 0, 1, 2):
+        lines = table(("A", "B", "C"), rows, paths=paths)
+        assert len(lines) == 3
+        assert not any(UNSAFE.search(line) or "\n" in line or "\t" in line for line in lines)
+    lines = grid([Column("A", [EVIL, "x"]), Column("B", ["a\nb", NAME], right=True), Column("C", ["", EVIL])])
+    assert not any(UNSAFE.search(line) or "\n" in line for line in lines)
+
+
+def test_what_is_not_seen_is_shown():
+    for character in [*UNSEEN, *map(chr, range(0xE0000, 0xE0080))]:
+        assert safe(f"a{character}b").isascii(), hex(ord(character))
+        assert plain(f"a{character}b").isascii()
+        assert json.loads(safe_json(json.dumps(f"a{character}b", ensure_ascii=False).encode())) == f"a{character}b"
+        assert safe_json(json.dumps(character, ensure_ascii=False).encode()).isascii()
+    for text in ("👨\u200d👩\u200d👧", "می\u200cخواهم", "❤\ufe0f", "1\ufe0f\u20e3", "naïve – “ok”"):
+        assert safe(text) == text
+    assert safe("pay\u200dpal") == "pay\\u200dpal"
 
 
 def is_harmless(text: str) -> None:

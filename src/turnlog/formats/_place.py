@@ -10,7 +10,23 @@ from turnlog.formats import Output
 from turnlog.log.ids import word
 
 
-def put_files(files: Iterable[Output], folder: str, *, force: bool = False, folder_mode: int = 0o777) -> list[str]:
+def private_folders(path: str) -> None:
+    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask."""
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(folder):
+                raise
+            continue  # another process was quicker
+        os.chmod(folder, 0o700)
+
+
+def put_files(files: Iterable[Output], folder: str, *, force: bool = False) -> list[str]:
     """Write every file under a folder: all are refused if one is taken, and each appears whole. Gives their paths."""
     outputs = list(files)
     targets = [_target(folder, output.path) for output in outputs]
@@ -18,16 +34,16 @@ def put_files(files: Iterable[Output], folder: str, *, force: bool = False, fold
         if os.path.lexists(target):
             raise taken(target)
     for output, target in zip(outputs, targets, strict=True):
-        put_file(target, output.data, mode=output.mode, force=force, folder_mode=folder_mode)
+        put_file(target, output.data, mode=output.mode, force=force)
     return targets
 
 
-def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False, folder_mode: int = 0o777) -> None:
+def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False) -> None:
     """Write one file, synced before it gets its name; without `force` never over one that is there."""
     folder = os.path.dirname(os.path.abspath(path))
     temporary = os.path.join(folder, f".{os.path.basename(path)[:60]}.{word(8)}.tmp")
     try:
-        os.makedirs(folder, mode=folder_mode, exist_ok=True)
+        private_folders(folder)
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
             with open(fd, "wb") as file:

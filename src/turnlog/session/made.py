@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from turnlog.log.entry import Entry, Start
-from turnlog.session.places import expand, key_of, kind_of, private_folders, state_folder
+from turnlog.session.places import expand, key_of, kind_of, state_folder
 
 if TYPE_CHECKING:
     from turnlog.session.history import History
@@ -47,6 +47,8 @@ class Made:
         try:
             fd = os.open(self._path, flags, 0o600)
         except FileNotFoundError:
+            from turnlog.formats._place import private_folders
+
             private_folders(os.path.dirname(self._path))
             fd = os.open(self._path, flags, 0o600)
         try:

@@ -233,22 +233,8 @@ def state_folder() -> str:
     return os.path.join(base, "turnlog") if os.path.isabs(base) else ""
 
 
-def private_folders(path: str) -> None:
-    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask."""
-    missing: list[str] = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    for folder in reversed(missing):
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            continue  # another process was quicker
-        os.chmod(folder, 0o700)
-
-
 def key_of(location: str) -> str:
-    """A name for a home among others: the same however its folder is written, and without the password of a database."""
+    """A name for a home among others: the same however its folder is written; without the password of a database."""
     from hashlib import sha256
 
     if kind_of(location) == "files":

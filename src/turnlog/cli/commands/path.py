@@ -10,6 +10,7 @@ import click
 from turnlog.cli.name import named
 from turnlog.cli.option import print_json, session_argument, shared, this_home
 from turnlog.cli.place import log_path
+from turnlog.cli.text import path_of
 
 
 @click.command()
@@ -32,7 +33,7 @@ def command(session: str | None, as_json: bool) -> None:
         return
     sys.stdout.flush()
     output = getattr(sys.stdout, "buffer", None)
-    if output is None:
-        print(path)
+    if output is None or sys.stdout.isatty():
+        print(path_of(os.fsencode(path)))
     else:
         output.write(os.fsencode(path) + b"\n")

@@ -44,7 +44,7 @@ def command(
 
     A session of your own agent is resumed with the command given to home.create(resume=[…]).
 
-    What was not made here, by you and on this machine, may say anything: its command is shown, and --exec asks before it
+    What was not made here, by you and on this machine, may say anything: --exec shows its command and asks before it
     runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
 
     \b

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import Places, Problem, Source, Written
 from turnlog.formats._json import decode, document
-from turnlog.formats._place import put_files, taken
+from turnlog.formats._place import private_folders, put_files, taken
 from turnlog.formats._tally import fields
 from turnlog.formats.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
 from turnlog.formats.a3s.message import NAME
@@ -116,7 +116,7 @@ def _holder(lease: str) -> str:
 
 @contextmanager
 def _locked(path: str) -> Generator[None]:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    private_folders(os.path.dirname(path))
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,10 +9,10 @@ from mmap import ACCESS_READ, mmap
 from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
 from turnlog.formats._records import fields, files_under
+from turnlog.formats._view import UUID
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read
 from turnlog.formats.claude_code.writing import place, write
-from turnlog.formats._view import UUID
 
 __all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 

@@ -41,7 +41,7 @@ def write(transcript: Transcript) -> Written:
 
 def place(written: Written, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.claude/projects` or stands for it."""
-    return put_files(written.files, folder, force=force, folder_mode=0o700)[0]
+    return put_files(written.files, folder, force=force)[0]
 
 
 def project_key(workspace: str) -> str:

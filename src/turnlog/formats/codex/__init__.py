@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
 from turnlog.formats._records import files_under
+from turnlog.formats._view import UUID
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.reading import grown, read
 from turnlog.formats.codex.writing import place, write
-from turnlog.formats._view import UUID
 
 __all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 

@@ -38,7 +38,7 @@ def write(transcript: Transcript) -> Written:
 
 def place(written: Written, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.codex/sessions` or stands for it."""
-    path = put_files(written.files, folder, force=force, folder_mode=0o700)[0]
+    path = put_files(written.files, folder, force=force)[0]
     if written.about and os.path.basename(os.path.abspath(folder)) == "sessions":
         _name(os.path.join(os.path.dirname(os.path.abspath(folder)), "session_index.jsonl"), written)
     return path

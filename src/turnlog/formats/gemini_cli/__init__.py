@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
 from turnlog.formats._records import rows
+from turnlog.formats._view import UUID
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import grown, read
 from turnlog.formats.gemini_cli.writing import place, write
-from turnlog.formats._view import UUID
 
 __all__ = ["CAUTION", "TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 

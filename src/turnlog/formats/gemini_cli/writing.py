@@ -53,7 +53,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
     name = known.get(root)
     if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]+", name):
         files = [Output(f"{name}/{output.path.partition('/')[2]}", output.data, output.mode) for output in files]
-    path = put_files(files, folder, force=force, folder_mode=0o700)[0]
+    path = put_files(files, folder, force=force)[0]
     project = os.path.dirname(os.path.dirname(path))
     note = os.path.join(project, ".project_root")
     if not os.path.exists(note):

@@ -49,7 +49,7 @@ def _file_name(session: str) -> str:
 
 def place(written: Written, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.pi/agent/sessions` or stands for it."""
-    return put_files(written.files, folder, force=force, folder_mode=0o700)[0]
+    return put_files(written.files, folder, force=force)[0]
 
 
 class _Writer:

@@ -136,7 +136,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
             stack.enter_context(_not_open(os.path.join(place, f".{written.id}.active.lock")))
         for output in written.files:
             _private(os.path.join(folder, os.path.dirname(output.path)), below=folder)
-        return put_files(written.files, folder, force=force, folder_mode=0o700)[0]
+        return put_files(written.files, folder, force=force)[0]
 
 
 def _private(folder: str, *, below: str | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from turnlog.errors import Unavailable
 from turnlog.formats import Written
 from turnlog.formats._json import decode, document, fields, items
-from turnlog.formats._place import put_file, safe_name, taken
+from turnlog.formats._place import private_folders, put_file, safe_name, taken
 from turnlog.formats._rust import pretty
 
 INDEX = "index.json"
@@ -79,7 +79,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
 @contextmanager
 def _locked(folder: str) -> Generator[None]:
     try:
-        os.makedirs(folder, exist_ok=True)
+        private_folders(folder)
         fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise Unavailable(f"{folder} cannot be locked: {error.strerror or error}") from None

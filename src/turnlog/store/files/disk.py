@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -23,6 +23,7 @@ if sys.platform == "win32":  # pragma: no cover
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
+_OTHERS = 0o077
 LOCK_WAIT_S = 60.0
 _REMOTE = frozenset(
     [
@@ -69,8 +70,12 @@ class Disk:
         try:
             if create:
                 os.fchmod(fd, FILE_MODE)  # the umask may have taken away what we need ourselves
-            elif not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(errno.ELOOP, "not a regular file", path)
+            else:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode):
+                    raise OSError(errno.ELOOP, "not a regular file", path)
+                if found.st_mode & _OTHERS:
+                    _make_private(fd, found, FILE_MODE)
         except OSError:
             os.close(fd)
             raise
@@ -89,6 +94,12 @@ class Disk:
     def link(self, source: str, target: str) -> None:
         """A second name for a file; fails if the name is taken."""
         os.link(source, target, follow_symlinks=False)
+
+    def make_private(self, path: str) -> None:
+        """A folder of ours that others can look into is closed; one that is shared on purpose, like `/tmp`, is not."""
+        found = os.lstat(path)
+        if found.st_mode & _OTHERS and stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX:
+            _make_private(path, found, FOLDER_MODE)
 
     def mkdir(self, path: str) -> None:
         """A private folder."""
@@ -192,6 +203,13 @@ class Disk:
                 f"{path} is on a network file system ({kind}), where locks and appends are not safe",
                 hint="point TURNLOG_HOME at a local folder, or use the postgres store",
             )
+
+
+def _make_private(file: int | str, found: os.stat_result, mode: int) -> None:
+    """Copied, unpacked or changed, it was open to others. Only who owns it can close it; who reads goes on anyway."""
+    if found.st_uid == os.geteuid():
+        with suppress(OSError):  # a file system that is read-only, or has no modes
+            os.chmod(file, mode)
 
 
 class Room:

@@ -60,6 +60,10 @@ class Folder:
                     f"{self.folder} has {part} version {version}; this Turnlog knows {LAYOUT.get(part, 0)}",
                     hint="upgrade Turnlog",
                 )
+        for name in ("", SESSIONS, _BLOBS, BASES, TRASH, _DERIVED):
+            place = os.path.join(self.folder, name)
+            if self._exists(place):
+                self._disk.make_private(place)
 
     def _make_ready(self) -> None:
         """Make the folder. Every name is on the disk before anything in it is acknowledged."""
