@@ -17,8 +17,8 @@ from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Uncompact
 
 _SPACE = UUID("8a3a4f5e-5f0c-4b5e-9c57-0d6b1f0f7a11")
 """Under which ids that an agent wants as UUIDs are made from ids of ours."""
-UUID = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
-_UUID = re.compile(UUID)
+UUIDS = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
+_UUID = re.compile(UUIDS)
 
 
 class View(Struct, frozen=True):

@@ -72,12 +72,10 @@ def open_home(
 class Home(Lookup, Moving):
     """Sessions and blobs in one place. Safe to use from many threads."""
 
-    def __init__(self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> None:
-        super().__init__(store)
     def __init__(
         self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None, made: Made | None = None
     ) -> None:
-        self.store = store
+        super().__init__(store)
         self.made = made or Made(None)
         self.settings = settings or Settings()
         self._clock = clock

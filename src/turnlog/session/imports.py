@@ -255,6 +255,8 @@ def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_H
 
 def lies_at_home(source: Source) -> bool:
     """Whether a session lies where its agent keeps this person's; not in a workspace, which may be anybody's clone."""
+    if source.agent not in names():
+        return False
     path = os.path.realpath(source.path)
     homes = format_of(source.agent).homes(replace(places_of(None), workspace=None))
     return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)

@@ -9,7 +9,7 @@ from mmap import ACCESS_READ, mmap
 from turnlog.formats import Places, Source
 from turnlog.formats._json import decode, lines
 from turnlog.formats._records import fields, files_under
-from turnlog.formats._view import UUID
+from turnlog.formats._view import UUIDS
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read
 from turnlog.formats.claude_code.writing import place, write
@@ -17,7 +17,7 @@ from turnlog.formats.claude_code.writing import place, write
 __all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Claude Code 1.0 to 2.1, with subagents"
-ID = UUID
+ID = UUIDS
 BY_FILE = True
 _NAME = "claude-code"
 _HEAD = 40

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
 from turnlog.formats._records import files_under
-from turnlog.formats._view import UUID
+from turnlog.formats._view import UUIDS
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.reading import grown, read
 from turnlog.formats.codex.writing import place, write
@@ -15,7 +15,7 @@ from turnlog.formats.codex.writing import place, write
 __all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Codex, from the bare files of 2025 to today's, compressed and archived ones too"
-ID = UUID
+ID = UUIDS
 BY_FILE = True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from turnlog.formats import Places, Source
 from turnlog.formats._records import rows
-from turnlog.formats._view import UUID
+from turnlog.formats._view import UUIDS
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import grown, read
 from turnlog.formats.gemini_cli.writing import place, write
@@ -15,7 +15,7 @@ from turnlog.formats.gemini_cli.writing import place, write
 __all__ = ["CAUTION", "TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
 
 TITLE = "Gemini CLI, chats as JSON and as JSON lines"
-ID = UUID
+ID = UUIDS
 CAUTION = (
     "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
 )

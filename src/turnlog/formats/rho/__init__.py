@@ -9,7 +9,7 @@ from typing import Any, cast
 from turnlog.formats import Header, Problem, Reading, Source, Step
 from turnlog.formats._json import lines
 from turnlog.formats._rust import compact
-from turnlog.formats._view import UUID
+from turnlog.formats._view import UUIDS
 from turnlog.formats.rho.layout import find, homes, place
 from turnlog.formats.rho.message import Json
 from turnlog.formats.rho.names import id_in
@@ -19,7 +19,7 @@ from turnlog.formats.rho.sidecar import SESSION, beside, title_in_index
 from turnlog.formats.rho.writing import write
 
 TITLE = "rho, versions 1 to 4: files, folders, trees and checkpoints"
-ID = UUID
+ID = UUIDS
 _ORDER = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
 
 __all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
