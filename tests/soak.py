@@ -106,9 +106,18 @@ def racing_threads(seed: int) -> str:
 
 def properties(seed: int) -> str:
     """The property tests, with examples nobody has tried."""
+    return _tests(seed, "tests/properties")
+
+
+def failing_calls(seed: int) -> str:
+    """Every call of a checkpoint, a rewind, an undo and a collection fails in every way."""
+    return _tests(seed, "tests/workspace/test_faults.py")
+
+
+def _tests(seed: int, what: str) -> str:
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=soak",
-        f"--hypothesis-seed={seed}", "tests/properties",
+        f"--hypothesis-seed={seed}", what,
     ]  # fmt: skip
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True, timeout=_PROPERTIES_S)
@@ -119,7 +128,7 @@ def properties(seed: int) -> str:
     return done.stdout.strip().rpartition("\n")[2]
 
 
-ROUNDS = (crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, properties)
+ROUNDS = (crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties)
 
 
 def main() -> int:

@@ -411,4 +411,4 @@ def many_folds(monkeypatch):
 
 
 TestAgreement = Agreement.TestCase
-TestAgreement.settings = settings(max_examples=30, stateful_step_count=30)
+TestAgreement.settings = settings(max_examples=max(15, settings().max_examples // 20), stateful_step_count=30)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import turnlog
 from tests.store.crashlab import fast_folder
@@ -99,17 +100,28 @@ def cases() -> Iterator[dict[str, Case]]:
 
 
 @pytest.mark.parametrize(
-    ("error", "for_ever"),
-    [(errno.EIO, False), (errno.EACCES, False), (errno.ENOSPC, False), (errno.EIO, True), (errno.ENOSPC, True)],
+    ("error", "for_ever", "turn"),
+    [
+        (errno.EIO, False, 0),
+        (errno.EACCES, False, 1),
+        (errno.ENOSPC, False, 2),
+        (errno.EIO, True, 0),
+        (errno.ENOSPC, True, 1),
+    ],
     ids=["EIO once", "EACCES once", "ENOSPC once", "EIO from then on", "ENOSPC from then on"],
 )
 @pytest.mark.parametrize("act", PREPARE)
-def test_whatever_call_fails_no_file_is_harmed(cases: dict[str, Case], act: str, error: int, for_ever: bool):
+def test_whatever_call_fails_no_file_is_harmed(cases: dict[str, Case], act: str, error: int, for_ever: bool, turn: int):
     case = cases[act]
     problems: list[str] = []
-    at, is_over = 0, False
+    is_soak = settings.get_current_profile_name() == "soak"
+    # The errors take turns, each gets a third of the calls; the soak tries every call with each.
+    step, at = (1, 0) if is_soak else (3, turn - 2)
+    is_over = False
     while not is_over and len(problems) < 10:
-        at += 1
+        at += step
+        if at < 1:
+            continue
         world, faults = case.base.fresh(), Faults(at, error=error, for_ever=for_ever)
         try:
             case.run(world, faults)
