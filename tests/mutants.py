@@ -32,6 +32,7 @@ FAULTS = "tests/workspace/test_faults.py"
 ATTACKS = "tests/workspace/test_attacks.py"
 RACES = "tests/workspace/test_races.py"
 COLLECTING = "tests/workspace/test_collect.py"
+GIVEN_UP = "tests/workspace/test_given_up.py"
 PG_CONTRACT = "tests/store/test_postgres_contract.py::TestPostgres"
 PG_CUTS = "tests/store/test_postgres_cuts.py"
 PG_PROCESSES = "tests/store/test_postgres_processes.py"
@@ -587,9 +588,23 @@ MUTANTS = [
     Mutant(
         "a session gives up the checkpoints of another",
         "session/garbage.py",
-        "(kept.session, kept.id) not in dropped]\n",
-        "kept.id not in {name for _, name in dropped}]\n",
+        "(kept.session, kept.id) in dropped)\n",
+        "kept.id in {name for _, name in dropped})\n",
         (COLLECTING,),
+    ),
+    Mutant(
+        "a tree goes with its content, and not before",
+        "session/garbage.py",
+        "    stay = store.forget(found.gone - needed)\n",
+        "    stay = found.gone - needed\n    needed -= stay\n    stay = set()\n",
+        (GIVEN_UP,),
+    ),
+    Mutant(
+        "only the session that holds a checkpoint knows that it was given up",
+        "session/content.py",
+        "    lacking |= store.lacking(trees - lacking) if trees - lacking else set()\n",
+        "",
+        (GIVEN_UP,),
     ),
     Mutant(
         "leftovers of dead writers stay for ever",

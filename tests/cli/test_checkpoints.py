@@ -80,14 +80,26 @@ def test_a_session_without_any_says_so(process: Cli, session: str):
     assert done.err.startswith("no checkpoints in session ")
 
 
-def test_a_checkpoint_whose_tree_is_lost_is_listed_as_damaged(process: Cli, folder: Path):
+def test_a_checkpoint_whose_tree_is_damaged_says_so(process: Cli, folder: Path):
+    Path("a").write_text("a")
+    process("checkpoint", "mine")
+    (pack,) = (folder / "blobs").iterdir()
+    data = bytearray(pack.read_bytes())
+    data[60] ^= 1
+    pack.write_bytes(data)
+    done = process("checkpoints")
+    assert done.code == 0
+    assert done.out.rstrip().endswith("?        mine (damaged)")
+
+
+def test_a_checkpoint_whose_tree_is_gone_is_not_listed_and_counted(process: Cli, folder: Path):
     Path("a").write_text("a")
     process("checkpoint", "mine")
     for pack in (folder / "blobs").iterdir():
         pack.unlink()
     done = process("checkpoints")
-    assert done.code == 0
-    assert done.out.rstrip().endswith("?        mine (damaged)")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("1 checkpoint without files")
 
 
 # ── diff ──────────────────────────────────────────────────────────────────────────────────────────

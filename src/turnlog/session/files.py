@@ -9,8 +9,9 @@ from functools import lru_cache, partial
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Intent, Root
+from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
+from turnlog.session.content import given_up, newest_kept
 from turnlog.session.history import History
 from turnlog.session.intent import carry_out, place_of
 from turnlog.session.places import refuses_checkpoints
@@ -81,20 +82,22 @@ class Files:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the session, inherited ones included, oldest first."""
-        return [entry for entry in self._history.forward() if self._is_kept(entry)]  # pyright: ignore[reportReturnType]
+        found = [entry for entry in self._history.forward() if isinstance(entry, Checkpoint)]
+        gone = self._given_up(found)
+        return [entry for entry in found if entry.id not in gone]
 
     def at_or_before(self, seq: int) -> Checkpoint | None:
         """The last checkpoint at or before an entry."""
-        found = next((entry for entry in self._history.back(seq) if self._is_kept(entry)), None)
+        found = newest_kept(self._store, self._history.back(seq), self._history.state.dropped)
         return self._history.whole(found) if found is not None else None
 
     def kept_at(self, seq: int) -> Checkpoint | None:
         """The checkpoint that is that entry, unless it was given up."""
         entry = self._history.at(seq)
-        return self._history.whole(entry) if entry is not None and self._is_kept(entry) else None
+        return self._history.whole(entry) if isinstance(entry, Checkpoint) and not self._given_up([entry]) else None
 
-    def _is_kept(self, entry: AnyEntry) -> bool:
-        return isinstance(entry, Checkpoint) and entry.id not in self._history.state.dropped
+    def _given_up(self, checkpoints: list[Checkpoint]) -> frozenset[str]:
+        return given_up(self._store, checkpoints, self._history.state.dropped)
 
     # ── plans ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +204,7 @@ class Files:
         """
         if not any(isinstance(entry, Checkpoint) and entry.when == "begin" for entry in self._history.forward()):
             return None
-        found = spans(self._history.forward(), target, whole=self._history.whole, dropped=self._history.state.dropped)
+        found = spans(self._history.forward(), target, whole=self._history.whole, given_up=self._given_up)
         if not any(span.is_turn for span in found):
             found.append(Span(target, None, "the time since the checkpoint", is_sure=False))
         return found
@@ -209,7 +212,7 @@ class Files:
     def turn(self, turn: int | str | None) -> Span:
         """The turn with that number or id; the newest if not told."""
         history = self._history
-        for span in reversed(spans(history.forward(), whole=history.whole, dropped=history.state.dropped)):
+        for span in reversed(spans(history.forward(), whole=history.whole, given_up=self._given_up)):
             if span.is_turn and turn in (None, span.begin.turn, int(span.what[5:])):
                 return span
         raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from msgspec import Struct
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
+from turnlog.session.content import trees_of
 from turnlog.store import Log, Store
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
@@ -34,6 +35,15 @@ class Needs(Struct):
     """Of forks."""
     busy: set[str] = set()
     """Sessions with a rewind that is not finished."""
+    gone: set[str] = set()
+    """The root trees of checkpoints that were given up."""
+
+    def give_up(self, is_gone: Callable[[Kept], bool]) -> None:
+        """These checkpoints need nothing any more."""
+        for kept in self.checkpoints:
+            if is_gone(kept):
+                self.gone.update(kept.trees)
+        self.checkpoints = [kept for kept in self.checkpoints if not is_gone(kept)]
 
 
 class Report(Struct, frozen=True):
@@ -56,7 +66,11 @@ def needs(store: Store) -> Needs:
             _read(log, found, dropped)
         finally:
             log.close()
-    found.checkpoints = [kept for kept in found.checkpoints if (kept.session, kept.id) not in dropped]
+    found.give_up(lambda kept: (kept.session, kept.id) in dropped)
+    lacking = store.lacking({tree for kept in found.checkpoints for tree in kept.trees})
+    if lacking:
+        _refuse_doubt(store)
+        found.give_up(lambda kept: not lacking.isdisjoint(kept.trees))
     busy = found.busy
     while busy:  # whoever finishes an interrupted rewind needs its checkpoints, inherited ones included
         for kept in found.checkpoints:
@@ -76,7 +90,7 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
             break
         hidden = None  # what a line seals off was never acknowledged: nobody refers to anything with it
         if isinstance(item, Checkpoint):
-            trees = [root.tree for root in item.roots]
+            trees = trees_of(item)
             others = [name for name in item.blobs if name not in trees]
             found.checkpoints.append(Kept(log.id, item.id, item.at, item.when is not None, trees, others))
         elif isinstance(item, Drop):
@@ -98,8 +112,18 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
         )
 
 
-def reachable(store: Store, roots: list[str], seen: set[str]) -> int:
-    """Add everything below these trees to `seen`; returns the size of the files that were not in it."""
+def _refuse_doubt(store: Store) -> None:
+    """A tree is not there. Where that may only be because a pack cannot be read, nobody gives anything up for it."""
+    doubt = store.doubt()
+    if doubt:
+        raise Corrupt(f"nothing was collected: {doubt}", hint="restore it from a backup; see `turnlog doctor`")
+
+
+def reachable(store: Store, roots: Iterable[str], seen: set[str]) -> int:
+    """Add everything below these trees to `seen`; returns the size of the files that were not in it.
+
+    Of a folder that is missing nobody knows what was in it: it is not needed for that one, and the rest stays.
+    """
     size = 0
     waiting = list(roots)
     while waiting:
@@ -109,8 +133,9 @@ def reachable(store: Store, roots: list[str], seen: set[str]) -> int:
         seen.add(name)
         try:
             tree = decode_tree(store.get(name))
-        except NotFound as error:
-            raise Corrupt(f"nothing was collected: a tree is missing: {error}", hint="`turnlog doctor`") from None
+        except NotFound:
+            _refuse_doubt(store)
+            continue
         for node in tree.values():
             if node.kind == FOLDER:
                 waiting.append(node.digest)
@@ -129,6 +154,17 @@ def all_needed(store: Store, found: Needs) -> set[str]:
     return seen
 
 
+def remove(store: Store, found: Needs) -> dict[str, int]:
+    """Remove what is not needed. Inside `exclusively`.
+
+    The root trees of what was given up go before any content: who has one of those has all of it, whatever stops this.
+    """
+    needed = all_needed(store, found)
+    stay = store.forget(found.gone - needed)
+    reachable(store, stay, needed)
+    return store.collect(needed)
+
+
 def estimate(store: Store, *, quota_bytes: int | None) -> Report:
     """What `collect` would do, about. Nothing is touched."""
     with store.keeping():
@@ -139,7 +175,7 @@ def estimate(store: Store, *, quota_bytes: int | None) -> Report:
         if quota_bytes is not None and size - done["bytes"] > quota_bytes:
             given_up = _enough(store, found, size - done["bytes"] - quota_bytes)
             gone = {kept.id for kept in given_up}
-            found.checkpoints = [kept for kept in found.checkpoints if kept.id not in gone]
+            found.give_up(lambda kept: kept.id in gone)
             done = store.unneeded(all_needed(store, found))
         return Report(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
 
@@ -152,7 +188,7 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
     blobs = freed = dropped = 0
     with store.exclusively():
         found = needs(store)
-        done = store.collect(all_needed(store, found))
+        done = remove(store, found)
         blobs, freed = done["blobs"], done["bytes"]
         # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
         while quota_bytes is not None and (left := store.disk()["blobs"]) > quota_bytes:
@@ -161,9 +197,9 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
                 break
             drop(given_up)
             dropped += len(given_up)
-            gone = {kept.id for kept in given_up}
-            found.checkpoints = [kept for kept in found.checkpoints if kept.id not in gone]
-            done = store.collect(all_needed(store, found))
+            gone = frozenset(kept.id for kept in given_up)
+            found.give_up(lambda kept, gone=gone: kept.id in gone)
+            done = remove(store, found)
             blobs, freed = blobs + done["blobs"], freed + done["bytes"]
         return Report(blobs, freed, dropped, store.disk()["blobs"])
 

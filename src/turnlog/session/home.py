@@ -283,17 +283,10 @@ class Home(Lookup, Moving):
         return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
 
     def _drop(self, given_up: list[Kept]) -> None:
-        """Written into their sessions and into the forks of those, which have them, too."""
-        parents = {row.id: row.fork.session for row in self.sessions() if row.fork is not None}
-        for session_id in self.store.ids():
-            lineage = {session_id}
-            name: str | None = session_id
-            while (name := parents.get(name or "")) and name not in lineage:
-                lineage.add(name)
-            ids = [kept.id for kept in given_up if kept.session in lineage]
-            if ids:
-                with self.resume(session_id) as session:
-                    session.append(Drop(checkpoints=ids))
+        """Written into their sessions. Forks, which have them, too, see it by what is there."""
+        for session_id in {kept.session: None for kept in given_up}:
+            with self.resume(session_id) as session:
+                session.append(Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id]))
 
     def disk(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""

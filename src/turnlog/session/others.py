@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from turnlog.log.entry import Checkpoint
 from turnlog.log.fold import State
 from turnlog.log.ids import word_of
+from turnlog.session.content import given_up
 from turnlog.session.history import History
 from turnlog.session.places import is_alive
 from turnlog.session.span import Span, spans
@@ -27,7 +29,8 @@ def work_of_others(home: Home, session_id: str, workspace: str | None, since: Ch
             history.load()
             if row.updated_at is not None and row.updated_at < since.at and not _may_run(history.state):
                 continue
-            for span in spans(history.forward(), whole=history.whole, dropped=history.state.dropped):
+            gone = partial(given_up, home.store, dropped=history.state.dropped)
+            for span in spans(history.forward(), whole=history.whole, given_up=gone):
                 ended = span.end.at if span.end is not None else None
                 if ended is None or ended >= since.at:
                     found.append(Span(span.begin, span.end, f"session {row.handle}, {span.what},", span.paths))

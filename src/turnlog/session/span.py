@@ -12,6 +12,8 @@ from turnlog.session.intent import paths_of
 from turnlog.session.snapshot import WORKSPACE
 from turnlog.workspace.tree import path_bytes
 
+_TELLING = (Checkpoint, Turn, Head, Intent, Changed)
+
 
 class Span(Struct, frozen=True):
     """A stretch of the session's own work in the log: a turn, a rewind of files, what the caller declared."""
@@ -117,17 +119,18 @@ def spans(
     target: Checkpoint | None = None,
     *,
     whole: Callable[[Intent], Intent],
-    dropped: Collection[str] = (),
+    given_up: Callable[[list[Checkpoint]], Collection[str]],
 ) -> list[Span]:
     """The stretches of own work in a log, in order; those after `target` only, cut where it lies inside one.
 
-    `whole` brings a payload back into its entry; `dropped` are the ids of checkpoints that were given up.
+    `whole` brings a payload back into its entry; `given_up` says the ids of those checkpoints that were.
     """
     finder = _Finder(target)
-    given_up = frozenset(dropped)
-    for entry in entries:
+    telling = [entry for entry in entries if isinstance(entry, _TELLING)]
+    gone = given_up([entry for entry in telling if isinstance(entry, Checkpoint)])
+    for entry in telling:
         if isinstance(entry, Checkpoint):
-            (finder.dropped if entry.id in given_up else finder.checkpoint)(entry)
+            (finder.dropped if entry.id in gone else finder.checkpoint)(entry)
         elif isinstance(entry, Turn) and entry.turn is not None:
             finder.turn(entry, entry.turn)
         elif isinstance(entry, Head):

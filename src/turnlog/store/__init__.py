@@ -277,6 +277,17 @@ class Store(Protocol):
         """Nobody is inside `keeping`, and nobody gets there."""
         ...
 
+    def doubt(self) -> str:
+        """Why nobody can say for sure which blobs there are; empty if everybody can."""
+        ...
+
+    def forget(self, digests: Collection[str]) -> set[str]:
+        """Remove these blobs and no other; returns those that damage around them keeps here.
+
+        The caller is inside `exclusively`. They are gone when this returns, so what goes next is never missed by them.
+        """
+        ...
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """Remove every blob that is not needed. The caller found that out, and is, inside `exclusively`."""
         ...

@@ -110,6 +110,22 @@ class Blobs(Connected):
             store.put({digest(b"two"): b"two"})
         assert store.get(digest(b"two")) == b"two"
 
+    def test_forgetting_removes_these_blobs_and_no_other(self, store: Store) -> None:
+        blobs = {digest(data): data for data in (b"one", b"two", b"three", b"four" * 1000)}
+        store.put(blobs)
+        store.put({digest(b"five"): b"five"})
+        before = store.packs()
+        gone = {digest(b"one"), digest(b"five"), digest(b"nobody has it")}
+        with store.exclusively():
+            assert store.forget(gone) == set()
+            assert store.lacking([*blobs, *gone]) == gone
+            assert store.forget(gone) == set()
+        assert store.packs() != before
+        assert {name for name in blobs if store.has(name)} == set(blobs) - gone
+        assert all(store.get(name) == data for name, data in blobs.items() if name not in gone)
+        store.put({digest(b"one"): b"one"})
+        assert store.get(digest(b"one")) == b"one"
+
     def test_what_can_be_made_again_is_kept_as_long_as_it_is(self, store: Store) -> None:
         assert store.derived("index") == b""
         store.keep_derived("index", b"first")

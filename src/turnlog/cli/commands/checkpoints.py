@@ -42,6 +42,11 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
             if index >= first
         ]
         warn_of_interruption(found)
+        lost = sum(1 for _ in found.entries(kind="checkpoint")) - len(checkpoints)
+        if lost:
+            print(
+                f"{count(lost, 'checkpoint')} without files left out: given up, or never brought here", file=sys.stderr
+            )
         if as_json:
             print_json({"session": found.id, "checkpoints": rows})
             return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 
 from turnlog.errors import Corrupt
+from turnlog.log.payload import digest_key
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.packs import Packs
 
@@ -58,6 +59,23 @@ def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> di
     disk.sync_folder(folder)
     packs.learn()
     return {"blobs": gone, "bytes": freed, "packs": len(packs.names())}
+
+
+def forget(packs: Packs, disk: Disk, folder: str, digests: Collection[str]) -> set[str]:
+    """Remove these blobs and no other: every pack that has one is written anew without it. Returns those that stay."""
+    keys = {digest_key(name) for name in digests}
+    packs.learn()
+    contents = {name: [key for _, key in packs.objects(name)] for name in packs.names()}
+    wanted = {
+        name: [key for key in held if key not in keys] for name, held in contents.items() if not keys.isdisjoint(held)
+    }
+    target, kept = _write_together(packs, list(wanted), wanted)
+    for name in wanted:
+        if name not in kept and name != target:
+            disk.unlink(os.path.join(folder, name))
+    disk.sync_folder(folder)
+    left = packs.learn()
+    return {name for name in digests if digest_key(name) in left}
 
 
 def _shares(objects: list[tuple[int, bytes]], size: int) -> Iterator[tuple[bytes, int]]:

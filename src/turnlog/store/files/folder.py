@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
@@ -13,7 +13,7 @@ from turnlog.errors import Corrupt, Unsupported
 from turnlog.log.ids import word
 from turnlog.log.payload import digest_key
 from turnlog.store import Clock
-from turnlog.store.files.collect import collect, unneeded
+from turnlog.store.files.collect import collect, forget, unneeded
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed
 from turnlog.store.files.packs import Packs
@@ -197,6 +197,17 @@ class Folder:
             yield
         finally:
             self._disk.close(fd)
+
+    def doubt(self) -> str:
+        """See `Store.doubt`."""
+        with disk_errors("looking at packs"):
+            name = next((name for name in self._packs.names() if not self._packs.objects(name)), "")
+        return name and f"nobody can say what is in pack {name}"
+
+    def forget(self, digests: Collection[str]) -> set[str]:
+        """See `Store.forget`."""
+        with disk_errors("removing blobs"):
+            return forget(self._packs, self._disk, os.path.join(self.folder, _BLOBS), digests) if digests else set()
 
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`. The caller found out what is needed inside `exclusively`."""

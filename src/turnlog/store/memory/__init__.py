@@ -214,6 +214,18 @@ class MemoryStore:
         """See `Store.disk`."""
         return {"logs": 0, "trash": 0, "blobs": sum(len(data) for data in self._blobs.values())}
 
+    def doubt(self) -> str:
+        """See `Store.doubt`."""
+        return ""
+
+    def forget(self, digests: Collection[str]) -> set[str]:
+        """See `Store.forget`."""
+        with self._mutex:
+            self._collected += 1
+            for name in digests:
+                self._blobs.pop(name, None)
+        return set()
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`."""
         with self._mutex:

@@ -309,6 +309,14 @@ class PostgresStore:
         """See `Store.exclusively`."""
         return self._sharing.alone()
 
+    def doubt(self) -> str:
+        """See `Store.doubt`."""
+        return ""
+
+    def forget(self, digests: Collection[str]) -> set[str]:
+        """See `Store.forget`."""
+        return self._blobs.forget(digests)
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`."""
         return self._blobs.collect(needed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from types import TracebackType
 from typing import Any, LiteralString
 
@@ -307,6 +307,32 @@ class Blobs:
             count, size = count + len(gone), size + sum(gone)
         return {"blobs": count, "bytes": size}
 
+    def forget(self, digests: Collection[str]) -> set[str]:
+        """See `Store.forget`."""
+        holder = self._sharing.holder
+        try:
+            self._announce(holder)
+            query = "select digest, num from turnlog.blob where tenant = %s and digest = any(%b::bytea[])"
+            keys = [digest_key(name) for name in digests]
+            for at in range(0, len(keys), _PENDING_BLOBS):
+                some = keys[at : at + _PENDING_BLOBS]
+                self._remove(holder, holder.execute(query, (self._tenant, some), binary=True).fetchall())
+        except psycopg.Error as error:
+            raise as_error(error, "removing blobs", self._pool.place) from error
+        return set()
+
+    def _announce(self, holder: Connection) -> None:
+        """First of all: whoever dies here half-way leaves nobody in the belief that all blobs are still there."""
+        holder.execute("update turnlog.tenant set collected = collected + 1 where num = %s", (self._tenant,))
+
+    def _remove(self, holder: Connection, rows: list[tuple[Any, ...]]) -> None:
+        with holder.transaction():
+            holder.execute(_DROP_PIECES, ([row[1] for row in rows],))
+            holder.execute(
+                "delete from turnlog.blob where tenant = %s and digest = any(%b::bytea[])",
+                (self._tenant, [bytes(row[0]) for row in rows]),
+            )
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`. On the connection that holds the lock: if it breaks, nothing more is removed."""
         holder = self._sharing.holder
@@ -317,18 +343,11 @@ class Blobs:
             return holder.execute(query, values, binary=True).fetchall()
 
         try:
-            # First of all: whoever dies here half-way leaves nobody in the belief that all blobs are still there.
-            holder.execute("update turnlog.tenant set collected = collected + 1 where num = %s", (self._tenant,))
+            self._announce(holder)
             for page in self._pages(ask):
                 gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
                 for at in range(0, len(gone), _PENDING_BLOBS):
-                    some = gone[at : at + _PENDING_BLOBS]
-                    with holder.transaction():
-                        holder.execute(_DROP_PIECES, ([num for _, num, _ in some],))
-                        holder.execute(
-                            "delete from turnlog.blob where tenant = %s and digest = any(%b::bytea[])",
-                            (self._tenant, [bytes(digest) for digest, _, _ in some]),
-                        )
+                    self._remove(holder, gone[at : at + _PENDING_BLOBS])
                 count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
         except psycopg.Error as error:
             raise as_error(error, "collecting blobs", self._pool.place) from error

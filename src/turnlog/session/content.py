@@ -1,0 +1,52 @@
+"""Whether a checkpoint still has its content: that is asked of the store, because no log can tell every fork."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+
+from turnlog.errors import Invalid
+from turnlog.log.entry import AnyEntry, Checkpoint
+from turnlog.log.payload import digest_key
+from turnlog.store import Store
+
+_MOST = 256
+
+
+def trees_of(entry: Checkpoint) -> list[str]:
+    """The trees without which a checkpoint is given up."""
+    return [root.tree for root in entry.roots]
+
+
+def given_up(store: Store, checkpoints: Iterable[Checkpoint], dropped: Collection[str] = ()) -> frozenset[str]:
+    """The ids of those that were given up. `dropped` are those of which the session's log says so.
+
+    A tree at the root of a checkpoint is the first of its content to go, and the last to come.
+    """
+    found = list(checkpoints)
+    known = frozenset(dropped)
+    trees = {tree for entry in found if entry.id not in known for tree in trees_of(entry)}
+    lacking = {tree for tree in trees if not _is_digest(tree)}
+    lacking |= store.lacking(trees - lacking) if trees - lacking else set()
+    return frozenset(entry.id for entry in found if entry.id in known or not lacking.isdisjoint(trees_of(entry)))
+
+
+def newest_kept(store: Store, entries: Iterable[AnyEntry], dropped: Collection[str]) -> Checkpoint | None:
+    """The first checkpoint of these that was not given up."""
+    points: Iterator[Checkpoint] = (entry for entry in entries if isinstance(entry, Checkpoint))
+    size = 1  # nearly always the first one will do
+    while some := list(islice(points, size)):
+        gone = given_up(store, some, dropped)
+        for entry in some:
+            if entry.id not in gone:
+                return entry
+        size = min(2 * size, _MOST)
+    return None
+
+
+def _is_digest(name: str) -> bool:
+    try:
+        digest_key(name)
+    except Invalid:
+        return False
+    return True
