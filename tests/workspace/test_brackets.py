@@ -77,8 +77,12 @@ def test_a_workspace_that_is_gone_is_noted_and_the_turn_goes_on(home, place: Pat
         s.user("go")
         os.unlink(place / "a.txt")
         place.rmdir()
-    assert notes(s) == [f"turns take no checkpoints: {place} is not a folder here"]
+    assert kinds(s)[-2:] == ["checkpoint", "turn"]  # that it is gone is what the turn did
+    turn(s)
+    turn(s)
+    assert notes(s) == [f"turns take no checkpoints: the folder {place} is gone"]
     assert kinds(s)[-1] == "turn"
+    assert len(s.checkpoints()) == 2
 
 
 class FullDisk(Disk):

@@ -18,7 +18,7 @@ from turnlog.catalog.naming import find
 from turnlog.catalog.sweep import OURS, Changes, sweep
 from turnlog.catalog.values import Card, Hit, Hits, Line, Spending, Synced, Tokens
 from turnlog.errors import Unavailable
-from turnlog.session.places import default_home, environment, expand, kind_of, user_folder, workspace_path
+from turnlog.session.places import absolute, default_home, environment, expand, kind_of, user_folder, workspace_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ class Catalog:
         self._progress = progress
         kind = kind_of(self._location)
         self._is_on_server = kind == "postgres"
-        self._folder = os.path.abspath(expand(self._location)) if kind == "files" else None
+        self._folder = absolute(self._location) if kind == "files" else None
         self._database = Database(place_of(self._folder, self._location))
         self._home: Home | None = None
         self._synced: Synced | None = None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 
 from turnlog.cli.text import one_line
-from turnlog.errors import Ambiguous, TurnlogError, TurnlogWarning, Unavailable
+from turnlog.errors import Ambiguous, NotFound, TurnlogError, TurnlogWarning, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ def _told(error: Exception, own: Sequence[str]) -> int:
         import traceback
 
         traceback.print_exc()
-    if isinstance(error, OSError) and error.filename is None and error.strerror:  # a write, not a name
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _is_here():
+        error = NotFound("the current folder is gone", hint="`cd` to one that is there")
+    elif isinstance(error, OSError) and error.filename is None and error.strerror:  # a write, not a name
         error = Unavailable(f"the output cannot be written: {error.strerror}", hint="what was done is done")
         _forget_output()
     try:
@@ -114,6 +116,12 @@ def _told(error: Exception, own: Sequence[str]) -> int:
         return PIPE_CLOSED
     except OSError:
         return error.exit_code if isinstance(error, TurnlogError) else 1
+
+
+def _is_here() -> bool:
+    from turnlog.session.places import is_here
+
+    return is_here()
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:

@@ -140,6 +140,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "seconds": "how long it ran",
         "counts": _COUNTS,
         "changes": "as in `diff`, without `lines`",
+        "problem": "why what changed is not known, or that the folder is gone; empty if nothing is wrong",
     },
     "search": {
         "query": "what was asked",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,12 +15,13 @@ from msgspec import Struct
 from turnlog.cli.option import print_json
 from turnlog.cli.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
 from turnlog.cli.progress import patience
-from turnlog.cli.text import count, one_line
+from turnlog.cli.text import count, one_line, path_of
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.session import Session
+from turnlog.session.places import is_here
 from turnlog.workspace.plan import Plan
-from turnlog.workspace.tree import path_text
+from turnlog.workspace.tree import path_bytes, path_text
 
 _PROBLEMS_SHOWN = 20
 _BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
@@ -95,6 +99,10 @@ def report(session: Session, what: str, done: Head) -> None:
     print(f"{what} done, entry {done.seq}{files}")
     if back:
         print(f"`turnlog {back}` takes it back")
+    if not is_here() and session.workspace and (path := Path(os.fsdecode(path_bytes(session.workspace)))).is_dir():
+        sys.stdout.flush()
+        where = shlex.quote(path_of(os.fsencode(path)))
+        print(f"note: this shell is still in the folder that was deleted: `cd {where}`", file=sys.stderr)
 
 
 def _exit_for_problems(context: click.Context, session: Session, done: Head | None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid, NotFound, Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
+from turnlog.workspace.tree import path_bytes
 
 
 def folder_of(home: Home, *, hint: str | None = None) -> str:
@@ -37,6 +39,8 @@ def refuse_folder(folder: str) -> None:
     from turnlog.session.places import refuses_checkpoints, workspace_path
 
     place = workspace_path(folder)
+    if not Path(os.fsdecode(path_bytes(place))).is_dir():
+        raise NotFound(f"the folder {place} is gone", hint="`cd` to one that is there")
     reason = refuses_checkpoints(place)
     if reason:
         raise Invalid(f"no checkpoints of {place}: {reason}", hint="go to the folder of a project")

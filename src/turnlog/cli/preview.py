@@ -45,7 +45,7 @@ def rows_of(steps: list[Step], *, everything: bool) -> list[Row]:
         step, end = steps[index], index + 1
         node = step.then or step.now
         if not everything and node is not None and node.kind == FOLDER and step.action in (CREATE, DELETE):
-            lead = step.path + b"/"
+            lead = step.path + b"/" if step.path else b""
             while end < len(steps) and steps[end].path.startswith(lead) and steps[end].root == step.root:
                 end += 1
             if end - index <= _FEW or any(other.action != step.action for other in steps[index:end]):
@@ -58,7 +58,11 @@ def rows_of(steps: list[Step], *, everything: bool) -> list[Row]:
 def path_shown(step: Step, workspace: str | None) -> str:
     """The path of a step: in the workspace as it is, elsewhere from the root."""
     node = step.then or step.now
-    path = step.path if step.root in ("", workspace) else path_bytes(step.root) + b"/" + step.path
+    path = path_bytes(step.root) + b"/" + step.path
+    if not step.path:
+        path = path_bytes(step.root)
+    elif step.root in ("", workspace):
+        path = step.path
     return path_of(path) + ("/" if node is not None and node.kind == FOLDER else "")
 
 

@@ -190,6 +190,10 @@ class Root(Struct, frozen=True, omit_defaults=True):
     """Paths in it that are covered whatever the rules say."""
     is_partial: bool = False
     """Whether nothing but what is tracked is covered."""
+    mode: int | None = None
+    """The permission bits of the folder itself."""
+    is_gone: bool = False
+    """Whether there was no such folder; its tree is empty then."""
 
 
 class Checkpoint(Entry, tag="checkpoint", frozen=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.errors import TurnlogError
+from turnlog.errors import TurnlogError, Unavailable
 from turnlog.log.entry import Entry, Note, Turn
 from turnlog.session.files import Files
 from turnlog.session.history import History
@@ -30,10 +30,14 @@ class Bracket:
         self._files = files
         self._append = append
         self._noted = ""
+        self._begun: str | None = None
+        """The turn that began with a checkpoint."""
 
     def append(self, turn: Turn, when: str) -> None:
         """The end of a turn, after a checkpoint; where that cannot be had, after a note that says why."""
         refused = self._files.why_not()
+        if not refused and self._begun != turn.turn:  # what was there at the beginning may be gone at the end
+            refused = self._missing()
         if refused:
             note = [] if self._is_noted(refused) else [_note("turns take no checkpoints", refused, turn)]
             self._append([*note, turn])
@@ -43,10 +47,17 @@ class Bracket:
             try:
                 stack.enter_context(self._store.keeping())
                 before = replace(self._files.take(when=when), turn=turn.turn)
+                self._begun = turn.turn
             except (TurnlogError, OSError) as error:
                 hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
                 before = _note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)
             self._append([before, turn])
+
+    def _missing(self) -> str:
+        try:
+            return self._files.missing()
+        except Unavailable as error:
+            return str(error)
 
     def _is_noted(self, refused: str) -> bool:
         if self._noted != refused:

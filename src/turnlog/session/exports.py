@@ -17,7 +17,7 @@ from turnlog.formats._place import put_file
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
-from turnlog.session.places import expand
+from turnlog.session.places import absolute
 from turnlog.session.readable import Readable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -181,7 +181,7 @@ def send(
 def put(written: Written, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:
     """What was written, as a file or laid out in a folder; gives the path of the session itself."""
     form = format_of(agent)
-    target = os.path.abspath(expand(os.fspath(place) if place is not None else os.path.basename(written.files[0].path)))
+    target = absolute(os.fspath(place) if place is not None else os.path.basename(written.files[0].path))
     is_folder = place is not None and (os.fspath(place).endswith("/") or os.path.isdir(target))
     if is_folder:
         return form.place(written, target, force=force)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
 from turnlog.session.content import given_up, newest_kept
@@ -20,11 +21,14 @@ from turnlog.session.snapshot import WORKSPACE, Progress, Snapshots, load_rules,
 from turnlog.session.span import Span, paths_in, spans
 from turnlog.store import Store
 from turnlog.workspace.diff import Difference, differences
+from turnlog.workspace.folder import PRIVATE, permissions_of, why_not_made
 from turnlog.workspace.ignore import Outside, was_covered
-from turnlog.workspace.plan import SKIPPED, Plan, Step, Stretch, is_same, make_plan
+from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, is_same, make_plan
 from turnlog.workspace.read import Glance, read_below
 from turnlog.workspace.restore import Outcome
-from turnlog.workspace.tree import Node, Tree, decode_tree, lookup, path_bytes, path_text
+from turnlog.workspace.tree import FOLDER, Node, Tree, decode_tree, lookup, path_bytes, path_text
+
+GONE = "the folder is gone"
 
 
 class Files:
@@ -48,11 +52,30 @@ class Files:
         workspace = self._history.state.wide.get("workspace")
         if not workspace:
             return "the session has no workspace"
-        root = os.fsdecode(path_bytes(str(workspace)))
-        if not os.path.isdir(root):
-            return f"{workspace} is not a folder here"
-        refused = refuses_checkpoints(root)
+        refused = refuses_checkpoints(os.fsdecode(path_bytes(str(workspace))))
         return f"{workspace} is never scanned: {refused}" if refused else ""
+
+    def missing(self) -> str:
+        """What is to be said where the workspace is not there now; empty if it is."""
+        workspace = str(self._history.state.wide.get("workspace"))
+        try:
+            is_there = permissions_of(os.fsdecode(path_bytes(workspace))) is not None
+        except OSError as error:
+            raise Unavailable(f"{workspace} cannot be looked at: {error.strerror or error}") from error
+        return "" if is_there else f"the folder {workspace} is gone"
+
+    def refuse_missing(self) -> None:
+        """Raise `NotFound` where the workspace is not there, and cannot be made."""
+        missing = self.missing()
+        path = os.fsdecode(path_bytes(str(self._history.state.wide.get("workspace"))))
+        reason = why_not_made(path) if missing else ""
+        if reason:
+            above = shlex.quote(path_text(os.fsencode(os.path.dirname(path))))
+            way = f"attach its disk, or `mkdir -p {above}` if it was deleted"
+            if os.path.lexists(path):
+                way = "move that away"
+            hint = f"{way}, and try again; `turnlog rewind --conversation` leaves the files alone"
+            raise NotFound(f"{missing}: {reason}", hint=hint)
 
     def take(
         self, *, label: str | None = None, when: str | None = None, progress: Progress | None = None
@@ -62,6 +85,8 @@ class Files:
         The caller is inside `keeping` until the entry is in the log.
         """
         self._refuse()
+        if when in (None, "begin") and (missing := self.missing()):
+            raise NotFound(f"no checkpoint: {missing}", hint="`turnlog rewind` brings it back")
         tell = progress or self._telling("scanning")
         return self._snapshots.take(self._history.state, label=label, when=when, progress=tell)
 
@@ -123,12 +148,16 @@ class Files:
             note = "no turn was bracketed since, so everything that changed counts as the session's"
             spans = [Span(target, now, "the time since the checkpoint")]
         for root in target.roots:
-            base, current = self._tree(root.tree), self._tree_of(now, root)
-            if current is None:
+            base, here = self._tree(root.tree), _same(now, root)
+            if here is None:
                 steps += self._unmatched(root)
                 continue
+            current = self._tree(here.tree)
             stretches = self._stretches(root, spans, now)
             foreign = self._stretches(root, others or [], now)
+            is_gone = here.is_gone and not root.is_gone
+            if is_gone:  # whoever did it: where nothing is, nothing of anybody is overwritten
+                stretches, foreign = [Stretch(base, current, "the folder")], []
             outside = self._rules(root)
             tracked = frozenset(path_bytes(path) for path in root.tracked)
 
@@ -160,6 +189,8 @@ class Files:
                 only=only,
                 force=force,
             )
+            if is_gone:
+                found = _made_anew(root, found)
             steps += [replace(step, root=self._place_of(root)) for step in found.steps]
         return Plan(steps, note)
 
@@ -262,6 +293,14 @@ class Files:
 def _same(checkpoint: Checkpoint, root: Root) -> Root | None:
     """That root in another checkpoint: by what it is, for a project may have moved in between."""
     return next((other for other in checkpoint.roots if other.name == root.name), None)
+
+
+def _made_anew(root: Root, found: Plan) -> Plan:
+    """That plan, with the folder itself first: it is the step without a path."""
+    mode = PRIVATE if root.mode is None else root.mode
+    top = Step(b"", CREATE, "", None, Node(FOLDER, mode))
+    steps = [top, *found.steps] if found.to_do else found.steps
+    return Plan([replace(step, reason=GONE) if step.action == CREATE else step for step in steps])
 
 
 def only_paths(chosen: list[str] | None) -> Callable[[bytes], bool]:

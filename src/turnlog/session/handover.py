@@ -23,7 +23,7 @@ from turnlog.formats._place import Taken
 from turnlog.log.entry import Head, Message
 from turnlog.session.exports import Carried, transcript_of, written_for
 from turnlog.session.importer import id_of
-from turnlog.session.places import places_of, workspace_path
+from turnlog.session.places import current_folder, places_of, workspace_path
 
 if TYPE_CHECKING:
     from turnlog.session.readable import Readable
@@ -131,7 +131,7 @@ def _words(command: list[str]) -> list[str]:
 def _folder(workspace: str | None) -> str:
     from turnlog.workspace.tree import path_bytes
 
-    return os.fsdecode(path_bytes(workspace)) if workspace else os.getcwd()
+    return os.fsdecode(path_bytes(workspace)) if workspace else current_folder()
 
 
 def _missing(cwd: str) -> list[str]:

@@ -20,7 +20,7 @@ from turnlog.log.entry import Child, Spawned, Start
 from turnlog.log.secret import mask
 from turnlog.session.history import History
 from turnlog.session.importer import Importer, id_of, key_id
-from turnlog.session.places import expand, places_of, workspace_path
+from turnlog.session.places import absolute, places_of, workspace_path
 from turnlog.session.session import Session
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def sources(
     agents = names() if agent is None else [agent]
     forms = {name: format_of(name) for name in agents}
     if path is not None:
-        place = os.path.abspath(expand(os.fspath(path)))
+        place = absolute(os.fspath(path))
         if not os.path.lexists(place):
             raise NotFound(f"there is nothing at {place}")
         found = [source for name in agents for source in _under(place, name)]

@@ -14,6 +14,7 @@ from turnlog.errors import Corrupt, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.ids import new_id, word_of
 from turnlog.session.places import is_alive, this_process
+from turnlog.workspace.folder import close_root, make_root
 from turnlog.workspace.ignore import ALWAYS
 from turnlog.workspace.plan import Plan, Step
 from turnlog.workspace.restore import FULL, Outcome, Restorer
@@ -61,6 +62,14 @@ def steps_of(intent: Intent) -> list[Step]:
         ]
     except (msgspec.ValidationError, ValueError):
         raise _unreadable(intent) from None
+
+
+def makes_root(intent: Intent) -> bool:
+    """Whether it is about a folder that was gone as a whole."""
+    try:
+        return any(not step.path and step.now is None for step in steps_of(intent))
+    except Corrupt:
+        return False
 
 
 def head_of(intent: Intent) -> Head:
@@ -149,6 +158,8 @@ def carry_out(
 def _is_covered(step: Step, covered: Covered) -> bool:
     if step.root not in covered:
         return False
+    if not step.path:  # the folder itself
+        return True
     tracked, is_partial = covered[step.root]
     if any(step.path == path or step.path.startswith(path + b"/") for path in tracked):
         return True
@@ -158,8 +169,15 @@ def _is_covered(step: Step, covered: Covered) -> bool:
 def _in_one_folder(
     intent: Intent, root: str, steps: list[Step], get: Callable[[str], Iterator[bytes]], again: bool
 ) -> Iterator[Outcome]:
+    path = os.fsdecode(path_bytes(root))
+    made: Step | None = None
+    for step in [step for step in steps if not step.path]:
+        problem = make_root(path, step)
+        made = step if not problem else None
+        yield Outcome(step, not problem, problem)
+    steps = [step for step in steps if step.path]
     try:
-        restorer = Restorer(os.fsdecode(path_bytes(root)), get, intent.id)
+        restorer = Restorer(path, get, intent.id)
     except OSError as error:
         for step in steps:
             yield Outcome(step, False, error.strerror or str(error))
@@ -170,3 +188,5 @@ def _in_one_folder(
         yield from restorer.run(steps)
     finally:
         restorer.close()
+    if made is not None:
+        close_root(path, made)

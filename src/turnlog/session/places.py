@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from turnlog.errors import Invalid, Unsupported
+from turnlog.errors import Invalid, NotFound, Unsupported
 
 if TYPE_CHECKING:
     from turnlog.formats import Places
@@ -35,9 +35,46 @@ def kind_of(location: str) -> str:
     return "files"
 
 
+def current_folder() -> str:
+    """The current folder, also where it is gone: then what it was called when it was there."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        pass
+    try:
+        return os.readlink("/proc/self/cwd").removesuffix(" (deleted)")
+    except OSError:
+        shell = os.environ.get("PWD", "")  # what a shell says of itself: the only one who still knows
+    if not os.path.isabs(shell):
+        raise NotFound("the current folder is gone", hint="`cd` to one that is there")
+    return shell
+
+
+def is_here() -> bool:
+    """Whether the current folder is there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def expand(path: str) -> str:
     """A path with `~` at its beginning resolved."""
     return os.path.expanduser(path)
+
+
+def absolute(path: str) -> str:
+    """A path from the root, `~` resolved; links stay. Nothing lies in a current folder that is gone."""
+    path = expand(path)
+    if not os.path.isabs(path) and not is_here():
+        raise NotFound(f"there is no {path}: the current folder is gone", hint="`cd` to one that is there")
+    return os.path.abspath(path)
+
+
+def named_here(path: str) -> str:
+    """What a path is called from the root, also where the current folder is gone; links stay."""
+    return os.path.normpath(os.path.join(current_folder(), expand(path)))
 
 
 def places_of(workspace: str | None) -> Places:
@@ -45,13 +82,14 @@ def places_of(workspace: str | None) -> Places:
     from turnlog.formats import Places
 
     home = os.path.expanduser("~")
-    return Places(home=home, workspace=os.path.abspath(expand(workspace or ".")), environ=dict(os.environ))
+    return Places(home=home, workspace=named_here(workspace or "."), environ=dict(os.environ))
 
 
 def workspace_path(path: str | os.PathLike[str]) -> str:
     """A folder as sessions name it: absolute, links resolved; `bytes:` and %-escapes where it is not Unicode."""
     try:
-        real = os.path.realpath(os.fsdecode(path))
+        text = os.fsdecode(path)
+        real = os.path.realpath(text if os.path.isabs(text) else os.path.join(current_folder(), text))
     except (TypeError, ValueError) as error:
         raise Invalid(f"the folder {path!r:.80}: {error}") from None
     try:
@@ -67,7 +105,7 @@ def place_in(workspace: str | None, path: str | os.PathLike[str], *, is_relative
     """A file as the log names it: absolute, or relative to the workspace if it is in there."""
     from turnlog.workspace.tree import path_bytes, path_text
 
-    base = os.fsdecode(path_bytes(workspace or os.getcwd()))
+    base = os.fsdecode(path_bytes(workspace or current_folder()))
     full = os.path.normpath(os.path.join(base, os.fspath(path)))
     # The folder as it is, whatever links lead to it now: going back never goes through one.
     full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))

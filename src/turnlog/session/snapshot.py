@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,17 +14,19 @@ from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.fold import State
 from turnlog.log.payload import digest
-from turnlog.session.places import mode_of, outside_rules
+from turnlog.session.places import outside_rules
 from turnlog.session.report import Settings
 from turnlog.store import Pack, Store
 from turnlog.workspace import cache
+from turnlog.workspace.folder import permissions_of
 from turnlog.workspace.ignore import Outside, rules_of_tree
 from turnlog.workspace.read import Glance, Sink
 from turnlog.workspace.scan import Scan, Scanner
-from turnlog.workspace.tree import path_bytes, path_text
+from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
 WORKSPACE = "workspace"
 _MOST_SKIPPED = 1000
+_GONE, _UNTOLD = -1, -2
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _MORE_FILES = "let this process open more files (`ulimit -n`), or end what has many open; then try again"
 _HINTS = {
@@ -79,7 +80,7 @@ class Snapshots:
             if quota is not None and when != "after":  # what a rewind did has to be told, or nobody could undo it
                 sink = _Within(pack, max(0, quota - self._store.disk()["blobs"]), quota)
             with _whole(state):
-                draft = self._scan(state, sink, pack.has, before, progress, done)
+                draft = self._scan(state, sink, pack.has, before, progress, done, is_start=when in (None, "begin"))
         # Those of before are still there: nobody collects while the caller is inside `keeping`.
         packs = sorted({*before, pack.name} - {""})
         for key, found in done:
@@ -103,10 +104,20 @@ class Snapshots:
         packs: frozenset[str],
         progress: Progress | None,
         done: list[tuple[str, Scan]],
+        *,
+        is_start: bool = False,
     ) -> Checkpoint:
+        """`is_start`: what is not there now may come any time, as a disk does, and is not covered yet."""
         roots: list[Root] = []
         skipped: list[dict[str, Any]] = []
         for name, path, tracked, is_partial in roots_of(state):
+            names = sorted(path_text(item) for item in tracked)
+            mode = _mode(path, is_partial)
+            if mode == _GONE and not is_start:
+                tree = sink.add(encode_tree({}))
+                roots.append(Root(name, path_text(os.fsencode(path)), tree, None, names, is_partial, is_gone=True))
+            if mode < 0:
+                continue
             outside = [] if is_partial else outside_rules(path)
             what = (path, sorted(tracked), is_partial, self._settings.max_file_bytes)
             key = "scan-" + digest(repr(what).encode())[7:39]
@@ -132,8 +143,7 @@ class Snapshots:
                 found.is_news = found.is_news or not is_known
                 found.seen.outside = (top, rules)
             done.append((key, found))
-            names = sorted(path_text(item) for item in tracked)
-            roots.append(Root(name, path_text(os.fsencode(path)), found.tree, rules, names, is_partial))
+            roots.append(Root(name, path_text(os.fsencode(path)), found.tree, rules, names, is_partial, mode))
             skipped += [
                 {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in found.skipped
             ]
@@ -153,6 +163,17 @@ def _whole(state: State) -> Generator[None]:
         ) from error
 
 
+def _mode(path: str, is_partial: bool) -> int:
+    """The permission bits of a root; below 0 if it is gone, or cannot be told."""
+    try:
+        mode = permissions_of(path)
+    except PermissionError:
+        if is_partial:
+            return _UNTOLD
+        raise
+    return _GONE if mode is None else mode
+
+
 def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
     """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
     workspace = os.fsdecode(path_bytes(str(state.wide["workspace"])))
@@ -167,8 +188,7 @@ def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
             inside.add(os.fsencode(relative))
     yield WORKSPACE, workspace, frozenset(inside), False
     for folder, names in sorted(others.items()):
-        if stat.S_ISDIR(mode_of(folder)):
-            yield folder, folder, frozenset(names), True
+        yield folder, folder, frozenset(names), True
 
 
 def dump_rules(outside: Outside) -> bytes:

@@ -17,7 +17,7 @@ from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Move
 from turnlog.session.appender import Appender
 from turnlog.session.files import Files, Span, only_paths
-from turnlog.session.intent import HINT, head_of, is_elsewhere, make_intent, paths_of, running_in, steps_of
+from turnlog.session.intent import HINT, head_of, is_elsewhere, make_intent, makes_root, paths_of, running_in, steps_of
 from turnlog.session.rewind import move_back
 from turnlog.store import Store
 from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
@@ -51,7 +51,10 @@ class Travel:
 
     def target(self, asof: int) -> Checkpoint | None:
         """The checkpoint that files go back to for a conversation as of that entry."""
-        return None if self._files.why_not() else self._files.at_or_before(asof)
+        found = None if self._files.why_not() else self._files.at_or_before(asof)
+        if found is not None:
+            self._files.refuse_missing()
+        return found
 
     def plan(self, asof: int, *, only: list[str] | None = None, force: bool = False) -> Plan:
         """What a rewind would do to the files; nothing is touched and nothing is written."""
@@ -115,7 +118,10 @@ class Travel:
         intent = self._history.at(mark.intent) if mark.intent else None
         paths = paths_of(self._history.whole(intent), mark) if isinstance(intent, Intent) else None
         span = Span(before, after, f"{mark.why} {mark.seq}", paths)
-        return None if self._files.why_not() else lambda now: self._files.plan(before, now, [span])
+        if self._files.why_not():
+            return None
+        self._files.refuse_missing()
+        return lambda now: self._files.plan(before, now, [span])
 
     def _stay(self, why: str) -> Head:
         state = self._history.state
@@ -184,13 +190,16 @@ class Travel:
             return None
         if running_in(intent, self._appender.state.writers) or (is_elsewhere(intent) and not asked):
             raise self._busy(intent)
-        if self._files.why_not():
-            if abort:  # there are no files to take back, and nobody should be stuck with it
-                return Moved(self._append(replace(self._stay("abort"), intent=intent.seq)), Plan([]), [])
+        missing = self._files.why_not() or self._files.missing()
+        if missing and abort:  # there are no files to take back, and nobody should be stuck with it
+            return Moved(self._append(replace(self._stay("abort"), intent=intent.seq)), Plan([]), [])
+        if missing and not makes_root(intent):
             raise NotFound(
-                f"an interrupted rewind cannot be finished: {self._files.why_not()}",
+                f"an interrupted rewind cannot be finished: {missing}",
                 hint="bring the folder back, or forget the rewind with `turnlog rewind --abort`",
             )
+        if missing:
+            self._files.refuse_missing()
         try:
             steps, head = steps_of(intent), head_of(intent)
         except Corrupt:

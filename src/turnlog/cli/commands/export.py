@@ -69,7 +69,7 @@ def _write(opened: Found, form: str, output: str | None, *, is_redacted: bool, f
     from turnlog.cli.progress import patience
     from turnlog.cli.written import ENDINGS, notice, write
     from turnlog.formats._place import put_file
-    from turnlog.session.places import expand
+    from turnlog.session.places import absolute
 
     with patience():
         written = write(opened, form, is_redacted=is_redacted)
@@ -81,7 +81,7 @@ def _write(opened: Found, form: str, output: str | None, *, is_redacted: bool, f
         print(told, file=sys.stderr)
         return
     name = f"{_file_name(opened.look.handle)}.{ENDINGS[form]}"
-    place = Path.cwd() / (expand(output) if output is not None else name)
+    place = Path(absolute(output if output is not None else name))
     if output is not None and (output.endswith("/") or place.is_dir()):
         place = place / name
     path = str(place)

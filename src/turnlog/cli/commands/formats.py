@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -44,7 +43,9 @@ def command(as_json: bool) -> None:
 
 def _short(path: str, home: str) -> str:
     """A folder as people write it: from here, or from their home."""
-    for base, mark in sorted([(str(Path.cwd()), "."), (home, "~")], key=lambda pair: -len(pair[0])):
+    from turnlog.session.places import current_folder
+
+    for base, mark in sorted([(current_folder(), "."), (home, "~")], key=lambda pair: -len(pair[0])):
         if base != "/" and path.startswith(base + "/"):
             return mark + path.removeprefix(base)
     return path

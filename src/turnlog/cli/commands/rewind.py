@@ -17,6 +17,7 @@ from turnlog.cli.text import count
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.session import Session
+from turnlog.session.places import named_here
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
 
@@ -135,6 +136,6 @@ def _finish(context: click.Context, session: Session, *, abort: bool, as_json: b
 def _inside(session: Session, path: str) -> str:
     """A path as plans name it: from the workspace, or, for a tracked file elsewhere, by its name."""
     base = Path(os.fsdecode(path_bytes(session.workspace or "")))
-    full = Path(os.path.normpath(Path.cwd() / path))
+    full = Path(named_here(path))
     full = full.parent.resolve() / full.name  # a link that is named is meant itself
     return str(full.relative_to(base)) if full.is_relative_to(base) else full.name

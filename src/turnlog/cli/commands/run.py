@@ -17,11 +17,12 @@ from turnlog.cli.name import session_here, session_to_change
 from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.progress import again, patience
 from turnlog.cli.text import one_line
-from turnlog.errors import Invalid
-from turnlog.log.entry import Checkpoint, Turn
+from turnlog.errors import Invalid, TurnlogError
+from turnlog.log.entry import Checkpoint, Note, Turn
 from turnlog.log.secret import mask_words
 from turnlog.session import Home, Session
 from turnlog.session.places import workspace_path
+from turnlog.session.snapshot import WORKSPACE
 from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
 
@@ -71,14 +72,29 @@ def command(
             with patience():
                 found.checkpoint(label)
         code, turn, seconds = _run(found, program, words)
-        with patience():
-            changes = found.diff(turn=turn, lines=False)
+        changes, problem = _changes(found, turn)
         if as_json:
             data = {"session": found.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
-            print_json({**data, "changes": [as_plain(item) for item in changes]})
+            print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
         elif not quiet:
             _tell(found, turn, code, changes, is_newest=session_here(home) == found.id)
+        if problem and not as_json:
+            print(one_line(f"warning: {problem}"), file=sys.stderr)
     context.exit(code)
+
+
+def _changes(found: Session, turn: str) -> tuple[list[Difference], str]:
+    """What the turn changed, and what else is to be said: it was run, whatever cannot be told of it."""
+    last = next((e for e in found.entries(reverse=True) if e.turn == turn and isinstance(e, (Checkpoint, Note))), None)
+    if isinstance(last, Note) and last.data:
+        return [], f"what it changed is not known: {last.text}"
+    try:
+        with patience():
+            changes = found.diff(turn=turn, lines=False)
+    except TurnlogError as error:
+        return [], f"what it changed is not known: {error.message}"
+    is_gone = isinstance(last, Checkpoint) and any(root.name == WORKSPACE and root.is_gone for root in last.roots)
+    return changes, f"the folder {found.workspace} is gone" if is_gone else ""
 
 
 def _session(home: Home, name: str | None, *, is_new: bool) -> Session:

@@ -1,0 +1,73 @@
+"""The folder of a root itself: whether it is there, and making it anew where it is gone."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from turnlog.workspace.plan import Step
+from turnlog.workspace.read import FOLDER_FLAGS
+from turnlog.workspace.tree import FOLDER
+
+PRIVATE = 0o700
+"""The mode where nobody knows which it had; and what we need in it until all is there."""
+
+
+def permissions_of(path: str) -> int | None:
+    """The permission bits of a folder; None if there is none. Whatever else is wrong with it is an `OSError`."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return stat.S_IMODE(mode) if stat.S_ISDIR(mode) else None
+
+
+def why_not_made(path: str) -> str:
+    """Why a folder that is gone cannot be made anew; empty if it can."""
+    if os.path.lexists(path):
+        return "something else has its name"
+    above = os.path.dirname(path)
+    return "" if os.path.isdir(above) else f"the folder above it is gone, too: {above}"
+
+
+def make_root(path: str, step: Step) -> str:
+    """Make a root that is gone, as a step without a path says. Returns what is wrong, if anything.
+
+    Nothing above it is made: what is missing there may be a disk that is not attached. A root never goes: somebody may
+    stand in it.
+    """
+    node = step.then
+    if node is None:
+        return ""
+    if step.now is not None or node.kind != FOLDER or not 0 <= node.mode <= 0o7777:
+        return "not a path in a folder"
+    above, name = os.path.split(path)
+    try:
+        fd = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        return error.strerror or str(error)
+    try:
+        os.mkdir(name, PRIVATE, dir_fd=fd)
+        os.chmod(name, node.mode | PRIVATE, dir_fd=fd)
+        os.fsync(fd)
+    except FileExistsError:
+        is_ours = permissions_of(path) == node.mode | PRIVATE  # an attempt that was interrupted made it
+        return "" if is_ours else "somebody made it meanwhile"
+    except OSError as error:
+        return error.strerror or str(error)
+    finally:
+        os.close(fd)
+    return ""
+
+
+def close_root(path: str, step: Step) -> None:
+    """Give a root that was made its own mode, when all that belongs in it is there."""
+    node = step.then
+    if node is None or node.mode & PRIVATE == PRIVATE:
+        return
+    fd = os.open(path, FOLDER_FLAGS)
+    try:
+        os.fchmod(fd, node.mode)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
