@@ -18,7 +18,7 @@ from turnlog.catalog.naming import find
 from turnlog.catalog.sweep import OURS, Changes, sweep
 from turnlog.catalog.values import Card, Hit, Hits, Line, Spending, Synced, Tokens
 from turnlog.errors import Unavailable
-from turnlog.session.places import absolute, default_home, environment, expand, kind_of, user_folder, workspace_path
+from turnlog.session.places import absolute, default_home, environment, kind_of, user_folder, workspace_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
