@@ -48,6 +48,7 @@ MOVING = "tests/moving/test_moving.py"
 BOTH_SIDES = "tests/moving/test_both_sides.py"
 MOVING_CUT = "tests/moving/test_power_cut.py"
 MOVING_DAMAGE = "tests/moving/test_damaged.py"
+MOVING_CONTENT = "tests/moving/test_content.py"
 CONTENTS = f"{CRASHES}::test_a_checkpoint_that_is_in_the_log_has_all_its_content"
 _PATIENCE_S = 300
 
@@ -913,9 +914,23 @@ MUTANTS = [
     Mutant(
         "blobs are sent while somebody may collect them",
         MOVER,
-        "            with self._target.store.keeping() if refers and not self._dry_run else nullcontext():\n",
-        "            with nullcontext():\n",
+        "            with held(source), target.keeping():\n",
+        "            with held(source):\n",
         (MOVING,),
+    ),
+    Mutant(
+        "blobs are read while somebody may collect them",
+        MOVER,
+        "            with held(source), target.keeping():\n",
+        "            with target.keeping():\n",
+        (MOVING_CONTENT,),
+    ),
+    Mutant(
+        "a tree is sent although something below it cannot be",
+        "session/cargo.py",
+        "                    if not cargo.lost.isdisjoint(cargo.below.get(name, ())):\n",
+        "                    if False:\n",
+        (MOVING_CONTENT,),
     ),
     Mutant(
         "an edited line becomes right when it is renumbered",

@@ -211,11 +211,13 @@ def test_subagents_come_with_the_session_that_started_them(pair: tuple[Home, Hom
     assert sorted(there.store.ids()) == ["s", "sub", "subsub"]
 
 
-def test_ids_may_be_short_and_unknown_ones_are_refused(two: tuple[Home, Home]):
+def test_ids_are_whole_and_unknown_ones_are_refused(two: tuple[Home, Home]):
     here, there = two
     with here.create() as session:
         session.user("one")
-    here.push(there, [session.handle])
+    with pytest.raises(turnlog.NotFound):
+        here.push(there, [session.handle])
+    here.push(there, [here.find(session.handle)])
     assert list(there.store.ids()) == [session.id]
     with pytest.raises(turnlog.NotFound):
         here.push(there, ["nobody"])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError, Unavailable
-from turnlog.log.entry import Checkpoint
+from turnlog.log.entry import Checkpoint, Root
+from turnlog.session.content import trees_of
 from turnlog.session.outgoing import Carried
 from turnlog.store import Pack, Store
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
@@ -25,61 +28,116 @@ class Cargo(Struct):
 
     made: dict[str, bytes] = {}
     """Blobs that the home they come from has not."""
-    lacking: list[str] = []
-    """Blobs to be brought, the content of a folder before the folder."""
+    needed: list[str] = []
+    """Every other one, what is in a folder before the folder."""
+    lacking: set[str] = set()
+    """Those of them that are to be brought."""
+    below: dict[str, list[str]] = {}
+    """What a tree is nothing without."""
+    roots: set[str] = set()
+    """The trees that say over there whether a checkpoint was given up."""
+    lost: set[str] = set()
+    """What cannot be brought whole."""
     problems: list[str] = []
+
+    @property
+    def halves(self) -> set[str]:
+        """Root trees that are over there, and not all that is below them."""
+        return self.roots & self.lost - self.lacking
+
+
+@contextmanager
+def held(store: Store) -> Generator[None]:
+    """Nobody collects what is read here meanwhile. Where we may not write, we cannot keep anybody from it either."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(store.keeping())
+        except Unavailable as error:
+            if getattr(error.__cause__, "errno", None) not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise
+        yield
 
 
 class Carrier:
-    """Brings blobs from one store to another."""
+    """Brings blobs from one store to another. No tree arrives without all that is below it."""
 
     def __init__(self, source: Store, target: Store) -> None:
         self._source = source
         self._target = target
         self._there: set[str] = set()
         """Blobs that an entry over there refers to by now."""
+        self._packs: frozenset[str] = frozenset()
+        """Where those lay: while all of that is there, so are they."""
 
     def load(self, lines: Iterable[Carried], dropped: Callable[[], frozenset[str]]) -> Cargo:
         """Find out what is to be brought. `dropped` are checkpoints whose content may be gone."""
         cargo = Cargo()
         gone: frozenset[str] | None = None
         needed: dict[str, None] = {}
+        self._look_again()
         for carried in lines:
             entry = carried.entry
             cargo.made.update(carried.blobs)
+            trees: list[str] = []
             if isinstance(entry, Checkpoint):
                 gone = dropped() if gone is None else gone
-                if entry.id not in gone:
-                    trees = [root.tree for root in entry.roots]
-                    needed.update(dict.fromkeys(name for name in entry.blobs if name not in trees))
-                    for tree in trees:
-                        self._walk(tree, needed, cargo.problems)
-            else:
-                needed.update(dict.fromkeys(entry.blobs))
-        wanted = [name for name in needed if name not in self._there and name not in cargo.made]
-        lacking = self._target.lacking(wanted) if wanted else set[str]()
-        cargo.lacking = [name for name in wanted if name in lacking]
+                if entry.id in gone:
+                    continue
+                trees = trees_of(entry)
+                for root in entry.roots:
+                    self._load_root(root, needed, cargo)
+            needed.update(dict.fromkeys(name for name in entry.blobs if name not in trees))
+        cargo.needed = [name for name in needed if name not in self._there and name not in cargo.made]
+        cargo.lacking = self._target.lacking(cargo.needed) if cargo.needed else set()
         return cargo
 
-    def _walk(self, tree: str, needed: dict[str, None], problems: list[str]) -> None:
-        """Every blob of a folder; what is in it comes before it."""
-        if tree in needed or tree in self._there:
-            return
+    def _look_again(self) -> None:
+        packs = self._target.packs()
+        if not packs >= self._packs:
+            self._there.clear()  # somebody collected, and may have given up what we brought
+        self._packs = packs
+
+    def _load_root(self, root: Root, needed: dict[str, None], cargo: Cargo) -> None:
+        """Every blob of a root; what is in a folder comes before it, and the ignore rules before the whole."""
+        cargo.roots.add(root.tree)
+        if root.rules is not None:
+            needed[root.rules] = None
+        waiting = [(root.tree, False)]
+        while waiting:
+            name, is_walked = waiting.pop()
+            if is_walked:
+                needed[name] = None
+            elif name not in needed and name not in self._there:
+                waiting.append((name, True))
+                waiting += [(folder, False) for folder in self._load_tree(name, needed, cargo)]
+        if root.rules is not None and root.tree in cargo.below:
+            cargo.below[root.tree].append(root.rules)
+
+    def _load_tree(self, name: str, needed: dict[str, None], cargo: Cargo) -> list[str]:
+        """The folders in it; its files are needed."""
         try:
-            nodes = decode_tree(self._source.get(tree))
+            nodes = decode_tree(self._either(name)).values()
         except (NotFound, Corrupt) as error:
-            problems.append(f"a folder of a checkpoint is not there: {error.message}")
-            return
-        for node in nodes.values():
-            if node.kind == FOLDER:
-                self._walk(node.digest, needed, problems)
-            elif node.kind == FILE:
-                needed[node.digest] = None
-        needed[tree] = None
+            cargo.lost.add(name)
+            cargo.problems.append(f"a folder of a checkpoint cannot be brought: {error.message}")
+            return []
+        files = [node.digest for node in nodes if node.kind == FILE]
+        folders = [node.digest for node in nodes if node.kind == FOLDER]
+        needed.update(dict.fromkeys(files))
+        cargo.below[name] = [*files, *folders]
+        return folders
+
+    def _either(self, name: str) -> bytes:
+        try:
+            return self._source.get(name)
+        except (NotFound, Corrupt):
+            if not self._target.has(name):
+                raise
+            return self._target.get(name)
 
     def bring(self, cargo: Cargo) -> tuple[int, int]:
         """Bring it, durable when this returns; what is damaged is told. Returns how many blobs and bytes it was."""
-        names = iter(cargo.lacking)
+        names = iter(cargo.needed)
         blobs = size = 0
         made: dict[str, bytes] = cargo.made
         while True:
@@ -87,9 +145,14 @@ class Carrier:
                 filled = sum(self._add_made(pack, name, data) for name, data in made.items())
                 blobs, made = blobs + len(made), {}
                 for name in names:
+                    if not cargo.lost.isdisjoint(cargo.below.get(name, ())):
+                        cargo.lost.add(name)
+                    if name in cargo.lost or name not in cargo.lacking:
+                        continue
                     try:
                         filled += self._add(pack, name)
                     except (NotFound, Corrupt) as error:
+                        cargo.lost.add(name)
                         cargo.problems.append(error.message)
                         continue
                     blobs += 1
@@ -101,7 +164,7 @@ class Carrier:
 
     def arrived(self, cargo: Cargo) -> None:
         """The entries that need it are there, too."""
-        self._there.update(cargo.made, cargo.lacking)
+        self._there.update(cargo.made, (name for name in cargo.needed if name not in cargo.lost))
 
     def _add_made(self, pack: Pack, name: str, data: bytes) -> int:
         _check(pack.add(data), name)

@@ -165,6 +165,12 @@ def remove(store: Store, found: Needs) -> dict[str, int]:
     return store.collect(needed)
 
 
+def forget_unneeded(store: Store, trees: set[str]) -> None:
+    """Remove those of these trees that no session needs. Raises `Corrupt` where nobody can tell."""
+    with store.exclusively():
+        store.forget(trees - all_needed(store, needs(store)))
+
+
 def estimate(store: Store, *, quota_bytes: int | None) -> Report:
     """What `collect` would do, about. Nothing is touched."""
     with store.keeping():

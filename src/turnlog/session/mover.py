@@ -7,7 +7,8 @@ remembered but the logs themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from msgspec import Struct
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogError, Unavailable, Unsupported
 from turnlog.log.codec import Damage
 from turnlog.log.written import Written
-from turnlog.session.cargo import Cargo, Carrier
+from turnlog.session.cargo import Cargo, Carrier, held
+from turnlog.session.garbage import forget_unneeded
 from turnlog.session.history import History
 from turnlog.session.meeting import Meeting, meet
 from turnlog.session.merge import loaded, merge, merges
@@ -275,20 +277,15 @@ class Mover:
         fork = going.start.fork
         first = self._target.store.portion if is_new else _BYTES
         for chunk in _chunks(going.lines(after=found.last), row.problems, first):
-            refers = any(carried.blobs or carried.entry.blobs for carried in chunk)
-            # From finding out what is there until an entry refers to it, nobody collects any of it.
-            with self._target.store.keeping() if refers and not self._dry_run else nullcontext():
+            if self._dry_run:
                 cargo = self._carrier.load(chunk, lambda: self._dropped(going))
-                if self._dry_run:
-                    row.blobs += len(cargo.lacking) + len(cargo.made)
-                else:
-                    self._load_off(cargo, row)
-                    lines = [carried.line for carried in chunk]
-                    self._target.store.adopt(
-                        going.id, lines, after=after, parent=fork.session if fork is not None else None, deleted=deleted
-                    )
-                    self._carrier.arrived(cargo)
-                    digest.update(b"".join(line + b"\n" for line in lines))
+                row.blobs += len(cargo.lacking) + len(cargo.made)
+            else:
+                lines = [carried.line for carried in chunk]
+                parent = fork.session if fork is not None else None
+                adopt = partial(self._target.store.adopt, going.id, lines, after=after, parent=parent, deleted=deleted)
+                cargo = self._bring_before(adopt, going, chunk, row)
+                digest.update(b"".join(line + b"\n" for line in lines))
             row.problems += [problem for problem in cargo.problems if problem not in row.problems]
             after = chunk[-1].entry.seq
             sent += len(chunk)
@@ -296,12 +293,28 @@ class Mover:
         if sent and not self._dry_run:
             self._compare(going.id, found.last, after, digest.digest())
 
-    def _load_off(self, cargo: Cargo, row: Moved) -> None:
-        if not (cargo.lacking or cargo.made):
-            return
-        blobs, size = self._carrier.bring(cargo)
-        row.blobs += blobs
-        row.blob_bytes += size
+    def _bring_before(self, adopt: Callable[[], None], going: Outgoing, chunk: list[Carried], row: Moved) -> Cargo:
+        """Bring what lines need, then the lines."""
+        if not any(carried.blobs or carried.entry.blobs for carried in chunk):
+            adopt()
+            return Cargo()
+        source, target = self._source.store, self._target.store
+        for is_last in (False, True):
+            # From finding out what is there until an entry refers to it, nobody collects any of it.
+            with held(source), target.keeping():
+                cargo = self._carrier.load(chunk, lambda: self._dropped(going))
+                if cargo.lacking or cargo.made or cargo.lost:
+                    blobs, size = self._carrier.bring(cargo)
+                    row.blobs += blobs
+                    row.blob_bytes += size
+                if is_last or not cargo.halves:
+                    adopt()
+                    self._carrier.arrived(cargo)
+                    return cargo
+            # What lies there of a checkpoint that nobody needed any more must not make one of it that has holes.
+            with suppress(Corrupt):
+                forget_unneeded(target, cargo.halves)
+        raise AssertionError
 
     def _compare(self, name: str, after: int, last: int, digest: bytes) -> None:
         """Read back what was sent: it has to be what was sent."""
