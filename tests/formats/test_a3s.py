@@ -611,7 +611,7 @@ def test_an_edit_and_a_rewind_show_in_what_is_written(home: Any) -> None:
 
 def test_there_and_back_through_claw_nothing_that_both_know_is_lost(tmp_path: Path) -> None:
     with turnlog.open("memory:") as home:
-        exported = session_of(home, WHOLE).export("claw", tmp_path / "x.jsonl")
+        exported = session_of(home, WHOLE).export("claw", tmp_path / "x.jsonl", format_version=2)
         (done,) = home.import_sessions(exported.path, agent="claw")
         back = loads_in_a3s(data_of(home.resume(done.id)))["messages"]
     assert {loss.what: loss.count for loss in exported.lost}["tool result without its call"] == 1

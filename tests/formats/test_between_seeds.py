@@ -18,7 +18,7 @@ SEEDS = ("a3s", "claw", "owlen", "rho", "sofos")
 HIDDEN = "message before the last compaction"
 SEED_NAMES: dict[str, set[str]] = {
     "hidden": {HIDDEN}, "image": {"image", "image block", HIDDEN}, "file": {"file", "file block"},
-    "image in a result": {"media in a tool result", "picture or file in a tool result", "image", "image block", HIDDEN},
+    "image in a result": {"media in a tool result", "image", "image block", HIDDEN},
     "thinking": {"reasoning", "reasoning without its seal", "sealed reasoning", HIDDEN},
     "seal": {"sealed reasoning", "reasoning without its seal"},
     "run": {"provider's tool call", "place of a tool call"},
@@ -29,10 +29,13 @@ SEED_NAMES: dict[str, set[str]] = {
     "usage": {"usage of a message", "usage", "usage of single messages", HIDDEN}, "workspace": {"workspace"},
     "time": {"time of a message"}, "compaction": {"compaction", "earlier compaction"},
     "error flag": {"error flag of a tool result"},
-    "text": {"place of a tool call"}, "call": {"place of a tool call"}, "result": {"place of a tool call"},
+    "text": {"place of a tool call", "place of a message", "separate texts", "compaction"},
+    "call": {"place of a tool call"}, "checkpoint": {"checkpoint of files"},
+    "result": {"place of a tool call", "media in a tool result"},
     "cost": {"reported cost"}, "stop": {"stop reason"}, "error": {"error of an answer"}, "duration": {"duration"},
     "details": {"details of a tool result"}, "display": {"how a message is shown"}, "tools": {"tool definition"},
     "cache 1h": {"cache write by duration"}, "reasoning count": {"reasoning count"},
+    "agent": {"agent of a message"}, "empty": {"message without content"},
     "trigger": {"trigger of a compaction"}, "tokens before": {"size before a compaction"},
 }  # fmt: skip
 """By which words the reports of the five tell what is gone. Only owlen, which keeps calls in a list apart, may lose

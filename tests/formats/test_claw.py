@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 import turnlog
+from tests.formats.checkers import claw as first_claw
 from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.formats import Places, Source, claw
 from turnlog.formats._rust import claw as rendered
@@ -407,6 +408,38 @@ def test_escaped_backslashes_are_no_surrogates() -> None:
 # ── for sessions from elsewhere ───────────────────────────────────────────────────────────────────
 
 
+def render_first(session: Any, version: int | None = None) -> tuple[str, bytes]:
+    written = render(session, "claw", format_version=version)
+    assert written.opens == ""
+    return written.files[0].path, written.files[0].data
+
+
+@pytest.mark.parametrize("is_fork", [False, True])
+def test_a_newer_session_is_written_for_the_first_claw_if_asked(home: Any, is_fork: bool) -> None:
+    session = session_of(home, NEWEST)
+    said = session.assistant([Thinking(text="hm"), Text("so")])
+    if is_fork:
+        session = session.fork(said, name="  x ")
+    path, data = render_first(session, 1)
+    assert first_claw.faults(path, data) == []
+    told = {loss.what for loss in render(session, "claw", format_version=1).lost}
+    assert told >= {"reasoning", "model", "workspace"}
+    newer = render(session, "claw", format_version=2)
+    assert newer.opens == "claw-code of 2026-08 or newer, and in no older one"
+    assert first_claw.faults(newer.files[0].path, newer.files[0].data) != []
+
+
+def test_a_session_of_the_first_claw_stays_one(home: Any) -> None:
+    session = session_of(home, PLAIN)
+    session.assistant([Thinking(text="hm"), Text("so")], model="m")
+    session.assistant([Thinking(text="only a thought")])
+    path, data = render_first(session)
+    assert first_claw.faults(path, data) == []
+    assert data.startswith(PLAIN.read_bytes()[:20])
+    lost = {loss.what: loss.count for loss in render(session, "claw").lost}
+    assert lost["reasoning"] == 2
+
+
 def test_a_session_made_here_loads_in_claw_and_tells_its_losses(home: Any) -> None:
     session = home.create(workspace="/srv/проект", title="t")
     session.set("system", "be brief")
@@ -433,7 +466,8 @@ def test_a_session_made_here_loads_in_claw_and_tells_its_losses(home: Any) -> No
     )  # fmt: skip
     session.assistant([ToolCall(id="never", name="bash", input="raw")])
     session.note("for people")
-    written = render(session, "claw")
+    assert first_claw.faults(*render_first(session)) == []
+    written = render(session, "claw", format_version=2)
     messages = loads_in_claw(written.files[0].data)
     assert [message["role"] for message in messages] == [
         "system", "user", "assistant", "tool", "tool", "user", "assistant", "tool",
@@ -449,6 +483,7 @@ def test_a_session_made_here_loads_in_claw_and_tells_its_losses(home: Any) -> No
     assert (header["model"], header["workspace_root"]) == ("claude-opus-5", "/srv/проект")
     assert written.id.startswith("session-")
     lost = {loss.what: loss.count for loss in written.lost}
+    assert written.opens
     for what in ("image", "sealed reasoning", "provider's tool call", "media in a tool result", "note", "title", "fact",
                  "bytes that are not Unicode", "tokens beyond 32 bits", "system prompt", "time of a message",
                  "model of a message"):  # fmt: skip

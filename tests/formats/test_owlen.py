@@ -382,7 +382,7 @@ def test_after_one_more_turn_there_is_one_more_checkpoint(home: Any) -> None:
     assert (found["stats"]["total_messages"], found["stats"]["total_tool_calls"]) == (3, 3)
     assert found["stats"]["estimated_tokens"] > before["stats"]["estimated_tokens"]
     assert {loss.what: loss.count for loss in written.lost} == {
-        "reasoning": 1, "usage": 1, "place of a tool call": 1,
+        "reasoning": 1, "usage": 1, "place of a tool call": 1, "place of a message": 1,
     }  # fmt: skip
 
 
@@ -404,6 +404,7 @@ def test_a_session_that_owlen_never_saw_is_written_so_that_it_loads(home: Any, t
     lost = {loss.what: loss.count for loss in written.lost}
     assert lost == {
         "title": 1, "image block": 1, "system message": 1, "place of a tool call": 2, "system prompt": 1,
+        "separate texts": 1,
         "time of a message": 4,
     }  # fmt: skip
     again = session_of(home, Path(owlen.place(written, str(tmp_path))))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests.formats.checkers import rho as first_rho
 from tests.formats.rho_rules import Loaded, complete, seed
 from turnlog import Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.errors import AlreadyExists, Conflict, Invalid
@@ -58,12 +59,12 @@ def session_of(home: Any, path: Path) -> Any:
     return home.resume(bring(home, path).id)
 
 
-def written(session: Any) -> Any:
-    return render(session, "rho")
+def written(session: Any, version: int | None = None) -> Any:
+    return render(session, "rho", format_version=version)
 
 
-def data_of(session: Any) -> bytes:
-    return written(session).files[0].data
+def data_of(session: Any, version: int | None = None) -> bytes:
+    return written(session, version).files[0].data
 
 
 def name_of(files: Any) -> str:
@@ -71,8 +72,8 @@ def name_of(files: Any) -> str:
     return files.files[0].path.split("/")[1].removesuffix(".jsonl")
 
 
-def load(session: Any) -> Loaded:
-    files = written(session)
+def load(session: Any, version: int | None = None) -> Loaded:
+    files = written(session, version)
     return Loaded(files.files[0].data, name_of(files))
 
 
@@ -272,15 +273,61 @@ def test_a_rewind_and_a_compaction_here_are_a_branch_and_a_compaction_there(home
     assert len(load(session).model) == 3
 
 
-def test_version_1_becomes_a_tree_when_the_conversation_branches(home):
+def test_a_session_of_the_first_rho_stays_one_and_what_it_cannot_say_is_told(home):
+    session = session_of(home, PLAIN)
+    one_turn(session)
+    session.compact("накратко", keep=2)
+    session.rewind(turns=1)
+    first = session.user([Text("друго"), Image(media_type="image/png", data=b"png", name="a.png")])
+    session.edit(first, [Text("трето")])
+    session.assistant([Thinking(text="само мисъл")])
+    files = written(session)
+    assert first_rho.faults(files.files[0].path, files.files[0].data) == []
+    assert [message for message in seed(files.files[0].data)][-1] == {"User": [{"Text": "трето"}]}
+    told = {loss.what for loss in files.lost}
+    assert told >= {"edit", "reasoning", "message on another branch"}
+    assert files.opens == ""
+
+
+@pytest.mark.parametrize("path", [LATE, TREE], ids=["late", "tree"])
+def test_a_newer_session_is_written_for_the_first_rho_if_asked(home, path):
+    session = session_of(home, path)
+    files = written(session, 1)
+    assert [output.path.count("/") for output in files.files] == [1]
+    assert first_rho.faults(files.files[0].path, files.files[0].data) == []
+    assert {loss.what for loss in files.lost} & {"image", "message on another branch"}
+    assert written(session).files[0].data == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("path", "opens"),
+    [(PLAIN, ""), (LATE, "rho of 2026-07-13 or newer"), (TREE, "rho of 2026-07-21 or newer")],
+    ids=["first", "late", "tree"],
+)
+def test_the_report_says_which_rho_opens_it(home, path, opens):
+    assert written(session_of(home, path)).opens.partition(",")[0] == opens
+
+
+def test_a_session_of_ours_is_a_tree_if_asked(home):
+    session = home.create(workspace="/w")
+    session.user([Text("виж"), Image(media_type="image/png", data=b"png")])
+    session.assistant([Thinking(text="мисля"), Text("да")], model="m")
+    files = written(session, 4)
+    kinds = [json.loads(line)["type"] for line in files.files[0].data.splitlines()]
+    assert (kinds, files.opens.partition(",")[0]) == (["session", "node"], "rho of 2026-07-21 or newer")
+    assert json.loads(files.files[0].data.splitlines()[0])["version"] == 4
+    assert [next(iter(said)) for said in load(session, 4).model] == ["User", "EnrichedAssistant"]
+
+
+def test_version_1_becomes_a_tree_when_the_conversation_branches_and_that_is_asked_for(home):
     session = session_of(home, PLAIN)
     session.rewind(turns=1)
     session.user("друго")
-    data = data_of(session)
+    data = data_of(session, 4)
     assert data.startswith(PLAIN.read_bytes())
     kinds = [json.loads(line)["type"] for line in data.splitlines()]
     assert kinds[6:] == ["upgrade", "node"]
-    assert load(session).model == [{"User": [{"Text": "друго"}]}]
+    assert load(session, 4).model == [{"User": [{"Text": "друго"}]}]
 
 
 def test_files_beside_a_session_come_back(home, tmp_path):
@@ -348,7 +395,7 @@ def test_what_went_on_here_and_there_is_both_there(home, tmp_path):
         file.write(b'{"type":"message","timestamp":"1782031300","message":{"User":[{"Text":"there"}]}}\n')
     session = session_of(home, path)
     assert said(session)[-1] == "край"
-    loaded = load(session)
+    loaded = load(session, 4)
     texts = [str(message) for node in loaded.nodes.values() for message in node["history"]]
     assert any("there" in text for text in texts)
     assert "край" in str(loaded.model)
@@ -381,9 +428,9 @@ def test_reasoning_pictures_display_and_broken_off_responses_survive_the_way_the
     session.rewind(turns=1)  # a tree knows more
     session.user("пак")
     session.assistant("полов", stop="aborted", usage=Usage(input_tokens=3, output_tokens=1))
-    load(session)
-    path = tmp_path / (name_of(written(session)) + ".jsonl")
-    path.write_bytes(data_of(session))
+    load(session, 4)
+    path = tmp_path / (name_of(written(session, 4)) + ".jsonl")
+    path.write_bytes(data_of(session, 4))
     with turnlog.open("memory:") as other:
         again = session_of(other, path)
         user, thinks, _, aborted = again.messages()
@@ -432,7 +479,8 @@ def test_edits_reach_the_model_and_leave_the_transcript(home):
     session.assistant("добре")
     session.edit(first, [Text("***")])
     session.user("още")
-    loaded = load(session)
+    assert load(session).model[0] == {"User": [{"Text": "***"}]}
+    loaded = load(session, 4)
     assert loaded.model[0] == {"User": [{"Text": "***"}]}
     assert loaded.display[0] == {"User": [{"Text": "тайна"}]}
 
@@ -455,7 +503,7 @@ def test_what_both_can_say_survives_the_way_through_rho(home, tmp_path, agent):
     assert others
     for number, name in enumerate(others):
         session = home.resume(name)
-        files = written(session)
+        files = written(session, 4)
         loaded = Loaded(files.files[0].data, name_of(files))
         assert complete(loaded.model) == loaded.model
         rho.place(files, str(tmp_path / str(number)))

@@ -193,10 +193,10 @@ def test_a_prefix_is_looked_up_among_sessions_here(home):
     assert EXPECTED["prefix nope"] == "error: no session found"
     ids = {bring(home, path).id for path in (PLAIN, CUT)}
     with pytest.raises(Ambiguous):
-        home.resume("rho-6f1d2c3b")
+        home.find("rho-6f1d2c3b")
     with pytest.raises(NotFound):
-        home.resume("rho-nope")
-    assert home.resume("rho-6f1d2c3b-a").id in ids
+        home.find("rho-nope")
+    assert home.find("rho-6f1d2c3b-a") in ids
 
 
 def test_an_upgraded_session_loads(home):
@@ -204,7 +204,7 @@ def test_an_upgraded_session_loads(home):
     session = session_of(home, BROKEN / "incomplete_turn_then_more.jsonl")
     session.rewind(turns=1)
     session.user("друго")
-    loaded = load(session)
+    loaded = load(session, 4)
     assert loaded.is_upgraded
     assert complete(loaded.model) == loaded.model
     assert complete(loaded.display) == loaded.display

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests.formats.checkers import sofos as first_sofos
 from turnlog import AlreadyExists, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
 from turnlog.formats import Output, Places, Source, Written, sofos
 from turnlog.formats._rust import pretty
@@ -555,7 +556,11 @@ def test_a_session_that_sofos_never_saw_is_written_so_that_it_loads(home: Any) -
     session.user([File(name="a.pdf", data=b"%PDF"), UnknownBlock(kind="odd", json='{"type":"odd"}')])
     session.note("for people")
     session.assistant([ToolCall(id="c3", name="read", input={})])
-    written = render(session, "sofos")
+    first = render(session, "sofos")
+    assert first_sofos.faults(first.files[0].path, first.files[0].data) == []
+    assert ({loss.what for loss in first.lost} >= {"model"}, first.opens) == (True, "")
+    written = render(session, "sofos", format_version=2)
+    assert written.opens.startswith("sofos 0.4.3 or newer")
     document = loads_in_sofos(written.files[0].data)
     assert written.id == document["id"] and written.files[0].path == f"{written.id}.json"
     assert [message["role"] for message in document["api_messages"]] == [
@@ -577,7 +582,7 @@ def test_a_session_that_sofos_never_saw_is_written_so_that_it_loads(home: Any) -
     assert (document["total_input_tokens"], document["total_cache_creation_tokens"]) == (10, 3)
     assert (document["peak_single_turn_input_tokens"], document["model"]) == (18, "claude-sonnet-5")
     assert {loss.what: loss.count for loss in written.lost} == {
-        "title": 1, "note": 1, "reasoning without its seal": 1, "picture or file in a tool result": 1,
+        "title": 1, "note": 1, "reasoning without its seal": 1, "media in a tool result": 1,
         "error flag of a tool result": 2, "file": 1, "odd block": 1, "usage of single messages": 1,
         "cache write by duration": 1, "workspace": 1, "model of a message": 1, "time of a message": 7,
     }  # fmt: skip
@@ -600,9 +605,12 @@ def test_cached_input_is_counted_as_the_model_does(home: Any, tmp_path: Path) ->
     session = home.create()
     session.user("hi")
     session.assistant("ho", model="gpt-5.5", usage=Usage(input_tokens=10, cache_read_tokens=90))
-    path = Path(sofos.place(render(session, "sofos"), str(tmp_path)))
-    assert json.loads(path.read_bytes())["total_input_tokens"] == 100
-    assert session_of(home, path).usage().own == session.usage().own
+    for version, count in ((1, 10), (2, 100)):
+        written = render(session, "sofos", format_version=version)
+        path = Path(sofos.place(written, str(tmp_path / str(version))))
+        assert json.loads(path.read_bytes())["total_input_tokens"] == count
+        with turnlog.open("memory:") as other:
+            assert session_of(other, path).usage().own == session.usage().own
 
 
 def test_a_model_that_sofos_cannot_ask_is_left_to_its_choice(home: Any) -> None:

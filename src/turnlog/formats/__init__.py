@@ -14,6 +14,8 @@ format too big for one file is a folder of that name. What formats share has a n
                            other reaches its command line; one whose command names no id has none
     grown(source, mark)    what `read` gives from a mark on: the same steps, and as of now header, facts and mark;
                            None where what was appended reaches back before the mark, so that all has to be read again
+    VERSIONS               the vocabularies that can be asked for, by number, and which releases of the agent open
+                           each; the lowest is its first, and what is written unless a session has a newer one already
     CAUTION                what people should know before they go on there; most have nothing to say
     BY_FILE                whether a folder has just the sessions that `find` sees in each of its files; for the catalog
     APART                  names of folders inside a home in which no session begins, so that nobody looks there
@@ -180,6 +182,8 @@ class Transcript(Struct, frozen=True, kw_only=True):
     context: Context
     usage: UsageReport
     head: int = 0
+    version: int | None = None
+    """The vocabulary that was asked for, one of the format's `VERSIONS`; None for the session's own."""
 
 
 class Loss(Struct, frozen=True, omit_defaults=True):
@@ -205,6 +209,8 @@ class Written(Struct, frozen=True, kw_only=True):
     """Its id in that agent."""
     files: list[Output]
     lost: list[Loss] = []
+    opens: str = ""
+    """Which releases of the agent open it, where its first one does not."""
     about: Any = None
     """What `place` needs to know besides, such as the row of an index."""
 

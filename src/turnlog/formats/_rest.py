@@ -7,7 +7,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from turnlog.formats import Transcript, Written
-from turnlog.formats._tally import Tally, is_import_note, lost_facts
+from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts
 from turnlog.formats._view import View, spoken_on, view_of
 from turnlog.log.block import ToolResult
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note, Spent
@@ -28,14 +28,20 @@ def tell_rest(
             tally.add(what, _INSTEAD.get(what, ""), number)
 
 
-def also_lost(transcript: Transcript, written: Written, agent: str, *words: str) -> Written:
-    """A session of another agent's as it was written, with what else the report has to name: what no seed carries."""
-    if transcript.agent == agent:
+def also_lost(
+    transcript: Transcript, written: Written, agent: str, *words: str, always: Collection[str] = ()
+) -> Written:
+    """A session as it was written, with what else the report has to name: for another agent's what no seed carries.
+
+    `always` are words that count for its own sessions, too: what was done here and cannot be told there.
+    """
+    named = always if transcript.agent == agent else (*_NOWHERE, *words, *always)
+    if not named:
         return written
     view, tally = view_of(transcript), Tally()
     told = {loss.what for loss in written.lost}
-    counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_seeds(transcript, view)}
-    for what in (*_NOWHERE, *words):
+    counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_seeds(transcript, view, agent)}
+    for what in named:
         if what not in told:
             tally.add(what, _INSTEAD.get(what, ""), counts[what])
     return replace(written, lost=[*written.lost, *tally.losses()])
@@ -49,14 +55,17 @@ _NOWHERE = (
 )  # fmt: skip
 
 
-def _of_seeds(transcript: Transcript, view: View) -> dict[str, int]:
+def _of_seeds(transcript: Transcript, view: View, agent: str) -> dict[str, int]:
+    def is_here(entry: AnyEntry | None) -> bool:
+        return entry is not None and not (transcript.agent == agent == fields(entry.origin).get("agent"))
+
     said = [message for message in spoken_on(transcript.path) if message.blocks]
     return {
         "time of a message": len(said),
         "model of a message": sum(message.model is not None for message in said),
         "usage of a message": sum(message.usage is not None for message in said),
-        "message before the last compaction": len(view.hidden),
-        "compaction": sum(isinstance(entry, Compaction) for entry in transcript.path),
+        "message before the last compaction": len(view.hidden) if is_here(view.compaction) else 0,
+        "compaction": sum(isinstance(entry, Compaction) and is_here(entry) for entry in transcript.path),
         "workspace": int(transcript.workspace is not None),
         "title": int(bool(transcript.title)),
     }
@@ -66,6 +75,8 @@ _INSTEAD = {
     "system prompt": "the agent's own",
     "tool definition": "the agent's own",
     "edit": "what the model sees now",
+    "compaction": "what the model sees now",
+    "message before the last compaction": "its summary",
     "earlier compaction": "the newest one",
     "cache write count": "input",
     "role of a system message": "a message of the user's",

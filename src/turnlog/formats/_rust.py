@@ -46,6 +46,23 @@ def by_key(value: Any) -> Any:
     return value
 
 
+def beyond_64_bits(value: Any) -> int:
+    """How many integers in free JSON become floats, or nothing, in Rust."""
+    if isinstance(value, dict):
+        return sum(map(beyond_64_bits, cast("dict[str, Any]", value).values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(beyond_64_bits, cast("list[Any]", value)))
+    return int(isinstance(value, int) and not -(1 << 63) <= value < 1 << 64)
+
+
+def trimmed(text: str) -> str:
+    """Without the white space around it, as Rust trims: other control characters than Python's `strip`."""
+    return text.strip(_WHITE)
+
+
+_WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
 def fnv1a64(data: bytes) -> int:
     """The 64-bit FNV-1a hash, with which several agents name folders."""
     total = 0xCBF29CE484222325

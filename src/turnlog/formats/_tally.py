@@ -8,7 +8,7 @@ from typing import Any, cast
 from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
 from turnlog.formats._json import decode, is_deep
-from turnlog.formats._rust import compact
+from turnlog.formats._rust import beyond_64_bits, by_key, compact
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Note
@@ -46,6 +46,22 @@ class Tally:
         """Count what the log itself keeps only as bytes."""
         if block.raw is not None:
             self.add("bytes that are not Unicode", "the replacement character")
+
+    def look_at_texts(self, blocks: Iterable[AnyBlock]) -> None:
+        """Count that several texts became one."""
+        self.add("separate texts", "one text", int(sum(isinstance(block, Text) for block in blocks) > 1))
+
+    def result(self, content: str | list[AnyBlock]) -> str:
+        """A tool result as one text; what is not text in it is lost, and where one text ended."""
+        if not isinstance(content, str):
+            self.look_at_texts(content)
+            self.add("media in a tool result", "a word for it", sum(not isinstance(block, Text) for block in content))
+        return self.text(plain_text(content))
+
+    def free(self, value: Any) -> Any:
+        """Free JSON as Rust holds it, sorted by key; it has no integers of more than 64 bits."""
+        self.add("integer beyond 64 bits", "the nearest float", beyond_64_bits(value))
+        return by_key(value)
 
     def text(self, text: str) -> str:
         """That text; what is not Unicode in it is lost."""

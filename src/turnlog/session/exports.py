@@ -40,6 +40,8 @@ class Exported(Struct, frozen=True):
     path: str
     lost: list[Loss]
     carried: Carried = Carried()
+    notes: list[str] = []
+    """What a person should know besides: which releases of the agent open it, where its first one does not."""
 
 
 def transcript_of(session: Readable) -> Transcript:
@@ -81,18 +83,35 @@ def transcript_of(session: Readable) -> Transcript:
     )
 
 
-def render(session: Readable, agent: str) -> Written:
+def render(session: Readable, agent: str, *, format_version: int | None = None) -> Written:
     """A session in another agent's form, read back and found to say the same; nothing is kept anywhere."""
-    return written_for(transcript_of(session), agent)[0]
+    return written_for(transcript_of(session), agent, format_version)[0]
 
 
-def written_for(transcript: Transcript, agent: str) -> tuple[Written, Carried]:
+def written_for(transcript: Transcript, agent: str, format_version: int | None = None) -> tuple[Written, Carried]:
     """A transcript in another agent's form, and how much of it is there when it is read back."""
     form = format_of(agent)
     if not hasattr(form, "write"):
         raise Unsupported(f"sessions of {agent} can be read, not written", hint="`turnlog formats` says which can")
+    if format_version is not None:
+        known = versions_of(form)
+        if format_version not in known:
+            told = ", ".join(f"{number} ({opens})" for number, opens in known.items())
+            hint = f"one of {told}" if known else "leave it out: there is only one"
+            raise Unsupported(f"no format version {format_version} of {agent} is written", hint=hint)
+        transcript = replace(transcript, version=format_version)
     written = form.write(transcript)
     return written, _check(form, written, transcript, is_own=transcript.agent == agent)
+
+
+def versions_of(form: Format) -> dict[int, str]:
+    """The vocabularies of an agent that can be asked for, and which releases of it open each."""
+    return getattr(form, "VERSIONS", {})
+
+
+def opened_by(written: Written) -> list[str]:
+    """What to say of the releases that open what was written."""
+    return [f"opens in {written.opens}"] if written.opens else []
 
 
 def _check(form: Format, written: Written, transcript: Transcript, *, is_own: bool) -> Carried:
@@ -171,11 +190,17 @@ def _with_data(blocks: list[AnyBlock], get: Callable[[str], bytes]) -> list[AnyB
 
 
 def send(
-    session: Readable, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False
+    session: Readable,
+    agent: str,
+    place: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
+    format_version: int | None = None,
 ) -> Exported:
     """Write a session for another agent: to a file, into a folder laid out as that agent does, or here."""
-    written, carried = written_for(transcript_of(session), agent)
-    return Exported(agent, written.id, put(written, agent, place, force=force), written.lost, carried)
+    written, carried = written_for(transcript_of(session), agent, format_version)
+    path = put(written, agent, place, force=force)
+    return Exported(agent, written.id, path, written.lost, carried, opened_by(written))
 
 
 def put(written: Written, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:

@@ -21,7 +21,7 @@ from turnlog.formats import Format, Loss, Move, Record, Source, Transcript, Writ
 from turnlog.formats._key import content_key
 from turnlog.formats._place import Taken
 from turnlog.log.entry import Head, Message
-from turnlog.session.exports import Carried, transcript_of, written_for
+from turnlog.session.exports import Carried, opened_by, transcript_of, written_for
 from turnlog.session.importer import id_of
 from turnlog.session.places import current_folder, places_of, workspace_path
 
@@ -72,7 +72,11 @@ def knows_agent(session: Readable) -> bool:
 
 
 def hand_over(
-    session: Readable, agent: str | None = None, *, workspace: str | os.PathLike[str] | None = None
+    session: Readable,
+    agent: str | None = None,
+    *,
+    workspace: str | os.PathLike[str] | None = None,
+    format_version: int | None = None,
 ) -> Resumable:
     """Place a session in an agent's home, the one it came from if not told, and say how to go on with it."""
     transcript = transcript_of(session)
@@ -97,13 +101,14 @@ def hand_over(
     if transcript.start.spawned is not None:  # no agent resumes a subagent: there it is a session like others
         transcript = _without_origin(transcript)
     there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
-    if there is not None and workspace is None and not _went_on_here(session):
+    is_as_it_is = workspace is None and format_version is None and not _went_on_here(session)
+    if there is not None and is_as_it_is:
         notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form)]
         command = _command(form, chosen, transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, Report(notes=notes))
     if there is not None:  # its id is taken, by itself
         transcript = _without_origin(transcript)
-    return _place(form, chosen, replace(transcript, workspace=cwd), cwd)
+    return _place(form, chosen, replace(transcript, workspace=cwd), cwd, format_version)
 
 
 def _command(form: Format, agent: str, id: str, path: str, cwd: str) -> list[str]:
@@ -143,12 +148,12 @@ def _caution(form: Format) -> list[str]:
     return [told] if isinstance(told, str) else []
 
 
-def _place(form: Format, agent: str, transcript: Transcript, cwd: str) -> Resumable:
+def _place(form: Format, agent: str, transcript: Transcript, cwd: str, format_version: int | None) -> Resumable:
     folder = next(iter(form.homes(places_of(cwd))), cwd)
     if not os.path.isdir(cwd) and folder.startswith(cwd.rstrip("/") + "/"):
         raise NotFound(f"the folder {cwd} is not there", hint=f"{agent} keeps sessions in it; -w names another folder")
     notes: list[str] = []
-    for written, carried in _states(transcript, agent):
+    for written, carried in _states(transcript, agent, format_version):
         _check_id(form, agent, written.id)  # before anything is placed
         try:
             path = form.place(written, folder)
@@ -159,19 +164,20 @@ def _place(form: Format, agent: str, transcript: Transcript, cwd: str) -> Resuma
                 continue
             notes = [*notes, *told]
         command = _command(form, agent, written.id, path, cwd)
-        report = report_of(written.lost, carried, [*notes, *_missing(cwd), *_caution(form)])
+        notes = [*notes, *opened_by(written), *_missing(cwd), *_caution(form)]
+        report = report_of(written.lost, carried, notes)
         return Resumable(agent, written.id, path, cwd, command, report)
     raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")
 
 
-def _states(transcript: Transcript, agent: str) -> Iterator[tuple[Written, Carried]]:
+def _states(transcript: Transcript, agent: str, version: int | None) -> Iterator[tuple[Written, Carried]]:
     """The session under its own id, then under others, each the same whenever it is asked for."""
-    yield written_for(transcript, agent)
+    yield written_for(transcript, agent, version)
     fresh = _without_origin(transcript)
     if transcript.agent == agent:
-        yield written_for(fresh, agent)
+        yield written_for(fresh, agent, version)
     for number in range(2, _MOST):
-        yield written_for(replace(fresh, id=f"{transcript.id}.{number}"), agent)
+        yield written_for(replace(fresh, id=f"{transcript.id}.{number}"), agent, version)
 
 
 def _without_origin(transcript: Transcript) -> Transcript:

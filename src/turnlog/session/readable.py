@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from turnlog.workspace.restore import Outcome
 
 _FOLLOW_PAUSE_S = 0.05
+_Path = str | os.PathLike[str]
 
 
 class Readable:
@@ -382,15 +383,17 @@ class Readable:
                 return
             yield node
 
-    def export(self, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> Exported:
+    def export(
+        self, agent: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None
+    ) -> Exported:
         """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where.
 
-        Nothing that is there is overwritten without `force`.
+        Every release opens it, unless it came from a newer one or `format_version` asks for more; `force` overwrites.
         """
         from turnlog.session.exports import send
 
         with self._mutex:
-            return send(self, agent, place, force=force)
+            return send(self, agent, place, force=force, format_version=format_version)
 
     def children(self) -> list[Info]:
         """The sessions that were spawned from this one."""

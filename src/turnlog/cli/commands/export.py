@@ -28,6 +28,9 @@ _TEXTS = ("markdown", "html", "json", "jsonl")
 @click.option(
     "--redact/--no-redact", "redact", default=None, help="Take secrets out. [default: yes, but not for an agent]"
 )
+@click.option(
+    "--format-version", "version", type=int, metavar="N", help="A newer vocabulary of the agent's. [default: its first]"
+)
 @click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
 @shared
 def command(
@@ -36,6 +39,7 @@ def command(
     output: str | None,
     force: bool,
     redact: bool | None,
+    version: int | None,
     key: str | None,
     as_json: bool,
 ) -> None:
@@ -47,8 +51,9 @@ def command(
     --redact is given. Look through what you publish all the same: nobody knows every secret.
 
     What is written for an agent is read back before it is put anywhere, and the report says what was carried, changed
-    and lost. Nothing that is there is overwritten without --force. `turnlog resume --in AGENT` puts it where that agent
-    looks for it.
+    and lost. Every release of the agent opens it, unless the session came from a newer one; --format-version asks for
+    more, and then the report says which release opens it. Nothing that is there is overwritten without --force.
+    `turnlog resume --in AGENT` puts it where that agent looks for it.
 
     \b
     turnlog export k3f9 --to html              a file in this folder
@@ -60,9 +65,11 @@ def command(
         raise click.UsageError("either --json or -o -")
     with session_to_read(session, key=key) as opened:
         if form in _TEXTS:
+            if version is not None:
+                raise click.UsageError(f"--format-version is for agents, and {form} is none")
             _write(opened, form, output, is_redacted=redact is not False, force=force, as_json=as_json)
         else:
-            _send(opened, form, output, is_redacted=bool(redact), force=force, as_json=as_json)
+            _send(opened, form, output, version, is_redacted=bool(redact), force=force, as_json=as_json)
 
 
 def _write(opened: Found, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
@@ -97,9 +104,18 @@ def _file_name(handle: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in handle)[:80] or "session"
 
 
-def _send(opened: Found, agent: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
+def _send(
+    opened: Found,
+    agent: str,
+    output: str | None,
+    version: int | None,
+    *,
+    is_redacted: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
     from turnlog.cli.written import without_secrets
-    from turnlog.session.exports import put, transcript_of, written_for
+    from turnlog.session.exports import opened_by, put, transcript_of, written_for
     from turnlog.session.handover import report_of
     from turnlog.view.redact import Redactor
 
@@ -107,8 +123,8 @@ def _send(opened: Found, agent: str, output: str | None, *, is_redacted: bool, f
     redactor = Redactor() if is_redacted else None
     if redactor is not None:
         transcript = without_secrets(transcript, redactor)
-    written, carried = written_for(transcript, agent)
-    report = report_of(written.lost, carried)
+    written, carried = written_for(transcript, agent, version)
+    report = report_of(written.lost, carried, opened_by(written))
     told = "not redacted; --redact does"
     if redactor is not None:
         told = f"redacted: {redactor.summary or 'nothing was found'}"

@@ -28,11 +28,20 @@ if TYPE_CHECKING:
 @session_argument
 @click.option("--in", "agent", metavar="AGENT", help="In which agent. [default: the one it came from]")
 @click.option("--workspace", "-w", metavar="PATH", help="In that folder. [default: the session's]")
+@click.option(
+    "--format-version", "version", type=int, metavar="N", help="A newer vocabulary of the agent's. [default: its first]"
+)
 @click.option("--exec", "is_run", is_flag=True, help="Run the command at once, in the session's folder.")
 @shared
 @click.pass_context
 def command(
-    context: click.Context, session: str | None, agent: str | None, workspace: str | None, is_run: bool, as_json: bool
+    context: click.Context,
+    session: str | None,
+    agent: str | None,
+    workspace: str | None,
+    version: int | None,
+    is_run: bool,
+    as_json: bool,
 ) -> None:
     """Go on with a session, in the agent it came from or in another one.
 
@@ -63,7 +72,7 @@ def command(
             found = stack.enter_context(opened(chosen)).look
         else:  # from now on it is in two places: ours knows that both are one
             found = stack.enter_context(session_brought(home, chosen.name, chosen))
-        done = hand_over(found, agent, workspace=workspace)
+        done = hand_over(found, agent, workspace=workspace, format_version=version)
         is_own = is_run and _is_own(home, found, chosen)
     if is_run and not is_own:
         _refuse_unasked(done, as_json=as_json)

@@ -22,8 +22,9 @@ from turnlog.formats.a3s.message import NAME
 from turnlog.formats.a3s.reading import id_at, is_session, read
 from turnlog.formats.a3s.writing import write
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
 
+VERSIONS = {1: "every a3s-code"}
 TITLE = "a3s-code: session files of 1.x and 2.x, and the tree of 3.x to 9.0"
 ID = r"[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,199}"
 _INNER = ((), ("sessions",), (".a3s", "sessions"))

@@ -211,6 +211,7 @@ def records_of(message: Message, tally: Tally) -> Iterator[dict[str, Any]]:
     thoughts = [block for block in rest if isinstance(block, Thinking)]
     tally.add("sealed reasoning", "its readable part", sum(block.data is not None for block in thoughts))
     if thoughts:
+        tally.add("separate texts", "one text", int(len(thoughts) > 1))
         record["reasoning_content"] = tally.text(_APART.join(block.text for block in thoughts))
     yield record
 
@@ -225,7 +226,8 @@ def _record(block: AnyBlock, tally: Tally, *, is_own: bool = False) -> dict[str,
         return {"type": "image", "source": source}
     if isinstance(block, ToolCall) and block.by is None:
         id, name = tally.text(block.id), tally.text(block.name)
-        return {"type": "tool_use", "id": id, "name": name, "input": by_key(block.input)}
+        given = by_key(block.input) if is_own else tally.free(block.input)
+        return {"type": "tool_use", "id": id, "name": name, "input": given}
     if isinstance(block, ToolResult):
         content: Any = block.content
         content = tally.text(content) if isinstance(content, str) else [_inner(item, tally, is_own) for item in content]

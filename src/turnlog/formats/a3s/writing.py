@@ -43,9 +43,8 @@ def is_apart(facts: dict[str, Any]) -> bool:
     return provider == "anthropic" or (isinstance(model, str) and model.startswith("claude"))
 
 
+_ALWAYS = ("edit", "compaction")
 _ALSO = (
-    "edit",
-    "compaction",
     "model of a message",
     "usage of a message",
 )
@@ -54,7 +53,7 @@ _ALSO = (
 def write(transcript: Transcript) -> Written:
     """The session as one document, in the layout that it came in; flat, where it came from elsewhere."""
     written = _Writer(transcript).written()
-    return also_lost(transcript, written, "a3s", *_ALSO)
+    return also_lost(transcript, written, "a3s", *_ALSO, always=_ALWAYS)
 
 
 class _Writer:
@@ -103,6 +102,8 @@ class _Writer:
             texts = [self.system, *(text_of(message.blocks) for message in leading)]
             self.system = "\n\n".join(str(text) for text in texts if text)
             messages = rest
+        if not self.is_kin:  # a compaction hides messages that a prompt begins with, and the prompt stays
+            self.system = self.transcript.context.system or self.system
         loops = fields(self.facts.get(LOOPS))
         last: Message | None = None
         for message in messages:

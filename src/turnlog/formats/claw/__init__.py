@@ -8,23 +8,22 @@ or where somebody names one.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 from turnlog.formats import Output, Places, Source, Written
 from turnlog.formats._place import put_files
-from turnlog.formats._rust import fnv1a64
 from turnlog.formats._tally import fields
-from turnlog.formats.claw.naming import copy_of, is_session_name
+from turnlog.formats.claw.naming import PARTITION, copy_of, is_session_name, partition_of
 from turnlog.formats.claw.reading import read
 from turnlog.formats.claw.record import is_session
 from turnlog.formats.claw.writing import NAME, write
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
 
+VERSIONS = {1: "every claw-code since 12c364da of 2026-04", 2: "claw-code of 2026-08 or newer"}
+"""claw itself calls both version 1."""
 TITLE = "claw-code: sessions of 2026-03 to 2026-08, with older object files"
 ID = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"
-_PARTITION = re.compile(r"[0-9a-f]{16}")
 
 
 def homes(places: Places) -> list[str]:
@@ -50,7 +49,7 @@ def find(path: str) -> Iterator[Source]:
             yield from _in_folder(folder)
             for name in _names(folder):
                 inner = os.path.join(folder, name)
-                if _PARTITION.fullmatch(name) and os.path.isdir(inner) and not os.path.islink(inner):
+                if PARTITION.fullmatch(name) and os.path.isdir(inner) and not os.path.islink(inner):
                     yield from _in_folder(inner)
 
 
@@ -95,7 +94,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
     file = written.files[0]
     path = file.path
     if workspace and os.path.basename(os.path.abspath(folder)) == "sessions":
-        path = f"{fnv1a64(workspace.encode('utf-8', 'surrogateescape')):016x}/{path}"
+        path = f"{partition_of(workspace)}/{path}"
     return put_files([Output(path, file.data, file.mode)], folder, force=force)[0]
 
 

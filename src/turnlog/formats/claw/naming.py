@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from msgspec import Struct
 
 from turnlog.formats._rust import fnv1a64
 
+PARTITION = re.compile(r"[0-9a-f]{16}")
 _ROTATED = re.compile(r"(?P<stem>.+)\.rot-(?P<at>[0-9]{1,18})\.jsonl", re.DOTALL)
 _CLEARED = re.compile(r"(?P<stem>.+)\.jsonl\.before-clear-(?P<at>[0-9]{1,18})\.bak", re.DOTALL)
 _STAMP = re.compile(r"session-([0-9]{9,15})(?:-[0-9]+)?")
@@ -45,6 +47,25 @@ def stem_of(name: str) -> str:
         if name.endswith(ending):
             return name[: -len(ending)]
     return name
+
+
+def workspace_of(path: str) -> str | None:
+    """The folder above `.claw/sessions` (formerly `.claude/sessions`) that a session lies in.
+
+    One of the folders that are named for a workspace may lie in the home of a person, and then is named for another.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    named = os.path.basename(folder) if PARTITION.fullmatch(os.path.basename(folder)) else None
+    outer, name = os.path.split(os.path.dirname(folder) if named else folder)
+    if name != "sessions" or os.path.basename(outer) not in (".claw", ".claude"):
+        return None
+    workspace = os.path.dirname(outer)
+    return workspace if named in (None, partition_of(workspace)) else None
+
+
+def partition_of(workspace: str) -> str:
+    """The folder for the sessions of a workspace."""
+    return f"{fnv1a64(workspace.encode('utf-8', 'surrogateescape')):016x}"
 
 
 def stamp_of(id: str) -> int | None:

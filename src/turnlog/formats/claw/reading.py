@@ -12,9 +12,9 @@ import msgspec
 
 from turnlog.formats import Forked, Header, Reading, Record, Source, Step
 from turnlog.formats._json import lines
-from turnlog.formats._rust import compact
+from turnlog.formats._rust import compact, trimmed
 from turnlog.formats._tally import Tally, fields, unknown
-from turnlog.formats.claw.naming import Copy, copy_of, stamp_of, stem_of
+from turnlog.formats.claw.naming import Copy, copy_of, stamp_of, stem_of, workspace_of
 from turnlog.formats.claw.record import Found, Report, of_line, of_object, records, whole_object
 from turnlog.formats.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
@@ -119,13 +119,14 @@ class _Reader:
             self.report.add(f"version {meta.get('version')!r:.40}, read as version 1")
             if type(meta.get("version")) is int and abs(meta["version"]) < 1 << 63:
                 origin["version"] = meta["version"]
+        name = trimmed(branch) if isinstance(branch, str) else ""
         return Header(
             id=id,
             identity=self.identity(id, stem, root) if copy is None else "",
-            workspace=root if isinstance(root, str) and root else None,
+            workspace=root if isinstance(root, str) and root else workspace_of(self.path),
             created=created,
             labels=labels,
-            fork=Forked(parent, branch if isinstance(branch, str) else None) if isinstance(parent, str) else None,
+            fork=Forked(parent, name or None) if isinstance(parent, str) else None,
             origin=origin or None,
         )
 

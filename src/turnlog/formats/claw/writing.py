@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -12,12 +12,12 @@ from turnlog.formats import Output, Transcript, Written
 from turnlog.formats._json import decode
 from turnlog.formats._mend import mended
 from turnlog.formats._rest import also_lost
-from turnlog.formats._rust import claw, compact, fnv1a64
-from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts, original, plain_text, stand_in
+from turnlog.formats._rust import claw, compact, fnv1a64, trimmed
+from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts, original, stand_in
 from turnlog.formats.claw.naming import file_name
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
-from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Message, Note, Uncompact
+from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Message, Note, Set, Uncompact
 from turnlog.log.usage import Usage
 
 NAME = "claw"
@@ -56,7 +56,7 @@ def input_text(value: Any) -> str:
 # ── one message ───────────────────────────────────────────────────────────────────────────────────
 
 
-def block_record(block: AnyBlock, tally: Tally, names: dict[str, str]) -> dict[str, Any]:
+def block_record(block: AnyBlock, tally: Tally, names: Mapping[str, str]) -> dict[str, Any]:
     """One block; what claw has no word for becomes text."""
     tally.look(block)
     if isinstance(block, Text):
@@ -73,13 +73,11 @@ def block_record(block: AnyBlock, tally: Tally, names: dict[str, str]) -> dict[s
         text = tally.text(input_text(block.input))
         return {"type": "tool_use", "id": tally.text(block.id), "name": tally.text(block.name), "input": text}
     if isinstance(block, ToolResult):
-        if not isinstance(block.content, str) and any(not isinstance(item, Text) for item in block.content):
-            tally.add("media in a tool result", "a word for it")
         return {
             "type": "tool_result",
             "tool_use_id": tally.text(block.call),
             "tool_name": tally.text(block.name or names.get(block.call, "tool")),
-            "output": tally.text(plain_text(block.content)),
+            "output": tally.result(block.content),
             "is_error": block.is_error,
         }
     if isinstance(block, ToolCall):
@@ -124,9 +122,12 @@ def own_record(message: Message, tally: Tally) -> dict[str, Any]:
     return {"type": "message", "message": record, **_whole(fields(origin.get("record")), tally)}
 
 
-def records_of(message: Message, tally: Tally, names: dict[str, str]) -> Iterable[dict[str, Any]]:
-    """A message that is not claw's: each tool result in a message of its own."""
+def records_of(message: Message, tally: Tally, names: Mapping[str, str], *, is_first: bool) -> Iterable[dict[str, Any]]:
+    """A message that is not claw's: each tool result in a message of its own, and no thoughts in the first version."""
     rest = [block for block in message.blocks if message.role != "tool" or not isinstance(block, ToolResult)]
+    if is_first:
+        tally.add("reasoning", "", sum(isinstance(block, Thinking) for block in rest))
+        rest = [block for block in rest if not isinstance(block, Thinking)]
     for block in message.blocks:
         if isinstance(block, ToolResult) and message.role == "tool":
             yield {"type": "message", "message": {"role": "tool", "blocks": [block_record(block, tally, names)]}}
@@ -139,7 +140,7 @@ def records_of(message: Message, tally: Tally, names: dict[str, str]) -> Iterabl
             for block in rest
         ]
         record: dict[str, Any] = {"role": role, "blocks": blocks}
-        if message.usage is not None:
+        if message.usage is not None and role == "assistant":
             record["usage"] = usage_record(message.usage, tally)
         yield {"type": "message", "message": record}
 
@@ -177,6 +178,18 @@ def _told(compaction: Compaction) -> dict[str, Any]:
     return fields(compaction.meta) if origin_of(compaction) is not None else {}
 
 
+def _says_more(message: Message) -> bool:
+    """Whether the first claw would refuse it."""
+    return any(isinstance(block, (Thinking, UnknownBlock)) for block in message.blocks)
+
+
+def _is_newer(record: dict[str, Any]) -> bool:
+    """Whether the first claw refuses it."""
+    blocks = fields(record.get("message")).get("blocks")
+    kinds = [fields(block).get("type") for block in cast("list[Any]", blocks if isinstance(blocks, list) else [])]
+    return record["type"] not in ("session_meta", "compaction", "message") or "thinking" in kinds
+
+
 class _Writer:
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -184,6 +197,22 @@ class _Writer:
         self.origin = fields(transcript.origin) if self.is_own else {}
         self.tally = Tally(transcript.context.get_blob)
         self.by_seq = {entry.seq: entry for entry in transcript.path}
+        has_newer = self.is_own and self.has_newer()
+        self.is_first = transcript.version == 1 or (transcript.version is None and not has_newer)
+        """Whether it is written in the words of the first claw."""
+
+    def has_newer(self) -> bool:
+        """Whether claw itself said more than its first version can."""
+        if self.origin.get("root") or (self.origin.get("meta") or {}).get("model", ...) is not ...:
+            return True
+        for entry in self.transcript.entries():
+            if origin_of(entry) is None:
+                continue
+            if isinstance(entry, Set) and entry.key == "model" and "metadata" not in fields(self.origin.get("meta")):
+                return True
+            if isinstance(entry, (Note, Custom)) or (isinstance(entry, Message) and _says_more(entry)):
+                return True
+        return False
 
     def written(self) -> Written:
         meta = self.meta()
@@ -201,7 +230,9 @@ class _Writer:
         name = str(self.origin.get("file") or file_name(id))
         root = meta.get("workspace_root")
         about = {"partition": root if root and not self.origin.get("flat") else None}
-        return Written(id=id, files=[Output(name, data)], lost=self.tally.losses(), about=about)
+        is_newer = not self.is_first and any(map(_is_newer, records))
+        opens = "claw-code of 2026-08 or newer, and in no older one" if is_newer else ""
+        return Written(id=id, files=[Output(name, data)], lost=self.tally.losses(), opens=opens, about=about)
 
     def meta(self) -> dict[str, Any]:
         transcript, facts = self.transcript, self.transcript.facts
@@ -222,12 +253,23 @@ class _Writer:
             "created_at_ms": created, "updated_at_ms": updated,
         }  # fmt: skip
         model = facts.get("model")
-        if isinstance(model, str) and model:
-            record["model"] = self.tally.text(model)
-        if transcript.workspace and (self.origin.get("root") or not self.is_own):
-            record["workspace_root"] = self.tally.text(transcript.workspace)
+        root = transcript.workspace if self.origin.get("root") or not self.is_own else None
+        if self.is_first:
+            self.tally.add("model", "the one that claw is set to", int(bool(model) and not self.has_old_model()))
+            self.tally.add("workspace", "the folder that it is put in", int(bool(root)))
+            record.pop("model", None)
+        else:
+            if isinstance(model, str) and model:
+                record["model"] = self.tally.text(model)
+            if root:
+                record["workspace_root"] = self.tally.text(root)
         fork = self.fork()
         return {**record, "fork": fork} if fork else record
+
+    def has_old_model(self) -> bool:
+        """Whether the model is where an early branch of claw put it."""
+        told = fields(fields(self.origin.get("meta")).get("metadata")).get("model")
+        return told is not None and told == self.transcript.facts.get("model")
 
     def fork(self) -> dict[str, Any] | None:
         if self.is_own:
@@ -235,7 +277,7 @@ class _Writer:
         fork = self.transcript.start.fork
         if fork is None:
             return None
-        name = (fork.name or "").strip()
+        name = trimmed(fork.name or "")
         parent = fork.session.removeprefix(f"{NAME}-")
         return {
             "parent_session_id": self.tally.text(parent),
@@ -278,12 +320,12 @@ class _Writer:
             # A result that we had to add stands where its call is.
             seq = max(seq, message.seq)
             place = msgspec.structs.replace(message, seq=seq)
-            if origin_of(message) is not None:
+            if origin_of(message) is not None and not (self.is_first and _says_more(message)):
                 yield place, [own_record(message, self.tally)]
             elif message.blocks:
                 self.tally.add("time of a message", "the session's own times")
                 self.tally.add("model of a message", "the session's", int(message.model is not None))
-                yield place, list(records_of(message, self.tally, names))
+                yield place, list(records_of(message, self.tally, names, is_first=self.is_first))
 
     def marks(self) -> tuple[list[dict[str, Any]], list[tuple[int, dict[str, Any]]]]:
         """What else claw wrote: prompts that were typed, and records of kinds we do not know."""
@@ -291,7 +333,9 @@ class _Writer:
         rest: list[tuple[int, dict[str, Any]]] = []
         for entry in self.transcript.entries():
             origin = origin_of(entry)
-            if isinstance(entry, Note) and _is_prompt(entry):
+            if self.is_first and origin is not None and isinstance(entry, (Note, Custom)):
+                self.tally.add("prompt that was typed" if isinstance(entry, Note) else "custom entry")
+            elif isinstance(entry, Note) and _is_prompt(entry):
                 origin = origin or {}
                 at = entry.clock or entry.at
                 record: dict[str, Any] = {

@@ -19,9 +19,10 @@ from turnlog.formats.owlen.shape import AGENT
 from turnlog.formats.owlen.writing import write
 
 TITLE = "owlen checkpoints"
+VERSIONS = {1: "every owlen"}
 _DEEP = 3
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "write"]
+__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "write"]
 
 
 def homes(places: Places) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 from turnlog.errors import Invalid
@@ -130,11 +131,22 @@ class _Writer:
     def losses(self, since: list[AnyEntry]) -> None:
         messages = [entry for entry in since if isinstance(entry, Message)]
         blocks = [block for message in messages for block in message.blocks]
+        for message in messages:
+            texts = [block for block in message.blocks if not isinstance(block, (Thinking, ToolCall, ToolResult))]
+            self.tally.add("separate texts", "one text", int(len(texts) > 1))
         for block in blocks:
-            if isinstance(block, Thinking):
+            if isinstance(block, ToolResult):
+                self.tally.result(block.content)
+            elif isinstance(block, Thinking):
                 self.tally.add("reasoning")
             elif not isinstance(block, (Text, ToolCall, ToolResult)):
                 self.tally.add(f"{block.__struct_config__.tag} block".replace("? ", "unknown "), "a text")
+        said = [
+            "assistant",
+            *(m.role for m in messages if m.role in ("user", "assistant") and _text(m.blocks) is not None),
+        ]
+        out_of_turn = sum(one == other for one, other in pairwise(said))
+        self.tally.add("place of a message", "prompts and answers in turn", out_of_turn)
         self.tally.add("system message", "", sum(message.role == "system" for message in messages))
         self.tally.add("usage", "an estimate", sum(message.usage is not None for message in messages))
         self.tally.add("place of a tool call", "a list of its own", sum(isinstance(b, ToolCall) for b in blocks))

@@ -20,9 +20,10 @@ from turnlog.formats.rho.writing import write
 
 TITLE = "rho, versions 1 to 4: files, folders, trees and checkpoints"
 ID = UUIDS
+VERSIONS = {1: "every rho", 4: "rho of 2026-07-21 or newer"}
 _ORDER = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
 
 
 def read(source: Source) -> Reading:

@@ -31,7 +31,7 @@ class Ear(Tally):
     """What the other side needs for an entry to be told: pictures, and a place for what cannot be said."""
 
     is_rich = False
-    """Whether this rho knows who gave a response, and that it was broken off; the oldest do not."""
+    """Whether this rho knows pictures, reasoning, and who gave a response or broke it off; the first does not."""
 
 
 def origin_of(value: Any) -> Json | None:
@@ -171,13 +171,14 @@ def tell(message: Message, ear: Ear) -> list[Json]:
     if message.role == "tool":
         return _results(message, ear)
     if message.role == "user":
-        return [{"User": _content(message, ear)}]
+        said = _content(message, ear)
+        return [{"User": said}] if said or origin is not None else []
     kind = _kind(message, ear) if origin is None else origin.get("as", "plain")
     if origin is None and message.usage is not None and kind != "aborted":
         ear.add("usage of a message")
     content = _content(message, ear)
     if kind == "plain":
-        return [{"Assistant": content}]
+        return [{"Assistant": content}] if content or origin is not None else []  # all of it is told as lost
     told: Json = {"content": content}
     thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if kind == "aborted":
@@ -203,8 +204,10 @@ def _kind(message: Message, ear: Ear) -> str:
     is_aborted = message.stop == "aborted" and not any(isinstance(block, ToolCall) for block in message.blocks)
     if is_aborted and ear.is_rich:
         return "aborted"
-    if any(isinstance(block, Thinking) for block in message.blocks) or (message.model and ear.is_rich):
+    thoughts = sum(isinstance(block, Thinking) for block in message.blocks)
+    if ear.is_rich and (thoughts or message.model):
         return "enriched"
+    ear.add("reasoning", "", thoughts)
     if message.model:
         ear.add("model of a message")
     if is_aborted:
@@ -258,12 +261,14 @@ def _content(message: Message, ear: Ear) -> list[Json]:
         if isinstance(block, Text):
             content.append({"Text": ear.text(block.text)})
         elif isinstance(block, ToolCall) and (block.by is None or is_ours):
-            content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": by_key(block.input)}})
+            given = by_key(block.input) if is_ours else ear.free(block.input)
+            content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": given}})
         elif isinstance(block, Image):
             data = ear.data(block)
-            if data is None:
-                ear.add("image", "a text with its address")
-                content.append({"Text": f"[picture: {block.url or block.file or block.name or 'lost'}]"})
+            if data is None or not (ear.is_rich or is_ours):
+                ear.add("image", "a text with its name")
+                name = block.name or block.url or block.file or (block.media_type if data is not None else "lost")
+                content.append({"Text": f"[picture: {name or 'unnamed'}]"})
                 continue
             image = {"data": b64encode(data).decode(), "mime_type": block.media_type or "image/png"}
             content.append({"Image": image})
@@ -298,6 +303,7 @@ def _results(message: Message, ear: Ear) -> list[Json]:
 def _result_text(result: ToolResult, ear: Ear) -> str:
     if isinstance(result.content, str):
         return result.content
+    ear.look_at_texts(result.content)
     parts: list[str] = []
     for block in result.content:
         if isinstance(block, Text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from turnlog.formats.rho.message import Ear, Json, answers, calls_of, no_result, origin_of, tell
 from turnlog.formats.rho.reading import shown_instead
 from turnlog.formats.rho.record import stamp
+from turnlog.formats.rho.vocabulary import is_newer
 from turnlog.log.context import spoken, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
 
@@ -46,8 +48,10 @@ class Told(Struct):
 class Trail:
     """Every node of a session, and the ways between them."""
 
-    def __init__(self, entries: list[AnyEntry], ear: Ear) -> None:
+    def __init__(self, entries: list[AnyEntry], ear: Ear, *, is_first: bool = False) -> None:
         self._ear = ear
+        self._is_first = is_first
+        """Whether what a newer rho said has to be told in the words of the first."""
         self._nodes = {entry.seq: entry for entry in entries if entry.parent is not None}
         children = Counter(entry.parent for entry in self._nodes.values())
         self.forks = {seq for seq, count in children.items() if seq is not None and count > 1}
@@ -95,6 +99,8 @@ class Trail:
         return self._told[entry.seq]
 
     def _tell(self, message: Message) -> list[Told]:
+        if self._is_first and is_newer(message):
+            message = replace(message, origin=None)
         origin = origin_of(message)
         if origin is None and not message.blocks:
             return []
@@ -155,6 +161,21 @@ def _systems(path: list[AnyEntry]) -> list[Message]:
                 found.append(entry)
             elif edit.blocks is not None:
                 found.append(replace(entry, blocks=edit.blocks))
+    return found
+
+
+def reached_by(lines: list[tuple[int, _T]]) -> dict[int, _T]:
+    """Which line an entry stands for: the one by which all that came before it is written, and nothing else."""
+    last = {seq: index for index, (seq, _) in enumerate(lines)}
+    made_up = list(accumulate(seq == 0 for seq, _ in lines))
+    counts = Counter(seq for seq, _ in lines)
+    furthest, count = -1, 0
+    found: dict[int, _T] = {}
+    for seq in sorted(last):
+        if seq:
+            furthest, count = max(furthest, last[seq]), count + counts[seq]
+            if count + made_up[furthest] == furthest + 1:
+                found[seq] = lines[furthest][1]
     return found
 
 

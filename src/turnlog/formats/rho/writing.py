@@ -1,13 +1,12 @@
 """A session written for rho: what was read from it as it was, and everything since in its own way.
 
-A session that never was in rho is written in the oldest form that can carry it: version 1, one line per message, which
-every rho loads. Only where the conversation branches does it become a tree, as rho itself would make it one.
+A session that never was in a newer rho is written in the words of the first: one line per message that the model sees,
+which every rho loads. A session with newer words goes on in them, and becomes a tree where the conversation branches,
+as rho itself would make it one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import accumulate
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -19,10 +18,12 @@ from turnlog.formats._rust import compact
 from turnlog.formats._tally import is_import_note, lost_facts
 from turnlog.formats.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
 from turnlog.formats.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
-from turnlog.formats.rho.path import Told, Trail, settled
+from turnlog.formats.rho.path import Told, Trail, reached_by, settled
+from turnlog.formats.rho.reading import NEWEST
 from turnlog.formats.rho.record import State, after, body, display, node, replaced, snapshot, stamp
 from turnlog.formats.rho.sidecar import sidecars
 from turnlog.formats.rho.tree import Growth
+from turnlog.formats.rho.vocabulary import is_newer, opened_since
 from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message, Note
 
 _ALSO = (
@@ -30,12 +31,21 @@ _ALSO = (
     "usage of a message",
     "spending apart from answers",
 )
+_NOT_FIRST = (
+    "compaction",
+    "message before the last compaction",
+    "edit",
+    "message that was taken out",
+    "message on another branch",
+)
+"""What only a newer rho can say."""
+_HEADER = ("type", "version", "id", "timestamp", "cwd")
 
 
 def write(transcript: Transcript) -> Written:
     """The files of a session, and what they cannot say."""
-    written = _Writer(transcript).run()
-    return also_lost(transcript, written, "rho", *_ALSO)
+    writer = _Writer(transcript)
+    return also_lost(transcript, writer.run(), NAME, *_ALSO, always=_NOT_FIRST if writer.is_first else ())
 
 
 class _Writer:
@@ -49,10 +59,21 @@ class _Writer:
         self.header = self._header()
         self.ear = Ear(transcript.context.get_blob)
         self.entries = list(transcript.entries())
-        self.trail = Trail(self.entries, self.ear)
+        has_newer = self.is_ours and (
+            self.header["version"] != 1 or len(self.header) > len(_HEADER) or any(map(is_newer, self.entries))
+        )
+        self.is_first = transcript.version == 1 or (transcript.version is None and not has_newer)
+        """Whether it is written in the words of the first rho."""
+        self.is_cut = self.is_first and has_newer
+        if self.is_cut:
+            self.header = {name: self.header[name] for name in _HEADER} | {"version": 1}
+            self.about = {name: value for name, value in self.about.items() if name not in ("line", "folder")}
+        elif not self.is_first and not self.is_ours:
+            self.header["version"] = NEWEST
+        self.trail = Trail(self.entries, self.ear, is_first=self.is_first)
         version = self.header["version"]
         self.is_tree = type(version) is not int or version >= 4
-        self.ear.is_rich = version != 1 or (self.is_ours and any(_is_late(entry) for entry in self.entries))
+        self.ear.is_rich = not self.is_first
         self.out = bytearray()
         self.waiting: list[Told] = []
         """Lines before the tree: messages may still change places, so that results stand by their calls."""
@@ -75,17 +96,33 @@ class _Writer:
         line = self.about.get("line")
         self._put(line.encode() if isinstance(line, str) and self.is_known else compact(self.header))
         self.read = len(self.out)
-        for entry in self.entries:
-            self._take(entry)
-        self._close()
-        self._end()
+        if self.is_first:
+            self._say_first()
+        else:
+            for entry in self.entries:
+                self._take(entry)
+            self._close()
+            self._end()
         cwd = self.header["cwd"] if isinstance(self.header.get("cwd"), str) else "/"
         base = f"{workspace_key(cwd)}/{unit_name(self.about.get('unit'), str(self.header['timestamp']), self.session)}"
         is_folder = bool(self.about.get("folder"))
         beside = sidecars(self.entries, base, self.ear, is_folder=is_folder) if self.is_ours else []
+        if self.is_cut:
+            self.ear.add("file beside the session", "", len(beside))
+            beside = []
         first = f"{base}/session.jsonl" if is_folder else f"{base}.jsonl"
         files = [Output(first, bytes(self.out), 0o600), *beside]
-        return Written(id=self.session, files=files, lost=self._lost(cwd))
+        opens = "" if self.is_first else opened_since(bytes(self.out))
+        return Written(id=self.session, files=files, lost=self._lost(cwd), opens=opens)
+
+    def _say_first(self) -> None:
+        """One line for each message that the model sees; those of the first rho's own as they were."""
+        told = self.trail.history(self.transcript.head)
+        for item in settled(told, self.ear):
+            entry = self.trail.at(item.seq)
+            origin = (origin_of(entry) or {}) if entry is not None and self.is_ours and not self.is_cut else {}
+            is_same = "line" in origin and entry is not None and item in self.trail.told(entry)
+            self._put(origin["line"].encode() if is_same else compact(replace(item, display=None).record()))
 
     def _header(self) -> Json:
         head: Json = {
@@ -277,7 +314,7 @@ class _Writer:
             shown = [item.json] if item.kind == "message" else self._shown(item)
             self.leaf = self.legacy = replace(self.legacy, waiting=still_open(before.waiting, shown))
             reached.append((item.seq, self.legacy))
-        self._reached(reached)
+        self.closed.update(reached_by(reached))
 
     def _shown(self, item: Told) -> list[Json]:
         """What people see of a snapshot."""
@@ -286,18 +323,6 @@ class _Writer:
             return []
         spec: Json = (origin_of(entry) or {}).get("node") or {}
         return [shown["message"] for shown in display(spec.get("display"), self._fresh(self.trail.record(entry)), "")]
-
-    def _reached(self, lines: list[tuple[int, State]]) -> None:
-        """Which line an entry stands for: the one by which all that came before it is written, and nothing else."""
-        last = {seq: index for index, (seq, _) in enumerate(lines)}
-        made_up = list(accumulate(seq == 0 for seq, _ in lines))
-        counts = Counter(seq for seq, _ in lines)
-        furthest, count = -1, 0
-        for seq in sorted(last):
-            if seq:
-                furthest, count = max(furthest, last[seq]), count + counts[seq]
-                if count + made_up[furthest] == furthest + 1:
-                    self.closed[seq] = lines[furthest][1]
 
     def _upgrade(self, entry: Entry) -> None:
         """The session becomes a tree, as rho makes it one: what is there stays, and each line of it is a node."""
@@ -364,9 +389,3 @@ class _Writer:
 
 def _is_rho(entry: Entry) -> bool:
     return origin_of(entry) is not None
-
-
-def _is_late(entry: Entry) -> bool:
-    """Whether it was written by a rho that knows more than the first."""
-    origin = origin_of(entry) or {}
-    return "as" in origin or origin.get("is", "part") != "part"

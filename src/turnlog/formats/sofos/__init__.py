@@ -19,10 +19,12 @@ from turnlog.formats.sofos.shape import AGENT
 from turnlog.formats.sofos.writing import write
 
 TITLE = "sofos 0.1 to 0.4.3"
+VERSIONS = {1: "sofos 0.2.8 or newer", 2: "sofos 0.4.3 or newer"}
+"""sofos itself does not number them."""
 _HEAD = 64 << 10
 _DEEP = 3
 
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "write"]
+__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
 
 
 def homes(places: Places) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from turnlog.formats._json import decode, fields, is_deep, items
 from turnlog.formats._rust import by_key, compact
-from turnlog.formats._tally import Tally, plain_text, stand_in
+from turnlog.formats._tally import Tally, stand_in
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 
 FAILED = "Tool execution error:"
@@ -33,6 +33,7 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
 _WRAPPED = "sofos.block"
 _DEEPEST = 120
 """serde_json gives up at 128 levels, and a block is on the sixth."""
+_SEALED = ("type", "id", "summary", "encrypted_content")
 _NOT_TEXT = ("source", "input", "content")
 
 
@@ -137,7 +138,7 @@ def json_of(block: AnyBlock, tally: Tally, *, ours: bool = False) -> dict[str, A
         return _thinking(block, tally)
     if isinstance(block, ToolCall):
         kind = "server_tool_use" if block.by == "provider" else "tool_use"
-        given = by_key(block.input)
+        given = by_key(block.input) if ours else tally.free(block.input)
         if is_deep(given, _DEEPEST):
             tally.add("deeply nested input", "its JSON as a text")
             given = compact(given).decode()
@@ -175,6 +176,8 @@ def _thinking(block: Thinking, tally: Tally) -> dict[str, Any] | None:
         texts = [str(fields(part).get("text") or "") for part in items(known.get("summary"))]
         made = {"type": "reasoning", "id": str(known.get("id") or ""), "summary": texts}
         hidden = known.get("encrypted_content")
+        more = [name for name, value in known.items() if name not in _SEALED and value is not None]
+        tally.add("sealed reasoning", "as much of it as sofos keeps", int(bool(more)))
         return {**made, "encrypted_content": hidden} if isinstance(hidden, str) else made
     if block.provider != "openai" or data:
         tally.add("reasoning without its seal", "a summary")
@@ -185,9 +188,7 @@ def _result(block: ToolResult, tally: Tally) -> dict[str, Any]:
     kept = fields(fields(fields(block.meta).get("anthropic")).get("block"))
     if kept.get("type") == SEARCHED and flaw(kept) is None:
         return kept
-    text = plain_text(block.content)
-    if isinstance(block.content, list):
-        tally.add("picture or file in a tool result", "a text", sum(not isinstance(b, Text) for b in block.content))
+    text = tally.result(block.content)
     if block.is_error and not text.startswith(FAILED):
         tally.add("error flag of a tool result", "its text")
     return {"type": "tool_result", "tool_use_id": block.call, "content": text}

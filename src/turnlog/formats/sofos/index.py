@@ -12,7 +12,7 @@ from turnlog.errors import Unavailable
 from turnlog.formats import Written
 from turnlog.formats._json import decode, document, fields, items
 from turnlog.formats._place import private_folders, put_file, safe_name, taken
-from turnlog.formats._rust import pretty
+from turnlog.formats._rust import pretty, trimmed
 
 INDEX = "index.json"
 LOCK = ".save.lock"
@@ -20,13 +20,13 @@ _PREVIEW = 120
 
 
 def preview_of(messages: list[Any]) -> str:
-    """The first thing a person said, cut to 120 characters."""
+    """The first thing a person said, without the white space around it, cut to 120 characters."""
     for item in messages:
         message = fields(item)
         if message.get("role") != "user":
             continue
-        text = _text(message.get("content"))
-        if text.strip():
+        text = trimmed(_text(message.get("content")))
+        if text:
             return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
     return "Empty session"
 

@@ -23,10 +23,12 @@ from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Note, Set, Spent
 from turnlog.log.usage import Usage
 
-_ALSO = (
+_ALWAYS = (
     "edit",
     "compaction",
     "message before the last compaction",
+)
+_ALSO = (
     "workspace",
     "model of a message",
     "time of a message",
@@ -34,10 +36,14 @@ _ALSO = (
 )
 
 
+_NEWER = ("model", "readonly", "permission_preset")
+"""Keys that sofos 0.2.8 does not have."""
+
+
 def write(transcript: Transcript) -> Written:
     """The session's file, and its row in the index."""
     written = _Writer(transcript).written()
-    return also_lost(transcript, written, "sofos", *_ALSO)
+    return also_lost(transcript, written, "sofos", *_ALSO, always=_ALWAYS)
 
 
 class _Writer:
@@ -51,12 +57,20 @@ class _Writer:
         self.mark = 0
         """Where the facts were set that say how the file was when it was last read."""
         self.spent: list[tuple[int, Usage]] = []
+        self.has_newer = bool(fields(self.saved.get("more")) or "total_cost" in fields(self.saved.get("counters")))
+        """Whether sofos itself said more than 0.2.8 can."""
         self._look()
+        version = transcript.version
+        self.is_first = version == 1 or (version is None and not self.has_newer)
+        if self.is_first and self.has_newer:
+            self.saved = {name: value for name, value in self.saved.items() if name not in ("more", "keys")}
 
     def _look(self) -> None:
         for entry in self.transcript.entries():
             if isinstance(entry, Set) and entry.key == "sofos.file" and entry.value == self.saved:
                 self.mark = entry.seq
+            elif isinstance(entry, Set) and entry.key in _NEWER and _is_ours(entry) and self.is_ours:
+                self.has_newer = True
             elif isinstance(entry, (Message, Compaction, Spent)) and entry.usage is not None and not _is_ours(entry):
                 self.spent.append((entry.seq, entry.usage))
             elif isinstance(entry, Note) and not is_import_note(entry) and not _is_ours(entry):
@@ -80,7 +94,9 @@ class _Writer:
         zero = [name for name in shape.TOKENS if names and name not in names and not values[name]]
         document = {name: values.get(name) for name in order if name not in zero}
         data = pretty(document, plus=self.saved.get("plus") is True)
-        return Written(id=id, files=[Output(f"{id}.json", data)], lost=self.tally.losses(), about=row_of(document))
+        opens = "" if self.is_first else "sofos 0.4.3 or newer; an older one since 0.2.8 drops what it does not know"
+        files = [Output(f"{id}.json", data)]
+        return Written(id=id, files=files, lost=self.tally.losses(), opens=opens, about=row_of(document))
 
     def values(self, leading: list[Message], messages: list[Message]) -> dict[str, Any]:
         names, model, display = items(self.saved.get("keys")), self.model(), self.display()
@@ -90,7 +106,14 @@ class _Writer:
         values["system_prompt"] = self.system(leading)
         values.update(zip(("created_at", "updated_at"), self.times(), strict=True))
         values.update(self.counters(model, messages).json())
-        for name, value in (("model", model), *self.modes()):
+        newer = [("model", model), *self.modes()]
+        if self.is_first:
+            cost = values.pop("total_cost", None)
+            self.tally.add("reported cost", "", int(cost is not None))
+            self.tally.add("model", "the one sofos would choose", int(model is not None))
+            self.tally.add("fact", "", sum(value is not None for _, value in newer[1:]))
+            newer = []
+        for name, value in newer:
             if value is not None or name in names:
                 values[name] = value
         return {**values, **fields(self.saved.get("more"))}
@@ -121,6 +144,8 @@ class _Writer:
         said = self.facts.get("system")
         texts = [said if isinstance(said, str) else "", *(text_of(message.blocks) for message in leading)]
         text = "\n\n".join(text for text in texts if text)
+        if not self.is_ours:  # a compaction hides messages that a prompt begins with, and the prompt stays
+            text = self.transcript.context.system or text
         kept = self.facts.get("sofos.system") if self.is_ours else None
         if isinstance(kept, list) and shape.system_text(kept) == text:
             return cast("list[Any]", kept)
@@ -141,7 +166,8 @@ class _Writer:
 
     def counters(self, model: str | None, messages: list[Message]) -> Counters:
         """As they were read, and what was spent since."""
-        includes = shape.counts_cached(model, messages)
+        # Without a model in the file, a reader goes by what is there of its reasoning.
+        includes = shape.counts_cached(None if self.is_first else model, messages)
         raw = self.saved.get("counters")
         if isinstance(raw, dict):
             counters = Counters.of(fields(raw))
