@@ -203,7 +203,7 @@ class _Writer:
 
     def has_newer(self) -> bool:
         """Whether claw itself said more than its first version can."""
-        if self.origin.get("root") or (self.origin.get("meta") or {}).get("model", ...) is not ...:
+        if self.origin.get("root") or "model" in fields(self.origin.get("meta")):
             return True
         for entry in self.transcript.entries():
             if origin_of(entry) is None:

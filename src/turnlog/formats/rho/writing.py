@@ -56,7 +56,7 @@ class _Writer:
         self.about: Json = cast("Json", about) if isinstance(about, dict) else {}
         self.is_known = self.is_ours and is_safe(transcript.source_id)
         self.session = transcript.source_id if self.is_known else chosen_id(transcript.id)
-        self.header = self._header()
+        self.header: Json = self._header()
         self.ear = Ear(transcript.context.get_blob)
         self.entries = list(transcript.entries())
         has_newer = self.is_ours and (
@@ -66,7 +66,8 @@ class _Writer:
         """Whether it is written in the words of the first rho."""
         self.is_cut = self.is_first and has_newer
         if self.is_cut:
-            self.header = {name: self.header[name] for name in _HEADER} | {"version": 1}
+            self.header["version"] = 1
+            self.header = {name: self.header[name] for name in _HEADER}
             self.about = {name: value for name, value in self.about.items() if name not in ("line", "folder")}
         elif not self.is_first and not self.is_ours:
             self.header["version"] = NEWEST
