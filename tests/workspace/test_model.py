@@ -136,6 +136,8 @@ class Workspace(RuleBasedStateMachine):
         self.work: dict[str, list[Stretch]] = {"mine": [], "other": []}
         self.marks: list[tuple[Checkpoint, Files, int]] = []
         """Every checkpoint of the session that one may go back to."""
+        self.turned = -1
+        """When the session's last turn began or ended."""
         self.undo: list[Stretch] = []
         self.redo: list[Stretch] = []
 
@@ -205,6 +207,7 @@ class Workspace(RuleBasedStateMachine):
             session.user("go")
         if who == "mine":
             self.redo.clear()
+            self.turned = next(self.moment)
             self.mark(session.checkpoints()[-1], now)
 
     @precondition(lambda self: "mine" not in self.turns)
@@ -271,6 +274,8 @@ class Workspace(RuleBasedStateMachine):
     def rewind(self, choice: int) -> None:
         checkpoint, target, moment = self.marks[choice % len(self.marks)]
         own = [_from(s, target, moment) for s in self.work["mine"] if s.ended is None or s.ended > moment]
+        if checkpoint.when is None and self.turned < moment:
+            own = [Stretch(target, None, moment, None)]
         others = [s for s in self.work["other"] if s.ended is None or s.ended > moment]
         stretch = self._move(
             lambda: self.mine.rewind(to=checkpoint), target, own, others, lambda: self.mine.plan_rewind(to=checkpoint)

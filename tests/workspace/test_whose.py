@@ -61,6 +61,55 @@ def test_what_changed_after_the_last_turn_is_somebody_elses(home, place: Path):
     assert (place / "new.txt").read_text() == "the user's"
 
 
+def test_a_checkpoint_that_was_asked_for_takes_everything_since_if_no_turn_came_after_it(home, place: Path):
+    s = home.create(workspace=place)
+    with s.turn():
+        s.user("go")
+        (place / "agents.txt").write_text("the agent's")
+    label = s.checkpoint("c1")
+    (place / "a.txt").write_text("by hand")
+    (place / "new.txt").write_text("by hand")
+    (place / "agents.txt").unlink()
+    plan = s.plan_rewind(to=label)
+    assert actions(plan) == {b"a.txt": "modify", b"agents.txt": "create", b"new.txt": "delete"}
+    assert plan.note == "no turn of the session since, so everything that changed counts as the session's"
+    s.rewind(to=label)
+    assert sorted(path.name for path in place.iterdir()) == [".gitignore", "a.txt", "agents.txt", "b.txt"]
+    assert (place / "a.txt").read_text() == "one\n"
+    s.undo()
+    assert ((place / "a.txt").read_text(), (place / "new.txt").read_text()) == ("by hand", "by hand")
+    assert not (place / "agents.txt").exists()
+    s.redo()
+    assert (place / "a.txt").read_text() == "one\n"
+
+
+def test_where_a_turn_came_after_it_whose_a_change_is_decides(home, place: Path):
+    s = home.create(workspace=place)
+    label = s.checkpoint("c1")
+    (place / "a.txt").write_text("by hand")
+    with s.turn():
+        s.user("go")
+        (place / "b.txt").write_text("the agent's")
+    (place / "new.txt").write_text("by hand")
+    assert actions(s.plan_rewind(to=label)) == {b"b.txt": "modify"}
+    with s.turn():
+        inside = s.checkpoint("inside")
+        (place / "b.txt").write_text("the agent's, again")
+    (place / "b.txt").write_text("by hand")
+    assert actions(s.plan_rewind(to=inside)) == {b"b.txt": "conflict"}
+
+
+def test_what_another_session_did_since_a_checkpoint_that_was_asked_for_stays(home, place: Path):
+    mine, other = home.create(workspace=place), home.create(workspace=place)
+    with mine.turn():
+        mine.user("go")
+    label = mine.checkpoint("c1")
+    with other.turn():
+        (place / "theirs.txt").write_text("theirs")
+    (place / "new.txt").write_text("by hand")
+    assert actions(mine.plan_rewind(to=label)) == {b"new.txt": "delete", b"theirs.txt": "conflict"}
+
+
 def test_a_declared_change_outside_of_turns_is_the_sessions(home, place: Path):
     s = home.create(workspace=place)
     with s.turn():

@@ -168,23 +168,22 @@ class Look:
         """Whether one of the processes that wrote it last is still there, on this machine."""
         found = self._alive.get(writer)
         if found is None:
-            from turnlog.session.places import is_alive
+            from turnlog.session.places import lives
 
-            found = any(
-                is_alive({"pid": pid, "started": started or None, "host": host, "boot": boot or None})
-                for pid, started, host, boot in map(_words, writer.split("\n"))
-                if host == os.uname().nodename
-            )
+            found = any(lives(_who(line)) for line in writer.split("\n"))
             self._alive[writer] = found
         return found
 
     def _is_elsewhere(self, writer: str) -> bool:
-        """Whether it was written on another machine, of which nothing is known but when."""
-        return any(line and _words(line)[2] != os.uname().nodename for line in writer.split("\n"))
+        """Whether it was written where nobody here can look, of which nothing is known but when."""
+        from turnlog.session.places import lives
+
+        return any(line and lives(_who(line)) is None for line in writer.split("\n"))
 
 
-def _words(line: str) -> list[str]:
-    return (line + "\t\t\t").split("\t")[:4]
+def _who(line: str) -> dict[str, str | None]:
+    names = ("pid", "started", "host", "boot", "namespace")
+    return dict(zip(names, (word or None for word in (line + "\t" * 4).split("\t")), strict=False))
 
 
 def time_of(ms: int | None) -> datetime | None:

@@ -217,7 +217,7 @@ def _row(native: str, state: State, story: Story) -> dict[str, Any]:
 
 
 def _writer(who: dict[str, Any]) -> str:
-    return clean("\t".join(str(who.get(key) or "") for key in ("pid", "started", "host", "boot")))
+    return clean("\t".join(str(who.get(key) or "") for key in ("pid", "started", "host", "boot", "namespace")))
 
 
 def _dates(state: State, stamp: Stamp) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.session import Session
 from turnlog.session.places import is_here
-from turnlog.workspace.plan import Plan
+from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes, path_text
 
 _PROBLEMS_SHOWN = 20
@@ -59,8 +59,11 @@ def make_move(
         print()
     for line in [totals(plan), *words, *([f"note: {plan.note}"] if plan.note else [])]:
         print(one_line(line))
-    if plan.of("conflict") and what == "rewind":
+    conflicts = plan.of(CONFLICT) if what == "rewind" else []
+    if conflicts:
         print("--force overwrites what is in conflict")
+    if any(step.is_doubtful for step in conflicts):
+        print("--only PATH takes back what nobody can tell the owner of")
     if how.dry_run:
         return
     if is_idle and not plan.to_do:

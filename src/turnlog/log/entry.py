@@ -204,6 +204,8 @@ class Checkpoint(Entry, tag="checkpoint", frozen=True):
     when: str | None = None
     """For those taken by themselves: `begin` or `end` of a turn, `before` or `after` a rewind."""
     skipped: list[Any] = []
+    over: list[str] = []
+    """Turns of other sessions that never ended, and whose process was gone before this was taken."""
 
 
 class Track(Entry, tag="track", frozen=True):
@@ -296,6 +298,8 @@ class Writer(Entry, tag="writer", frozen=True):
     started: str | None = None
     host: str | None = None
     boot: str | None = None
+    namespace: str | None = None
+    """Where the pid counts: a container has its own."""
     version: str | None = None
 
 

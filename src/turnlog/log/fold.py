@@ -323,6 +323,7 @@ def _fold_writer(state: State, entry: Writer) -> None:
     state.writers.pop(entry.word, None)
     state.writers[entry.word] = {
         "pid": entry.pid, "host": entry.host, "boot": entry.boot, "started": entry.started,
+        "namespace": entry.namespace,
         "at": entry.at.isoformat() if entry.at else None,
     }  # fmt: skip
     while len(state.writers) > 8:

@@ -253,6 +253,11 @@ def _masked(entry: Set) -> Set:
     return entry
 
 
+def is_in_turn(turn: str) -> bool:
+    """Whether a session of this process is in that turn right now."""
+    return any(appender.turn == turn for appender in list(_appenders))
+
+
 def _renew_all() -> None:
     for appender in list(_appenders):
         appender.after_fork()

@@ -13,6 +13,7 @@ from turnlog.errors import TurnlogError, Unavailable
 from turnlog.log.entry import Entry, Note, Turn
 from turnlog.session.files import Files
 from turnlog.session.history import History
+from turnlog.session.register import enter, leave
 from turnlog.store import Store
 
 _LOOK_BACK = 200
@@ -32,6 +33,8 @@ class Bracket:
         self._noted = ""
         self._begun: str | None = None
         """The turn that began with a checkpoint."""
+        self._over: set[str] = set()
+        """Turns of others of which the log says that they are over."""
 
     def append(self, turn: Turn, when: str) -> None:
         """The end of a turn, after a checkpoint; where that cannot be had, after a note that says why."""
@@ -44,14 +47,25 @@ class Bracket:
             return
         with ExitStack() as stack:
             before: Entry
+            over = self._known_over(turn, when)
             try:
                 stack.enter_context(self._store.keeping())
-                before = replace(self._files.take(when=when), turn=turn.turn)
+                before = replace(self._files.take(when=when), turn=turn.turn, over=over)
                 self._begun = turn.turn
             except (TurnlogError, OSError) as error:
                 hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
                 before = _note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)
             self._append([before, turn])
+        if when == "end" and turn.turn is not None:
+            leave(self._store, turn.turn)
+
+    def _known_over(self, turn: Turn, when: str) -> list[str]:
+        """Asked before anything is looked at: what those turns did is in the checkpoint, or never was."""
+        if when != "begin" or turn.turn is None:
+            return []
+        over = [name for name in enter(self._store, turn.turn) if name not in self._over]
+        self._over.update(over)
+        return over
 
     def _missing(self) -> str:
         try:

@@ -15,6 +15,7 @@ from turnlog.log.payload import digest
 from turnlog.session.content import given_up, newest_kept
 from turnlog.session.history import History
 from turnlog.session.intent import carry_out, place_of
+from turnlog.session.others import Work, seen_by_others
 from turnlog.session.places import refuses_checkpoints
 from turnlog.session.report import Settings
 from turnlog.session.snapshot import WORKSPACE, Progress, Snapshots, load_rules, roots_of
@@ -23,7 +24,7 @@ from turnlog.store import Store
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.folder import PRIVATE, permissions_of, why_not_made
 from turnlog.workspace.ignore import Outside, was_covered
-from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, is_same, make_plan
+from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, make_plan
 from turnlog.workspace.read import Glance, read_below
 from turnlog.workspace.restore import Outcome
 from turnlog.workspace.tree import FOLDER, Node, Tree, decode_tree, lookup, path_bytes, path_text
@@ -132,20 +133,20 @@ class Files:
         now: Checkpoint,
         spans: list[Span] | None,
         *,
-        others: list[Span] | None = None,
-        only: Callable[[bytes], bool] = lambda path: True,
+        others: list[Work] | None = None,
+        only: list[str] | None = None,
         force: bool = False,
     ) -> Plan:
         """What going back to `target` would do, given these stretches of the session's own work since.
 
-        None for them means that nobody can tell what is the session's own.
+        None for them means that all that changed since goes back.
         """
         steps: list[Step] = []
         note = ""
-        if spans is not None and not all(span.is_sure for span in spans) and not any(span.is_turn for span in spans):
+        if spans is not None and any(span.is_theirs for span in spans):
             note = "no turn of the session since, so whatever else changed was changed by somebody else"
         if spans is None:
-            note = "no turn was bracketed since, so everything that changed counts as the session's"
+            note = "no turn of the session since, so everything that changed counts as the session's"
             spans = [Span(target, now, "the time since the checkpoint")]
         for root in target.roots:
             base, here = self._tree(root.tree), _same(now, root)
@@ -154,10 +155,11 @@ class Files:
                 continue
             current = self._tree(here.tree)
             stretches = self._stretches(root, spans, now)
-            foreign = self._stretches(root, others or [], now)
             is_gone = here.is_gone and not root.is_gone
             if is_gone:  # whoever did it: where nothing is, nothing of anybody is overwritten
-                stretches, foreign = [Stretch(base, current, "the folder")], []
+                stretches = [Stretch(base, current, "the folder")]
+            work = [] if is_gone or others is None else others
+            foreign = seen_by_others(root, self._place_of(root), work, current, self._tree)
             outside = self._rules(root)
             tracked = frozenset(path_bytes(path) for path in root.tracked)
 
@@ -169,14 +171,6 @@ class Files:
                     return True
                 return not root.is_partial and was_covered(base, path, outside, self._tree, self._store.get)
 
-            def overlap(path: bytes, foreign: list[Stretch] = foreign) -> str:
-                for stretch in foreign:
-                    if stretch.paths is not None and path not in stretch.paths:
-                        continue
-                    if not is_same(lookup(stretch.before, path, self._tree), lookup(stretch.after, path, self._tree)):
-                        return f"{stretch.what} changed it at the same time"
-                return ""
-
             found = make_plan(
                 base,
                 current,
@@ -185,8 +179,9 @@ class Files:
                 was_covered=covered,
                 declared=self._declared(target.seq, root),
                 tracked=tracked,
-                foreign=overlap,
-                only=only,
+                foreign=foreign,
+                only=only_paths(only),
+                is_named=bool(only),
                 force=force,
             )
             if is_gone:
@@ -225,28 +220,43 @@ class Files:
             if before is not None and after is not None:
                 was_at = [same.path for end in (span.begin, span.end or now) if (same := _same(end, root))]
                 paths = None if span.paths is None else paths_in(root, span.paths, was_at=was_at)
-                stretches.append(Stretch(before, after, span.what, paths, span.is_sure))
+                stretches.append(Stretch(before, after, span.what, paths, span.doubt, span.is_theirs))
         return stretches
 
     def spans_since(self, target: Checkpoint) -> list[Span] | None:
         """The session's own work after a checkpoint, in order; a turn it lies in counts from there.
 
-        None for a caller that never brackets its turns, whatever it rewound: then everything since is its own.
+        None where everything since goes back: for a caller that never brackets its turns, whatever it rewound, and
+        for a checkpoint that somebody asked for and that no turn came after.
         """
-        if not any(isinstance(entry, Checkpoint) and entry.when == "begin" for entry in self._history.forward()):
+        history = self._history
+        if not any(isinstance(entry, Checkpoint) and entry.when == "begin" for entry in history.forward()):
             return None
-        found = spans(self._history.forward(), target, whole=self._history.whole, given_up=self._given_up)
+        if target.when is None and not any(isinstance(entry, Turn) for entry in history.forward(target.seq)):
+            return None
+        found = self._spans(target)
         if not any(span.is_turn for span in found):
-            found.append(Span(target, None, "the time since the checkpoint", is_sure=False))
+            found.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
         return found
 
-    def turn(self, turn: int | str | None) -> Span:
-        """The turn with that number or id; the newest if not told."""
+    def _spans(self, target: Checkpoint | None = None) -> list[Span]:
         history = self._history
-        for span in reversed(spans(history.forward(), whole=history.whole, given_up=self._given_up)):
-            if span.is_turn and turn in (None, span.begin.turn, int(span.what[5:])):
-                return span
-        raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
+        return spans(
+            history.forward(),
+            target,
+            whole=history.whole,
+            given_up=self._given_up,
+            inherited_to=history.inherited_to,
+        )
+
+    def turn(self, turn: int | str | None) -> Span:
+        """The turn with that number or id, with all that may be its doing; the newest if not told."""
+        found = [span for span in self._spans() if span.is_turn]
+        newest = max((span.number for span in found), default=0)
+        parts = [span for span in found if turn in (span.turn, span.number) or (turn is None and span.number == newest)]
+        if not parts:
+            raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
+        return replace(parts[0], end=parts[-1].end)
 
     # ── doing it ──────────────────────────────────────────────────────────────────────────────────
 

@@ -144,7 +144,15 @@ def this_process() -> dict[str, Any]:
         "started": _read_word("/proc/self/stat", after=")", index=19),
         "host": os.uname().nodename,
         "boot": _read_word("/proc/sys/kernel/random/boot_id"),
+        "namespace": _read_link("/proc/self/ns/pid"),
     }
+
+
+def _read_link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 def _read_word(path: str, *, after: str = "", index: int = 0) -> str | None:
@@ -236,13 +244,15 @@ def _global_excludes() -> str:
     return os.path.join(config, "git", "ignore")
 
 
-def is_alive(who: dict[str, Any]) -> bool:
-    """Whether that process still runs, here and since the same boot; one on another machine counts as alive."""
+def lives(who: dict[str, Any]) -> bool | None:
+    """Whether that process still runs; None for one on another machine or in another PID namespace: who knows."""
     here = this_process()
     if who.get("host") != here["host"]:
-        return True
+        return None
     if who.get("boot") != here["boot"]:
         return False
+    if who.get("namespace") is not None and who.get("namespace") != here["namespace"]:
+        return None
     started = _read_word(f"/proc/{who.get('pid')}/stat", after=")", index=19)
     if here["started"] is not None:
         return started is not None and started == who.get("started")
@@ -251,6 +261,11 @@ def is_alive(who: dict[str, Any]) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_alive(who: dict[str, Any]) -> bool:
+    """Whether that process runs, or may run where nobody here can look."""
+    return lives(who) is not False
 
 
 def environment() -> Mapping[str, str]:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from turnlog.pricing import CostReport
     from turnlog.session.bracket import Bracket
     from turnlog.session.exports import Exported
-    from turnlog.session.files import Files, Span
+    from turnlog.session.files import Files
     from turnlog.session.home import Home
+    from turnlog.session.others import Work
     from turnlog.session.travel import Travel
     from turnlog.workspace.diff import Difference
     from turnlog.workspace.plan import Plan
@@ -335,13 +336,11 @@ class Readable:
         """What the last rewind, undo or redo of this object could not do to files, and why."""
         return list(self._travel.problems)
 
-    def _overlapping(self, since: Checkpoint) -> list[Span]:
-        """Stretches of other sessions' work in this workspace that began or ended after that checkpoint."""
+    def _overlapping(self, since: Checkpoint) -> list[Work]:
+        """Other sessions' work in these folders, around them or inside them, that was not over at that checkpoint."""
         from turnlog.session.others import work_of_others
 
-        own = {entry.id for entry in self._history.forward() if isinstance(entry, Checkpoint)}
-        others = work_of_others(self._home, self.id, self.workspace, since)
-        return [span for span in others if span.begin.id not in own]  # a fork inherits its parent's work
+        return work_of_others(self._home, self._history, since)
 
     def branches(self) -> list[Branch]:
         """Every end of the conversation, the newest first."""

@@ -16,14 +16,15 @@ from turnlog.errors import Conflict, Corrupt, NotFound, TurnlogError, TurnlogWar
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Move
 from turnlog.session.appender import Appender
-from turnlog.session.files import Files, Span, only_paths
+from turnlog.session.files import Files, Span
 from turnlog.session.intent import HINT, head_of, is_elsewhere, make_intent, makes_root, paths_of, running_in, steps_of
+from turnlog.session.others import Work
 from turnlog.session.rewind import move_back
 from turnlog.store import Store
 from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
 from turnlog.workspace.restore import Outcome
 
-Others = Callable[[Checkpoint], list[Span]]
+Others = Callable[[Checkpoint], list[Work]]
 """Stretches of other sessions' work in the same workspace that overlap ours since that checkpoint."""
 
 
@@ -65,7 +66,7 @@ class Travel:
 
     def _plan(self, target: Checkpoint, now: Checkpoint, only: list[str] | None, force: bool) -> Plan:
         spans = self._files.spans_since(target)
-        return self._files.plan(target, now, spans, others=self._others(target), only=only_paths(only), force=force)
+        return self._files.plan(target, now, spans, others=self._others(target), only=only, force=force)
 
     # ── moves ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -26,8 +26,10 @@ class Stretch(Struct, frozen=True):
     """For people: `turn 3`, `rewind 12`."""
     paths: frozenset[bytes] | None = None
     """The only paths that count as changed by it; None means all."""
-    is_sure: bool = True
-    """False where others may have worked in it, too."""
+    doubt: str = ""
+    """Why others may have worked in it, too; empty where it is the session's for sure."""
+    is_theirs: bool = False
+    """Whether it is surely not the session's."""
 
 
 class Step(Struct, frozen=True):
@@ -41,6 +43,8 @@ class Step(Struct, frozen=True):
     is_declared: bool = False
     root: str = ""
     """The folder that the path is in."""
+    is_doubtful: bool = False
+    """Whether nothing speaks against it but that nobody can tell whose it is: then it is enough to name it."""
 
 
 class Plan(Struct, frozen=True):
@@ -74,40 +78,41 @@ def make_plan(
     tracked: frozenset[bytes] = frozenset(),
     foreign: Callable[[bytes], str] = lambda path: "",
     only: Callable[[bytes], bool] = lambda path: True,
+    is_named: bool = False,
     force: bool = False,
     note: str = "",
 ) -> Plan:
     """The plan for going from `now` back to `target`.
 
     What is tracked is the session's whenever it changed. `foreign` says who else saw a path change at the same time;
-    `force` overwrites what conflicts.
+    `force` overwrites what conflicts. `is_named` says that somebody asked for those in `only` by name: that settles
+    whatever nobody can tell the owner of.
     """
     steps: list[Step] = []
-    touched = _touched((s for s in stretches if s.is_sure), get)
+    touched = _touched(stretches, get) | _touched((s for s in stretches if not s.doubt and not s.is_theirs), get)
     for path in tracked:
         touched.setdefault(path, "a tracked file")
-    unsure = {path: what for path, what in _touched(stretches, get).items() if path not in touched}
-    touched |= unsure
     for path, what in sorted(touched.items()):
         if not only(path):
             continue
         then, current = lookup(target, path, get), lookup(now, path, get)
         if is_same(then, current):
             continue
-        mine = [s for s in stretches if s.is_sure and (s.paths is None or path in s.paths)]
-        reason = foreign(path)
-        if path in unsure:
-            reason = f"it changed in {what}, by whomever"
-        elif path not in tracked:
-            reason = _conflict(path, target, now, mine, get) or reason
+        reason, is_doubtful = foreign(path), False
+        if path not in tracked:
+            mine = [s for s in stretches if not s.is_theirs and (s.paths is None or path in s.paths)]
+            broken = _conflict(path, target, now, mine, get)
+            doubt = "" if broken else _doubt(path, mine, get)
+            is_doubtful = bool(doubt and not reason)
+            reason = broken or reason or doubt
         if _unknown(then) or _unknown(current):
             unknown = then if _unknown(then) else current
             why = unknown.reason if unknown is not None else ""
             steps.append(Step(path, UNSURE, f"not covered: {why}", current, then))
         elif then is None and current is not None and not was_covered(path, current):
             steps.append(Step(path, UNSURE, "was ignored then, so it may have been there", current, then))
-        elif reason and not force:
-            steps.append(Step(path, CONFLICT, reason, current, then))
+        elif reason and not force and not (is_doubtful and is_named):
+            steps.append(Step(path, CONFLICT, reason, current, then, is_doubtful=is_doubtful))
         else:
             source = "declared" if path in declared else "tracked" if path in tracked else f"changed in {what}"
             steps.append(Step(path, _action(current, then), source, current, then, path in declared))
@@ -152,14 +157,23 @@ def _conflict(path: bytes, target: Tree, now: Tree, stretches: list[Stretch], ge
     where = "before"
     for stretch in stretches:
         before, after = lookup(stretch.before, path, get), lookup(stretch.after, path, get)
-        # A moment at which it could not be read says nothing about who changed it.
         if not _unknown(before):
             if not is_same(left, before):
                 return f"somebody changed it {where} {stretch.what}"
             left = before
+        elif not _unknown(after) and not is_same(left, after):
+            return f"it could not be read {where} {stretch.what}, so nobody can tell who changed it"
         if not _unknown(after):
             left = after
         where = "between turns, before"
     if not is_same(left, lookup(now, path, get)):
         return "somebody changed it since"
+    return ""
+
+
+def _doubt(path: bytes, stretches: list[Stretch], get: GetTree) -> str:
+    """Why nobody can tell whose a path is: it changed in a stretch that is not the session's for sure."""
+    for stretch in stretches:
+        if stretch.doubt and not is_same(lookup(stretch.before, path, get), lookup(stretch.after, path, get)):
+            return stretch.doubt
     return ""

@@ -13,12 +13,12 @@ import click
 from turnlog.cli import child
 from turnlog.cli.change import as_plain, counts, in_short, in_words
 from turnlog.cli.commands.checkpoint import AGENT, new_session, tell_skipped
-from turnlog.cli.name import session_here, session_to_change
+from turnlog.cli.name import look_at, session_here, session_to_change
 from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.progress import again, patience
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid, TurnlogError
-from turnlog.log.entry import Checkpoint, Note, Turn
+from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
 from turnlog.session import Home, Session
 from turnlog.session.places import workspace_path
@@ -108,9 +108,9 @@ def _session(home: Home, name: str | None, *, is_new: bool) -> Session:
     newest = None if is_new else session_here(home, agent=AGENT)
     if newest is None:
         return new_session(home)
-    found = home.resume(newest)
-    last = next(found.entries(kind="turn", reverse=True), None)
-    return new_session(home) if isinstance(last, Turn) and last.state == "begin" else found
+    with look_at(home, newest) as look:
+        is_busy = look.who_is_busy() > 0
+    return new_session(home) if is_busy else home.resume(newest)
 
 
 class CommandEnded(BaseException):
