@@ -331,9 +331,38 @@ MUTANTS = [
     Mutant(
         "what somebody else changed is no conflict",
         PLAN,
-        "            reason = _conflict(path, target, now, mine, get) or reason\n",
-        "            pass\n",
+        "            broken = _conflict(path, target, now, mine, get)\n",
+        '            broken = ""\n',
         (REWINDS,),
+    ),
+    Mutant(
+        "a turn that was cut short owns everything since",
+        "session/span.py",
+        "lives(who) is True",
+        "lives(who) is not None",
+        ("tests/workspace/test_cut_short.py",),
+    ),
+    Mutant(
+        "a turn that was cut short is sure until the next checkpoint",
+        "session/span.py",
+        "            begun.sure, begun.after = self._last, None\n",
+        "            begun.sure, begun.after = self._last, None\n        if isinstance(entry, Checkpoint):\n"
+        "            for other in self._begun.values():\n                other.sure, other.after = entry, None\n",
+        ("tests/workspace/test_cut_short.py",),
+    ),
+    Mutant(
+        "only sessions of the very same folder are asked",
+        "session/others.py",
+        "        if not any(place.startswith(other) or other.startswith(place) for other in places):\n",
+        "        if place not in places:\n",
+        ("tests/workspace/test_cut_short.py",),
+    ),
+    Mutant(
+        "a killed turn of another session counts as over at its last word",
+        "session/others.py",
+        "row.updated_at < since.at and theirs.state.turn is None",
+        "row.updated_at < since.at",
+        ("tests/workspace/test_cut_short.py",),
     ),
     Mutant(
         "no checkpoint of now before a rewind",

@@ -27,6 +27,7 @@ from tests.store import test_io_errors as errors  # noqa: E402
 from tests.store import test_threads as threads  # noqa: E402
 from tests.store.crashlab import Explorer, Findings, Scenario, fast_folder, go_on, random_life  # noqa: E402
 from tests.store.killlab import SESSIONS, check_kills, kill_loop  # noqa: E402
+from tests.workspace import randomlife  # noqa: E402
 
 _LIMIT = 600
 _PROPERTIES_S = 120
@@ -128,7 +129,20 @@ def _tests(seed: int, what: str) -> str:
     return done.stdout.strip().rpartition("\n")[2]
 
 
-ROUNDS = (crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties)
+def nested_lives(seed: int) -> str:
+    """Two people, two agents in folders inside each other, and kills."""
+    rng = random.Random(seed)
+    rewinds = 0
+    for _ in range(10):
+        with tempfile.TemporaryDirectory(prefix="turnlog-soak-") as folder:
+            rewinds += randomlife.live(Path(folder), rng.getrandbits(32), 200).rewinds
+    return f"10 lives, {rewinds} rewinds"
+
+
+ROUNDS = (
+    crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
+    nested_lives,
+)  # fmt: skip
 
 
 def main() -> int:

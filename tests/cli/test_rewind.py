@@ -327,3 +327,17 @@ def test_a_damaged_blob_is_named_and_the_others_are_restored(process: Cli, folde
     assert "sha256:" in problem["problem"]
     assert Path("text").read_text() == "one\n"
     assert not Path("noise").exists()
+
+
+def test_a_checkpoint_by_name_takes_back_what_was_done_by_hand_since(process: Cli):
+    Path("a.txt").write_text("one\n")
+    process("run", "--quiet", "--", "sh", "-c", "echo two >> a.txt")
+    process("checkpoint", "c1")
+    Path("a.txt").write_text("by hand\n")
+    Path("new.txt").write_text("by hand\n")
+    done = process("rewind", "c1", "--yes")
+    assert "2 changes to the files: 1 modify, 1 delete" in done.out
+    assert "note: no turn of the session since, so everything that changed counts as the session's" in done.out
+    assert (Path("a.txt").read_text(), Path("new.txt").exists()) == ("one\ntwo\n", False)
+    assert process("undo", "--yes").code == 0
+    assert (Path("a.txt").read_text(), Path("new.txt").read_text()) == ("by hand\n", "by hand\n")

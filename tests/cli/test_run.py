@@ -196,3 +196,26 @@ def test_secrets_in_its_arguments_are_not_logged(process: Cli, folder: Path, wor
         assert done.out == " ".join(words[1:]) + "\n", "the command itself gets them as they are"
     assert logged in process("show").out
     assert not [path for path in folder.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+
+
+def test_a_run_that_was_killed_owns_nothing_that_came_after(process: Cli):
+    Path("a.txt").write_text("one\n")
+    assert process("run", "--", "sh", "-c", "echo agent >> a.txt; echo x > new.txt; kill -9 $PPID").code == -9
+    Path("mine.txt").write_text("mine")
+    Path("a.txt").write_text("one\nagent\nmine\n")
+    done = process("rewind", "turn:1", "--yes")
+    why = "nobody can tell who changed it: turn 1 was cut short"
+    assert [line.split(maxsplit=2) for line in done.out.splitlines() if why in line] == [
+        ["conflict", name, why] for name in ("a.txt", "mine.txt", "new.txt")
+    ]
+    assert "--only PATH takes back what nobody can tell the owner of" in done.out
+    assert Path("mine.txt").read_text() == "mine"
+    assert process("rewind", "turn:1", "--only", "new.txt", "--yes").code == 0
+    assert not Path("new.txt").exists()
+    process("run", "--quiet", "--", "sh", "-c", "echo second > second.txt")
+    [row] = process("ls", "--json").json["sessions"]
+    assert row["turns"] == 2, "the same session goes on: nobody works in it any more"
+    assert process("rewind", "--yes").code == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["a.txt", "mine.txt"]
+    assert process("rewind", "turn:1", "--force", "--yes").code == 0
+    assert {path.name: path.read_text() for path in Path().iterdir()} == {"a.txt": "one\n"}

@@ -53,8 +53,10 @@ class Agent:
         self._process.join()
         self._here.close()
 
-    def kill(self) -> None:
-        """With -9."""
+    def kill(self, *change: Any) -> None:
+        """With -9; in the middle of a change, if told one."""
+        if change:
+            self._here.send(("write", *change))
         self._process.kill()
         self._process.join()
         self._here.close()

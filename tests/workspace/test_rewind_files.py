@@ -150,7 +150,7 @@ def test_who_never_brackets_owns_what_changed_since_the_checkpoint(tmp_path: Pat
         label = s.checkpoint("before the refactoring")
         work(place)
         plan = s.plan_rewind(to=label)
-        assert "no turn was bracketed" in plan.note
+        assert "everything that changed counts" in plan.note
         s.rewind(to=label)
         assert everything(place) == before
 

@@ -232,7 +232,8 @@ class Files:
         history = self._history
         if not any(isinstance(entry, Checkpoint) and entry.when == "begin" for entry in history.forward()):
             return None
-        if target.when is None and not any(isinstance(entry, Turn) for entry in history.forward(target.seq)):
+        is_asked_for = target.when is None and target.turn is None
+        if is_asked_for and all(entry.turn is None for entry in history.forward(target.seq)):
             return None
         found = self._spans(target)
         if not any(span.is_turn for span in found):

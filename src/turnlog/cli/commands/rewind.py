@@ -58,9 +58,10 @@ def command(
     last turn; where there are no turns, the last checkpoint that somebody asked for.
 
     Only files that the session's own turns changed are touched, and only where they still are what those turns left.
-    What somebody else changed is a conflict and stays, unless --force; what is ignored or was not covered stays in any
-    case. First there is a preview and a question; before anything is touched, everything is kept in a checkpoint, so
-    that `turnlog undo` takes it back.
+    What somebody else changed is a conflict and stays, unless --force. So does what changed after a turn was cut short,
+    unless --only names it: nobody can tell whose it is. A checkpoint that somebody asked for, with no turn since, takes
+    everything since. What is ignored or was not covered stays in any case. First there is a preview and a question;
+    before anything is touched, everything is kept in a checkpoint, so that `turnlog undo` takes it back.
 
     \b
     turnlog rewind                           take back the last turn
