@@ -49,6 +49,7 @@ BOTH_SIDES = "tests/moving/test_both_sides.py"
 MOVING_CUT = "tests/moving/test_power_cut.py"
 MOVING_DAMAGE = "tests/moving/test_damaged.py"
 MOVING_CONTENT = "tests/moving/test_content.py"
+MOVING_AT_ONCE = "tests/moving/test_at_once.py"
 CONTENTS = f"{CRASHES}::test_a_checkpoint_that_is_in_the_log_has_all_its_content"
 _PATIENCE_S = 300
 
@@ -946,6 +947,13 @@ MUTANTS = [
         "            with held(source), target.keeping():\n",
         "            with held(source):\n",
         (MOVING,),
+    ),
+    Mutant(
+        "what another sync brought meanwhile is taken for somebody's work",
+        "session/meeting.py",
+        "        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):\n",
+        "        if True:\n",
+        (MOVING_AT_ONCE,),
     ),
     Mutant(
         "blobs are read while somebody may collect them",

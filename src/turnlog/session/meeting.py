@@ -29,9 +29,24 @@ class Meeting(Struct, frozen=True):
 
 
 def meet(going: Outgoing, theirs: Log | None) -> Meeting:
-    """Compare what is to be there with what is."""
+    """Compare what is to be there with what is. Both may grow meanwhile: others write, and others bring the same."""
     if theirs is None:
         return Meeting(mine=next(_carried(going, 0), None))
+    while True:
+        found = _meet(going, theirs)
+        # The logs were not read at one moment. What comes after the last entry that both have is only somebody else's
+        # where it is another entry: an entry that is there stays what it is.
+        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):
+            return found
+
+
+def _agree(going: Outgoing, theirs: Log, after: int) -> bool:
+    """Whether both go on with the same entry by now."""
+    here, there = next(_carried(going, after), None), next(_written(theirs, after), None)
+    return here is not None and there is not None and _are_same(here, there)
+
+
+def _meet(going: Outgoing, theirs: Log) -> Meeting:
     last = _last(theirs)
     mine = going.last()
     # Nearly always one of them is where the other was: then its last line says it all, because a log only grows.
