@@ -719,7 +719,7 @@ MUTANTS = [
     Mutant(
         "what a fork inherits counts as its own",
         "log/fold.py",
-        "    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()\n",
+        "    child.models, child.requests, child.peak, child.counts = {}, [], 0, _nothing()\n",
         "    child.requests = []\n",
         (FORKS,),
     ),

@@ -285,3 +285,16 @@ def test_what_was_imported_has_a_short_name_as_well(folder: Path, tmp_path: Path
     name = terminal.plain.splitlines()[1].split()[0]
     assert name == "claude-code-aaaaaaaa"
     assert process("show", name).code == 0
+
+
+def test_a_session_of_claw_that_names_no_workspace_is_listed_where_it_lies(cli: Cli):
+    sessions = Path.cwd() / ".claw" / "sessions"
+    sessions.mkdir(parents=True)
+    meta = '{"created_at_ms":1775128446000,"session_id":"session-1775128446000-0","type":"session_meta",'
+    lines = [
+        meta + '"updated_at_ms":1775128447000,"version":1}',
+        '{"message":{"blocks":[{"text":"hi there","type":"text"}],"role":"user"},"type":"message"}',
+    ]
+    (sessions / "session-1775128446000-0.jsonl").write_text("\n".join(lines) + "\n")
+    rows = cli("ls", "--json").json["sessions"]
+    assert [(row["agent"], row["workspace"]) for row in rows] == [("claw", str(Path.cwd()))]

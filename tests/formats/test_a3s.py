@@ -208,6 +208,20 @@ def test_what_the_session_knows_is_facts(home: Any) -> None:
     assert [task["id"] for task in facts["tasks"]] == ["1", "2"]
 
 
+def test_a_session_that_names_no_model_is_given_no_name(home: Any, tmp_path: Path) -> None:
+    data = document()
+    del data["model_name"]
+    path = tmp_path / WHOLE.name
+    path.write_bytes(pretty(data))
+    session = session_of(home, path)
+    assert session.facts["model"] == data["llm_config"]["model"]
+    assert "model_name" not in json.loads(data_of(session))
+    session.user("more")
+    assert "model_name" not in json.loads(data_of(session))
+    session.set("model", "m-2")
+    assert json.loads(data_of(session))["model_name"] == "m-2"
+
+
 def test_totals_are_spending_under_the_model(home: Any) -> None:
     report = session_of(home, WHOLE).usage()
     assert report.own == Usage(1004, 800, 0, 0, 500, cost_micros=10500)

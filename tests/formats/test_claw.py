@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, Tool
 from turnlog.formats import Places, Source, claw
 from turnlog.formats._rust import claw as rendered
 from turnlog.formats.claw.dialect import decode
-from turnlog.formats.claw.naming import file_name
+from turnlog.formats.claw.naming import file_name, partition_of
 from turnlog.log.entry import Compaction
 from turnlog.session.exports import render
 from turnlog.session.imports import bring as bring_source
@@ -211,6 +212,43 @@ def test_a_compaction_record_is_a_compaction(home: Any) -> None:
     assert compaction.meta["summary"].startswith("<summary>")
     assert compaction.replacement[0].role == "system"
     assert "4 earlier messages compacted" in session.context().system
+
+
+def test_an_imported_compaction_has_its_count_what_it_removed_and_its_summary(home: Any, tmp_path: Path) -> None:
+    record = json.loads(COMPACTED.read_bytes().splitlines()[1])
+    session = session_of(home, COMPACTED)
+    (found,) = session.compactions()
+    assert (found.count, found.removed) == (record["count"], record["removed_message_count"])
+    lines = COMPACTED.read_bytes().splitlines(keepends=True)
+    bare = tmp_path / "session-1775129500001-2.jsonl"  # no message stands for what was removed
+    bare.write_bytes(b"".join([lines[0].replace(b"500000", b"500001"), lines[1], *lines[3:]]))
+    assert [one.summary for one in session_of(home, bare).compactions()] == [record["summary"]]
+    session.user("more")
+    session.compact("short")
+    assert [one.count for one in session.compactions()] == [record["count"], record["count"] + 1]
+
+
+@pytest.mark.parametrize(
+    ("inner", "workspace"),
+    [
+        (".claw/sessions", ""), (".claude/sessions", ""), (".claw/sessions/{own}", ""),
+        (".claw/sessions/0123456789abcdef", None), ("elsewhere", None),
+    ],
+)  # fmt: skip
+def test_a_session_without_a_workspace_has_the_folder_above(
+    home: Any, tmp_path: Path, inner: str, workspace: str | None
+) -> None:
+    folder = tmp_path / inner.format(own=partition_of(str(tmp_path)))
+    folder.mkdir(parents=True)
+    session = session_of(home, Path(shutil.copy(PLAIN, folder)))
+    assert session.workspace == (None if workspace is None else str(tmp_path))
+    assert data_of(session) == PLAIN.read_bytes()
+
+
+def test_a_branch_name_is_trimmed(home: Any, tmp_path: Path) -> None:
+    path = tmp_path / FORK.name
+    path.write_bytes(re.sub(rb'"branch_name":"[^"]*"', b'"branch_name":" \xc2\xa0x "', FORK.read_bytes()))
+    assert claw.read(Source("claw", str(path))).header.fork.name == "x"
 
 
 def test_one_more_compaction_there_is_one_here(home: Any, tmp_path: Path) -> None:

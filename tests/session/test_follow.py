@@ -6,7 +6,7 @@ import time
 import pytest
 
 import turnlog
-from turnlog import NotFound, Text, ToolCall
+from turnlog import NotFound, Text, ToolCall, Unavailable
 
 
 def take(source, count):
@@ -136,9 +136,20 @@ def test_no_instructions_are_none(folder, tmp_path):
 def test_instructions_that_are_not_text_are_read_as_far_as_they_can_be(folder):
     (folder / "AGENTS.md").write_bytes(b"caf\xe9")
     assert turnlog.instructions(folder).startswith("caf")
-    (folder / "AGENTS.md").unlink()
-    (folder / "AGENTS.md").mkdir()
-    assert turnlog.instructions(folder) is None
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", ".turnlog/instructions.md", ".sofos/instructions.md"])
+def test_instructions_that_cannot_be_read_are_an_error_that_names_them(folder, name):
+    (folder / name).mkdir(parents=True)
+    with pytest.raises(Unavailable, match=f"{name} cannot be read: "):
+        turnlog.instructions(folder)
+
+
+def test_personal_instructions_for_sofos_are_read(folder):
+    (folder / "AGENTS.md").write_text("project")
+    (folder / ".sofos").mkdir()
+    (folder / ".sofos/instructions.md").write_text("mine, for sofos\n")
+    assert turnlog.instructions(folder) == "project\n\nmine, for sofos"
 
 
 # ── the home folder ───────────────────────────────────────────────────────────────────────────────

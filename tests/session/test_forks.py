@@ -267,3 +267,10 @@ def test_an_id_that_was_inherited_is_taken(home):
     fork = session.fork()
     with pytest.raises(AlreadyExists, match="inherited"):
         fork.append(Custom(kind="x.y"), id="mine", once=True)
+
+
+def test_the_name_of_a_branch_is_trimmed_and_blanks_are_none(s, home):
+    s.user("hi")
+    for name, kept in (("  try 2\t", "try 2"), ("  ", None), ("", None), (None, None)):
+        child = s.fork(name=name)
+        assert next(info for info in home.sessions() if info.id == child.id).fork.name == kept

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from turnlog import Custom, Invalid, Message, Text, ToolCall
+from turnlog.log.fold import State, fold, from_fold, to_fold
+from turnlog.session.report import stats_of
 
 
 def test_a_new_session_has_no_messages(s):
@@ -106,3 +108,30 @@ def test_what_a_custom_entry_holds_comes_back(s, place):
     s.append(Custom(kind="x.y", data=data, meta={"m": 1}))
     [entry] = place.open().resume(s.id).entries(kind="custom")
     assert (entry.kind, entry.data, entry.meta) == ("x.y", data, {"m": 1})
+
+
+def test_the_time_that_messages_took_is_added_up_and_a_fork_has_that_of_its_parent(s, place):
+    s.user("one")
+    s.assistant("two", duration_ms=1500)
+    s.assistant("three", duration_ms=600)
+    s.rewind(turns=1)  # what was left behind took its time, too
+    s.user("four")
+    for session in (s, place.open().resume(s.id), s.fork()):
+        assert session.stats().busy == timedelta(seconds=2.1)
+    assert s.fork().stats().duration == s.stats().duration
+
+
+def test_a_state_of_before_the_time_was_counted_is_completed_from_the_log():
+    said = [Message(role="assistant", blocks=[], duration_ms=number, seq=number, parent=0) for number in (1, 2, 3)]
+    state = State()
+    fold(state, said[0])
+    told = to_fold(state)
+    del told.state["counts"]["busy_ms"]
+    older = from_fold(told)
+    assert older is not None
+    for message in said[1:]:
+        fold(state, message)
+        fold(older, message)
+    assert older.counts.busy_ms is None
+    for one in (state, older):
+        assert stats_of(one, lambda: said).busy == timedelta(milliseconds=6)

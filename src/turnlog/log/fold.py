@@ -46,20 +46,27 @@ class Counts(Struct, omit_defaults=True):
     messages: dict[str, int] = {}
     tool_calls: int = 0
     turns: int = 0
+    busy_ms: int | None = None
+    """How long messages took; None in a fold of before it was counted."""
 
     def plus(self, other: Counts) -> Counts:
         """Both together."""
         roles = dict(self.messages)
         for role, count in other.messages.items():
             roles[role] = roles.get(role, 0) + count
-        return Counts(roles, self.tool_calls + other.tool_calls, self.turns + other.turns)
+        busy = None if self.busy_ms is None or other.busy_ms is None else self.busy_ms + other.busy_ms
+        return Counts(roles, self.tool_calls + other.tool_calls, self.turns + other.turns, busy)
+
+
+def _nothing() -> Counts:
+    return Counts(busy_ms=0)
 
 
 class Inherited(Struct, omit_defaults=True):
     """What was spent and done before a fork, in the sessions it continues."""
 
     usage: Usage = Usage()
-    counts: Counts = field(default_factory=Counts)
+    counts: Counts = field(default_factory=_nothing)
     peak: int = 0
     first_at: datetime | None = None
 
@@ -89,7 +96,7 @@ class State(Struct, omit_defaults=True):
     models: dict[str, Usage] = {}
     requests: list[str] = []
     peak: int = 0
-    counts: Counts = field(default_factory=Counts)
+    counts: Counts = field(default_factory=_nothing)
     turn: str | None = None
     """The turn that was begun and not ended."""
     undo: list[Move] = []
@@ -153,7 +160,7 @@ def fork_state(state: State, seq: int) -> State:
         max(state.peak, state.inherited.peak),
         state.inherited.first_at or state.first_at,
     )
-    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()
+    child.models, child.requests, child.peak, child.counts = {}, [], 0, _nothing()
     child.undo, child.redo, child.children, child.writers = [], [], [], {}
     child.turn, child.start, child.intent = None, {}, 0
     child.first_at = child.last_at = None
@@ -198,6 +205,8 @@ def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
 def _fold_message(state: State, message: Message) -> None:
     counts = state.counts
     counts.messages[message.role] = counts.messages.get(message.role, 0) + 1
+    if message.duration_ms and counts.busy_ms is not None:
+        counts.busy_ms += message.duration_ms
     if message.role == "system":
         if not state.opened:
             state.system[message.seq] = message.seq

@@ -198,7 +198,7 @@ class Home(Lookup, Moving):
         start = self._start(own.pop("id", None), workspace=None, **own)
         if "workspace" in fields and workspace is not None:
             workspace = workspace_path(workspace)
-        start = replace(start, workspace=workspace, fork=Fork(owner, at, entry.id, name))
+        start = replace(start, workspace=workspace, fork=Fork(owner, at, entry.id, (name or "").strip() or None))
         fold_start(state, start)
         is_own = self.made.passes_on(history, fields)
         return self._make([start, to_fold(state)], seq=at + 1, parent=owner, is_own=is_own)

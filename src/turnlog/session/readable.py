@@ -363,7 +363,7 @@ class Readable:
 
     def stats(self) -> Stats:
         """How much happened, and when."""
-        return stats_of(self._state)
+        return stats_of(self._state, self._history.forward)
 
     def preview(self) -> str:
         """The first thing that a person said, on one line of at most 120 characters; "" if nobody did."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -79,6 +79,8 @@ class Stats(Struct, frozen=True):
     """From the first to the last activity."""
     first_at: datetime | None
     last_at: datetime | None
+    busy: timedelta = timedelta(0)
+    """How long messages took, all `duration_ms` together."""
 
     @property
     def duration_text(self) -> str:
@@ -90,9 +92,12 @@ class Stats(Struct, frozen=True):
         return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
 
 
-def stats_of(state: State) -> Stats:
-    """The statistics in a state."""
+def stats_of(state: State, entries: Callable[[], Iterable[AnyEntry]]) -> Stats:
+    """The statistics in a state; entries are read only where a fold is older than what is asked."""
     counts = state.counts.plus(state.inherited.counts)
+    busy = counts.busy_ms
+    if busy is None:
+        busy = sum(entry.duration_ms or 0 for entry in entries() if isinstance(entry, Message))
     first, last = state.inherited.first_at or state.first_at, state.last_at
     return Stats(
         sum(counts.messages.values()),
@@ -103,6 +108,7 @@ def stats_of(state: State) -> Stats:
         last - first if first is not None and last is not None else timedelta(0),
         first,
         last,
+        timedelta(milliseconds=busy),
     )
 
 
@@ -115,6 +121,8 @@ class Compacted(Struct, frozen=True):
     summary: str
     is_cancelled: bool
     """Whether it was taken back since."""
+    count: int = 0
+    """The how manyth it is; that of the agent it came from, where that says so."""
 
 
 def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
@@ -128,7 +136,11 @@ def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
         elif isinstance(node, Compaction):
             kept = [seq for seq in seen if node.keep and seq >= node.keep]
             summary = "\n\n".join(text_of(item.blocks) for item in node.replacement if isinstance(item, Message))
-            found.append(Compacted(node, len(seen) - len(kept), summary, node.seq in cancelled))
+            told: dict[str, Any] = node.meta if node.origin is not None else {}
+            removed = len(seen) - len(kept) or told.get("removed") or 0
+            count = told.get("count") or (found[-1].count if found else 0) + 1
+            is_cancelled = node.seq in cancelled
+            found.append(Compacted(node, removed, summary or str(told.get("summary") or ""), is_cancelled, count))
             if node.seq not in cancelled:
                 seen = kept
     return found

@@ -20,6 +20,7 @@ from turnlog.formats.a3s.writing import (
     FILLED,
     LOOPS,
     MORE,
+    NAMED,
     POLICIES,
     SNAPSHOT,
     TOTAL,
@@ -219,7 +220,7 @@ class _Reader:
         # What is no more has to be said, too: facts that nobody sets stay as they are.
         prompt, model = config.get("system_prompt"), session.get("model_name")
         self.facts["system"] = prompt if isinstance(prompt, str) else None
-        self.facts["model"] = model if isinstance(model, str) else None
+        self.facts["model"] = self.facts[NAMED] = model if isinstance(model, str) else None
         for name in ("state", "tool_names", "thinking_enabled", "thinking_budget", "parent_id"):
             self.keep(name, session.get(name))
         tasks = session.get("tasks", session.get("todos"))

@@ -20,13 +20,15 @@ from turnlog.log.usage import Usage
 
 TOTAL, COST, FILLED = "a3s.total_usage", "a3s.total_cost", "a3s.context_usage"
 UPDATED, MORE, SNAPSHOT, LOOPS = "a3s.updated_at", "a3s.more", "a3s.snapshot", "a3s.loop_checkpoints"
+NAMED = "a3s.model_name"
+"""The model as the session itself names it; where it does not, the model is that of its service."""
 POLICIES = ("confirmation_policy", "permission_policy")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _CARRIED = (
     "config", "system", "state", "model", "cost_records", "tool_names", "thinking_enabled", "thinking_budget",
     "llm_config", "tasks", "parent_id", "title", "workspace", "source_title", *POLICIES,
-    *(f"a3s.{name}" for name in BESIDE), TOTAL, COST, FILLED, UPDATED, MORE, SNAPSHOT, LOOPS,
+    *(f"a3s.{name}" for name in BESIDE), TOTAL, COST, FILLED, UPDATED, MORE, SNAPSHOT, LOOPS, NAMED,
 )  # fmt: skip
 
 
@@ -142,7 +144,7 @@ class _Writer:
             "context_usage": self.context_usage(),
             "total_usage": self.total_usage(),
             "total_cost": self.total_cost(),
-            "model_name": model if isinstance(model, str) else ...,
+            "model_name": model if isinstance(model, str) and not self.is_unnamed(model, service) else ...,
             "cost_records": self.cost_records(),
             "tool_names": names if isinstance(names, list) else self.tools(),
             "thinking_enabled": thinking if isinstance(thinking, bool) else False,
@@ -155,6 +157,10 @@ class _Writer:
         }
         more = fields(facts.get(MORE)) if self.is_kin else {}
         return {**{name: value for name, value in record.items() if value is not ...}, **more}
+
+    def is_unnamed(self, model: str, service: Any) -> bool:
+        """Whether only its service named the model."""
+        return self.is_kin and self.facts.get(NAMED) is None and fields(service).get("model") == model
 
     def takes(self, task: Any) -> bool:
         if self.is_kin or shape.is_task(task):
