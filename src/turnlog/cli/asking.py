@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnlog.catalog import Catalog
+from turnlog.cli.here import levels, project
 from turnlog.cli.progress import part, patience
-from turnlog.session.places import default_home, expand, workspace_path
+from turnlog.session.places import default_home, expand
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Line, Tokens
@@ -60,17 +61,6 @@ def query_of(words: Iterable[str]) -> str:
 # ── here ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def project() -> str:
-    """The folder whose sessions are "here": the repository we are in, or else the current folder."""
-    here = folder = workspace_path(".")
-    while not os.path.exists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return here
-        folder = above
-    return folder
-
-
 def within(query: str, folder: str) -> str:
     """The query, for sessions of that folder and of those below it."""
     escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
@@ -79,22 +69,33 @@ def within(query: str, folder: str) -> str:
 
 def here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[list[_T], str]:
     """Sessions of this project, or of the nearest folder above it that has any; and which folder that is."""
-    first = folder = project()
-    found = ask(within(query, folder), **more)
-    while not found and folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
+    first = project()
+    found = ask(within(query, first), **more)
+    if found:
+        return found, first
+    for folder in _above(first):
         found = ask(query, workspace=folder, **more)
-    return found, folder if found else first
+        if found:
+            return found, folder
+    return [], first
 
 
 def of_here(lines: list[Line]) -> tuple[list[Line], str]:
     """The same of sessions that are listed already."""
-    first = folder = project()
-    found = [line for line in lines if line.workspace and is_in(line.workspace, folder)]
-    while not found and folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
+    first = project()
+    found = [line for line in lines if line.workspace and is_in(line.workspace, first)]
+    if found:
+        return found, first
+    for folder in _above(first):
         found = [line for line in lines if line.workspace == folder]
-    return found, folder if found else first
+        if found:
+            return found, folder
+    return [], first
+
+
+def _above(first: str) -> Iterator[str]:
+    """The folders above a project whose sessions are of here, too."""
+    return (folder for level in levels() for folder in level if not is_in(folder, first))
 
 
 def is_in(path: str, folder: str) -> bool:

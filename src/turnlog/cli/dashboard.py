@@ -6,9 +6,10 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from turnlog.cli.asking import catalog, is_in, of_here, project, short_names, tilde
+from turnlog.cli.asking import catalog, is_in, of_here, short_names, tilde
 from turnlog.cli.cards import listing
 from turnlog.cli.cells import dollars, plain
+from turnlog.cli.here import project
 from turnlog.cli.plain import Takes
 from turnlog.cli.text import coloured, count, one_line, screen_width
 from turnlog.session.places import workspace_path

@@ -19,7 +19,7 @@ from turnlog.cli.text import count, one_line, path_of
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.session import Session
-from turnlog.session.places import is_here
+from turnlog.session.places import is_here, workspace_path
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes, path_text
 
@@ -57,6 +57,8 @@ def make_move(
         print(line)
     if plan.steps:
         print()
+    if plan.steps and session.workspace and session.workspace != workspace_path("."):
+        print(one_line(f"paths are from {session.workspace}"))
     for line in [totals(plan), *words, *([f"note: {plan.note}"] if plan.note else [])]:
         print(one_line(line))
     conflicts = plan.of(CONFLICT) if what == "rewind" else []

@@ -7,7 +7,8 @@
     session_brought(home, word) -> Session     the same, but another agent's is imported first, and stderr says so
     named(home, word) -> Named                 only which one: our id, or the `Source` where another agent keeps it
     own_id(home, word) -> str                  only which one of ours, deleted or not
-    session_here(home, …) -> str | None        the newest of ours for this folder
+    session_here(home, …) -> str | None        the newest of ours for here: see `here`
+    session_at(home, folder) -> str | None     the newest of ours for exactly that folder
 
 A word is, in this order: a path with a slash in it; the id of one of ours; `@`, `@-`, `@-2`, `latest`; a unique
 beginning of an id or handle of ours, deleted or not; another file; `agent:id`, or a unique beginning of that. No word
@@ -24,6 +25,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.cli.here import levels
 from turnlog.cli.option import home_location, this_home
 from turnlog.cli.several import Candidate, Several
 from turnlog.cli.text import one_line
@@ -215,7 +217,7 @@ def _named(home: Home, word: str | None, *, own: bool, deleted: bool = True) -> 
 
 def _default(home: Home, *, own: bool) -> Named:
     if own:
-        return Named(session_here(home, anywhere=True) or home.find("latest"))
+        return Named(session_here(home) or home.find("latest"))
     try:
         return _recent(home, "@")
     except NotFound:
@@ -247,27 +249,30 @@ def _several(word: str, rows: list[Info]) -> Several:
 # ── ours, of this folder ──────────────────────────────────────────────────────────────────────────
 
 
-def session_here(home: Home, *, agent: str | None = None, anywhere: bool = False) -> str | None:
-    """The newest session of this folder, or of the nearest one above it that has any; of that agent only, if told.
-
-    Not beyond the repository that this folder is in, unless `anywhere`.
-    """
-    return next(iter(_here(home, agent, anywhere=anywhere)), None)
+def session_here(home: Home, *, agent: str | None = None) -> str | None:
+    """The newest session of here: see `here.levels`; of that agent only, if told."""
+    return next(iter(_here(home, agent)), None)
 
 
-def _here(home: Home, agent: str | None = None, *, anywhere: bool) -> list[str]:
-    from pathlib import Path
+def session_at(home: Home, folder: str, *, agent: str | None = None) -> str | None:
+    """The newest session of exactly that folder; of that agent only, if told."""
+    return next(iter(_by_folder(home, agent).get(folder, [])), None)
 
-    by_folder: dict[str, list[str]] = {}
+
+def _by_folder(home: Home, agent: str | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for row in home.sessions():
         if row.workspace and not row.hidden and row.parent is None and agent in (None, row.agent):
-            by_folder.setdefault(row.workspace, []).append(row.id)
-    here = Path(workspace_path("."))
-    for folder in (here, *here.parents):
-        if str(folder) in by_folder:
-            return by_folder[str(folder)]
-        if not anywhere and (folder / ".git").exists():
-            break
+            found.setdefault(row.workspace, []).append(row.id)
+    return found
+
+
+def _here(home: Home, agent: str | None = None) -> list[str]:
+    by_folder = _by_folder(home, agent)
+    for level in levels():
+        ids = {id for folder in level for id in by_folder.get(folder, [])}
+        if ids:
+            return [row.id for row in home.sessions() if row.id in ids]
     return []
 
 
@@ -314,13 +319,11 @@ def _newest(cards: Catalog, back: int, *, anywhere: bool) -> list[Card]:
     if anywhere:
         rows = cards.cards(limit=_LOOKED_AT)
         return [row for row in rows if row.messages] or rows
-    here = workspace_path(".")
-    while True:
-        rows = cards.cards(workspace=here, limit=back + 1)
-        above = here.rpartition("/")[0] or "/"
-        if rows or above == here:
-            return rows
-        here = above
+    for level in levels():
+        rows = [row for folder in level for row in cards.cards(workspace=folder, limit=back + 1)]
+        if rows:
+            return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
+    return []
 
 
 def _ours(home: Home, *, anywhere: bool) -> list[tuple[datetime | None, Named]]:
@@ -329,7 +332,7 @@ def _ours(home: Home, *, anywhere: bool) -> list[tuple[datetime | None, Named]]:
         rows = [row for row in rows if not row.hidden and row.parent is None]
         chosen = [row for row in rows if row.seq > 1] or rows
     else:
-        ids = set(_here(home, anywhere=True))
+        ids = set(_here(home))
         chosen = [row for row in rows if row.id in ids]
     return [(row.updated_at, Named(row.id)) for row in chosen]
 

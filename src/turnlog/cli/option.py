@@ -39,6 +39,7 @@ def shared(function: _F) -> _F:
     return function
 
 
+here_option = click.option("--here", is_flag=True, help="Only this folder, not the whole repository it is in.")
 session_argument = click.argument("session", required=False)
 session_option = click.option(
     "--session", "-s", metavar="SESSION", help="Which session. [default: this folder's newest]"

@@ -196,6 +196,16 @@ class Root(Struct, frozen=True, omit_defaults=True):
     """Whether there was no such folder; its tree is empty then."""
 
 
+class Git(Struct, frozen=True, omit_defaults=True):
+    """Where git stood: nothing of it goes back with the files."""
+
+    branch: str | None = None
+    """The ref that HEAD names; None where it names a commit."""
+    commit: str | None = None
+    index: str | None = None
+    """A digest of what was staged."""
+
+
 class Checkpoint(Entry, tag="checkpoint", frozen=True):
     """The files as they are now: one tree per root, what was skipped, and why."""
 
@@ -206,6 +216,8 @@ class Checkpoint(Entry, tag="checkpoint", frozen=True):
     skipped: list[Any] = []
     over: list[str] = []
     """Turns of other sessions that never ended, and whose process was gone before this was taken."""
+    git: Git | None = None
+    """Where git stood in the workspace, if it is in a repository."""
 
 
 class Track(Entry, tag="track", frozen=True):

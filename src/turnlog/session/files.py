@@ -23,6 +23,7 @@ from turnlog.session.span import Span, paths_in, spans
 from turnlog.store import Store
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.folder import PRIVATE, permissions_of, why_not_made
+from turnlog.workspace.git import git_left
 from turnlog.workspace.ignore import Outside, was_covered
 from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, make_plan
 from turnlog.workspace.read import Glance, read_below
@@ -187,7 +188,7 @@ class Files:
             if is_gone:
                 found = _made_anew(root, found)
             steps += [replace(step, root=self._place_of(root)) for step in found.steps]
-        return Plan(steps, note)
+        return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git)))))
 
     def _place_of(self, root: Root) -> str:
         """Where a root lies now: the workspace wherever that is, any other folder where it was."""

@@ -19,6 +19,7 @@ from turnlog.session.report import Settings
 from turnlog.store import Pack, Store
 from turnlog.workspace import cache
 from turnlog.workspace.folder import permissions_of
+from turnlog.workspace.git import git_now
 from turnlog.workspace.ignore import Outside, rules_of_tree
 from turnlog.workspace.read import Glance, Sink
 from turnlog.workspace.scan import Scan, Scanner
@@ -69,6 +70,8 @@ class Snapshots:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
+        self._news: dict[str, bytes] = {}
+        """What may be remembered when a checkpoint is kept."""
 
     def take(self, state: State, *, label: str | None, when: str | None, progress: Progress | None) -> Checkpoint:
         """A draft of a checkpoint. What is new is on the disk when this returns."""
@@ -81,6 +84,9 @@ class Snapshots:
                 sink = _Within(pack, max(0, quota - self._store.disk()["blobs"]), quota)
             with _whole(state):
                 draft = self._scan(state, sink, pack.has, before, progress, done, is_start=when in (None, "begin"))
+        for key, value in self._news.items():
+            self._store.keep_derived(key, value)
+        self._news.clear()
         # Those of before are still there: nobody collects while the caller is inside `keeping`.
         packs = sorted({*before, pack.name} - {""})
         for key, found in done:
@@ -147,7 +153,13 @@ class Snapshots:
             skipped += [
                 {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in found.skipped
             ]
-        return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED])
+        git = git_now(next(path for _, path, _, _ in roots_of(state)), self._remembered)
+        return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED], git=git)
+
+    def _remembered(self, key: str, value: bytes | None) -> bytes | None:
+        if value is not None:
+            self._news[key] = value
+        return self._store.derived(key)
 
 
 @contextmanager

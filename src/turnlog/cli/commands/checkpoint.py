@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
 from turnlog.cli.change import Trees
-from turnlog.cli.name import session_here, session_to_change
-from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.here import in_repository, project, project_told
+from turnlog.cli.name import session_at, session_here, session_to_change
+from turnlog.cli.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.place import refuse_folder
 from turnlog.cli.progress import patience
 from turnlog.cli.text import count, one_line, path_of, size
 from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.session import Home, Session
+from turnlog.session.places import workspace_path
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 
@@ -25,20 +28,23 @@ _LISTED = 10
 
 @click.command()
 @click.argument("label", required=False)
+@here_option
 @session_option
 @shared
-def command(label: str | None, session: str | None, as_json: bool) -> None:
-    """Keep the files of this folder as they are now, to come back to.
+def command(label: str | None, here: bool, session: str | None, as_json: bool) -> None:
+    """Keep the files of this project as they are now, to come back to.
 
-    It goes into the newest session of this folder (or of one above it in the same repository); where there is none, a
-    new one is opened. Files that git ignores are left out, and so are very large ones, which are listed.
+    It covers the repository that the current folder is in, or else the folder; with --here, only the folder. It goes
+    into the newest session there is for it; where there is none, a new one is opened. Files that git ignores are left out, and so are very large ones, which are listed.
 
     \b
     turnlog checkpoint                       one without a name
     turnlog checkpoint before-lunch          `turnlog rewind before-lunch` comes back to it
     """
+    if here and session is not None:
+        raise click.UsageError("either --here or --session")
     with this_home() as home:
-        found, is_new = open_session(home, session)
+        found, is_new = open_session(home, session, is_here=here)
         refuse_interrupted(found)
         with patience():
             done = found.checkpoint(label)
@@ -53,17 +59,29 @@ def command(label: str | None, session: str | None, as_json: bool) -> None:
         tell_skipped(found, done)
 
 
-def open_session(home: Home, name: str | None) -> tuple[Session, bool]:
-    """The session that a checkpoint of this folder goes into, and whether it is a new one."""
-    if name is not None or session_here(home) is not None:
+def open_session(home: Home, name: str | None, *, is_here: bool) -> tuple[Session, bool]:
+    """The session that a checkpoint of this project goes into, and whether it is a new one."""
+    if name is not None:
         return session_to_change(home, name), False
-    return new_session(home), True
+    newest = own_session(home, is_here=is_here)
+    return (new_session(home, is_here=is_here), True) if newest is None else (home.resume(newest), False)
 
 
-def new_session(home: Home) -> Session:
-    """A session for this folder, if it may have checkpoints."""
-    refuse_folder(".")
-    return home.create(workspace=".", agent=AGENT, title=Path.cwd().name)
+def own_session(home: Home, *, is_here: bool, agent: str | None = None) -> str | None:
+    """The newest session that covers this project as a whole; or this folder and no more."""
+    if is_here:
+        return session_at(home, workspace_path("."), agent=agent)
+    return session_at(home, project(), agent=agent) if in_repository() else session_here(home, agent=agent)
+
+
+def new_session(home: Home, *, is_here: bool) -> Session:
+    """A session for this project, if it may have checkpoints."""
+    place, told = (workspace_path("."), "") if is_here else project_told()
+    folder = os.fsdecode(path_bytes(place))
+    refuse_folder(folder)
+    if told:
+        print(one_line(f"note: {told}"), file=sys.stderr)
+    return home.create(workspace=folder, agent=AGENT, title=Path(folder).name)
 
 
 def tell_skipped(found: Session, done: Checkpoint) -> None:

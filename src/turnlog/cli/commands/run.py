@@ -12,9 +12,9 @@ import click
 
 from turnlog.cli import child
 from turnlog.cli.change import as_plain, counts, in_short, in_words
-from turnlog.cli.commands.checkpoint import AGENT, new_session, tell_skipped
+from turnlog.cli.commands.checkpoint import AGENT, new_session, own_session, tell_skipped
 from turnlog.cli.name import look_at, session_here, session_to_change
-from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.progress import again, patience
 from turnlog.cli.text import one_line
 from turnlog.errors import Invalid, TurnlogError
@@ -33,6 +33,7 @@ _LISTED = 10
 @click.argument("words", metavar="[--] CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--label", "-l", metavar="NAME", help="Take a checkpoint of that name first.")
 @click.option("--new", is_flag=True, help="In a new session.")
+@here_option
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing about what it changed.")
 @session_option
 @shared
@@ -42,6 +43,7 @@ def command(
     words: tuple[str, ...],
     label: str | None,
     new: bool,
+    here: bool,
     quiet: bool,
     session: str | None,
     as_json: bool,
@@ -54,19 +56,20 @@ def command(
     to take that back. With --json, that follows on stdout, behind what the command printed. What looks like a secret
     among its arguments is not logged.
 
-    Commands of one folder go into one session, which `turnlog run` opens; where the last one still runs, or --new is
-    given, into a new one. The exit code is 127 if there is no such command, 126 if it cannot be run.
+    It covers the repository that the current folder is in, or else the folder; with --here, only the folder. Commands
+    of one project go into one session, which `turnlog run` opens; where the last one still runs, or --new is given,
+    into a new one. The exit code is 127 if there is no such command, 126 if it cannot be run.
 
     \b
     turnlog run -- make format               then `turnlog rewind` takes back what it did
     turnlog run --label clean -- my-agent "fix the tests"
     turnlog run -- sh -c 'sed -i s/a/b/ *.py'
     """
-    if new and session is not None:
-        raise click.UsageError("either --new or --session")
+    if (new or here) and session is not None:
+        raise click.UsageError(f"either {'--new' if new else '--here'} or --session")
     program = child.find(words[0])
     with this_home() as home:
-        found = _session(home, session, is_new=new)
+        found = _session(home, session, is_new=new, is_here=here)
         refuse_interrupted(found)
         if label is not None:
             with patience():
@@ -97,7 +100,7 @@ def _changes(found: Session, turn: str) -> tuple[list[Difference], str]:
     return changes, f"the folder {found.workspace} is gone" if is_gone else ""
 
 
-def _session(home: Home, name: str | None, *, is_new: bool) -> Session:
+def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Session:
     if name is not None:
         found = session_to_change(home, name)
         here = Path(workspace_path("."))
@@ -105,12 +108,12 @@ def _session(home: Home, name: str | None, *, is_new: bool) -> Session:
             where = f"works in {found.workspace}" if found.workspace else "has no workspace"
             raise Invalid(f"session {found.handle} {where}, not here", hint="go there, or leave --session out")
         return found
-    newest = None if is_new else session_here(home, agent=AGENT)
+    newest = None if is_new else own_session(home, is_here=is_here, agent=AGENT)
     if newest is None:
-        return new_session(home)
+        return new_session(home, is_here=is_here)
     with look_at(home, newest) as look:
         is_busy = look.who_is_busy() > 0
-    return new_session(home) if is_busy else home.resume(newest)
+    return new_session(home, is_here=is_here) if is_busy else home.resume(newest)
 
 
 class CommandEnded(BaseException):
@@ -176,7 +179,8 @@ def _tell(found: Session, turn: str, code: int, changes: list[Difference], *, is
     if isinstance(end, Checkpoint):
         tell_skipped(found, end)
     ending = f"exit code {code}, " if code else ""
-    print(f"turnlog: {ending}{in_words(counts(changes))} (session {name})", file=sys.stderr)
+    place = "" if found.workspace == workspace_path(".") else f", {one_line(found.workspace or '')}"
+    print(f"turnlog: {ending}{in_words(counts(changes))} (session {name}{place})", file=sys.stderr)
     if changes:
         which = "" if is_newest else f" -s {name}"
         print(f"turnlog: `turnlog diff{which}` shows it, `turnlog rewind{which}` takes it back", file=sys.stderr)

@@ -36,7 +36,7 @@ def work(
         raise Invalid("nothing to look for", hint="`turnlog search flaky test`; `turnlog search --help` has more")
     asked_for = query
     if here or workspace is not None:
-        from turnlog.cli.asking import project
+        from turnlog.cli.here import project
         from turnlog.session.places import workspace_path
 
         query = within(query, project() if workspace is None else workspace_path(workspace))

@@ -6,8 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.asking import catalog, json_tokens, print_json, project, query_of, short_names, tilde, within
+from turnlog.cli.asking import catalog, json_tokens, print_json, query_of, short_names, tilde, within
 from turnlog.cli.cells import Column, dollars, grid, tokens
+from turnlog.cli.here import project
 from turnlog.cli.plain import Option, Takes
 from turnlog.cli.text import clip_path, coloured, has_colour, one_line, screen_width
 
