@@ -35,7 +35,8 @@ def command(label: str | None, here: bool, session: str | None, as_json: bool) -
     """Keep the files of this project as they are now, to come back to.
 
     It covers the repository that the current folder is in, or else the folder; with --here, only the folder. It goes
-    into the newest session there is for it; where there is none, a new one is opened. Files that git ignores are left out, and so are very large ones, which are listed.
+    into the newest session there is for it; where there is none, a new one is opened. Files that git ignores are left
+    out, and so are very large ones, which are listed.
 
     \b
     turnlog checkpoint                       one without a name
