@@ -214,8 +214,8 @@ class Checkpoint(Entry, tag="checkpoint", frozen=True):
     when: str | None = None
     """For those taken by themselves: `begin` or `end` of a turn, `before` or `after` a rewind."""
     skipped: list[Any] = []
-    over: list[str] = []
-    """Turns of other sessions that never ended, and whose process was gone before this was taken."""
+    gone: list[str] = []
+    """Processes that were gone before this was taken, each by the word that its ids begin with."""
     git: Git | None = None
     """Where git stood in the workspace, if it is in a repository."""
 

@@ -253,9 +253,9 @@ def _masked(entry: Set) -> Set:
     return entry
 
 
-def is_in_turn(turn: str) -> bool:
-    """Whether a session of this process is in that turn right now."""
-    return any(appender.turn == turn for appender in list(_appenders))
+def turns_here() -> set[str]:
+    """The turns that sessions of this process are in right now."""
+    return {appender.turn for appender in list(_appenders) if appender.turn is not None}
 
 
 def _renew_all() -> None:

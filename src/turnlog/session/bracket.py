@@ -33,8 +33,8 @@ class Bracket:
         self._noted = ""
         self._begun: str | None = None
         """The turn that began with a checkpoint."""
-        self._over: set[str] = set()
-        """Turns of others of which the log says that they are over."""
+        self._gone: set[str] = set()
+        """Processes of which the log says that they are gone."""
 
     def append(self, turn: Turn, when: str) -> None:
         """The end of a turn, after a checkpoint; where that cannot be had, after a note that says why."""
@@ -47,10 +47,10 @@ class Bracket:
             return
         with ExitStack() as stack:
             before: Entry
-            over = self._known_over(turn, when)
+            gone = self._known_gone(turn, when)
             try:
                 stack.enter_context(self._store.keeping())
-                before = replace(self._files.take(when=when), turn=turn.turn, over=over)
+                before = replace(self._files.take(when=when), turn=turn.turn, gone=gone)
                 self._begun = turn.turn
             except (TurnlogError, OSError) as error:
                 hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
@@ -59,13 +59,13 @@ class Bracket:
         if when == "end" and turn.turn is not None:
             leave(self._store, turn.turn)
 
-    def _known_over(self, turn: Turn, when: str) -> list[str]:
-        """Asked before anything is looked at: what those turns did is in the checkpoint, or never was."""
+    def _known_gone(self, turn: Turn, when: str) -> list[str]:
+        """Asked before anything is looked at: what those processes did is in the checkpoint."""
         if when != "begin" or turn.turn is None:
             return []
-        over = [name for name in enter(self._store, turn.turn) if name not in self._over]
-        self._over.update(over)
-        return over
+        gone = [word for word in enter(self._store) if word not in self._gone]
+        self._gone.update(gone)
+        return gone
 
     def _missing(self) -> str:
         try:

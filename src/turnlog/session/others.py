@@ -42,8 +42,8 @@ class _Ours(Struct):
     """What our own log says that matters for the work of others."""
 
     checkpoints: set[str]
-    over: dict[str, Checkpoint]
-    """Turns of others that were over, and the first checkpoint that says so."""
+    gone: dict[str, Checkpoint]
+    """Processes that were gone, by their words, and the first checkpoint that says so."""
     writers: dict[str, dict[str, Any]]
 
 
@@ -79,8 +79,8 @@ def _ours(history: History) -> _Ours:
     for entry in history.forward():
         if isinstance(entry, Checkpoint):
             ours.checkpoints.add(entry.id)
-            for turn in entry.over:
-                ours.over.setdefault(turn, entry)
+            for word in entry.gone:
+                ours.gone.setdefault(word, entry)
         elif isinstance(entry, Writer):
             ours.writers[entry.word] = asdict(entry)
     return ours
@@ -100,7 +100,7 @@ def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Chec
     for span in found:
         if span.doubt and span.is_turn and span.began <= theirs.inherited_to:
             continue  # it went on in the session that it was forked from, if at all
-        until = ours.over.get(span.turn or "") if span.end is None else None
+        until = ours.gone.get(word_of(span.turn or "")) if span.end is None else None
         is_over = until is not None and until.seq <= since.seq
         if is_over or (span.end is None and _was_over(span, writers, since, ours)):
             continue

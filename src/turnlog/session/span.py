@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Root, Turn, Writer
 from turnlog.log.ids import process_word, word_of
-from turnlog.session.appender import is_in_turn
+from turnlog.session.appender import turns_here
 from turnlog.session.intent import paths_of
 from turnlog.session.places import lives
 from turnlog.session.snapshot import WORKSPACE
@@ -147,7 +147,7 @@ class _Finder:
     def _is_running(self, turn: str, begun: _Begun) -> bool:
         """Whether it is known to: this process knows its own, of others only that they are there."""
         if word_of(turn) == process_word():
-            return is_in_turn(turn)
+            return turn in turns_here()
         who = self._writers.get(word_of(turn))
         return who is not None and not begun.is_left and lives(who) is True
 
