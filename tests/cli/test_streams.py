@@ -38,6 +38,44 @@ def test_a_reader_that_has_seen_enough_is_no_error(name: str, cli: Cli, session:
         assert not TROUBLE.search(done.stderr.decode())
 
 
+def buffered() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+def in_one_pipe(words: list[str], **how: Any) -> str:
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "check": False, **how}
+    return subprocess.run([sys.executable, *words], env=buffered(), **how).stdout
+
+
+def test_in_one_pipe_a_note_stands_behind_the_result_it_is_about():
+    work = (
+        "import sys; from turnlog.cli.ending import ended; from turnlog.errors import NotFound\n"
+        "def work():\n"
+        "    print('result'); print('note', file=sys.stderr); print('more'); raise NotFound('no more')\n"
+        "sys.exit(ended([], work))"
+    )
+    assert in_one_pipe(["-c", work]) == "result\nnote\nmore\nerror: no more\n"
+
+
+def test_a_command_tells_in_one_pipe_what_it_made_and_then_how_to_go_on(cli: Cli, session: str):
+    first, note, *_ = in_one_pipe(["-m", "turnlog", "fork", session]).splitlines()
+    assert note.startswith(f"`turnlog resume {first.removeprefix('session ').partition(':')[0]}"), first
+
+
+def test_what_went_wrong_is_told_also_when_nobody_reads_the_result():
+    work = (
+        "import sys; from turnlog.cli.ending import ended; from turnlog.errors import NotFound\n"
+        "def work(): print('result'); raise NotFound('no more')\n"
+        "sys.exit(ended([], work))"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    start = [sys.executable, "-c", work]
+    done = subprocess.run(start, stdout=writer, stderr=subprocess.PIPE, env=buffered(), text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (3, "error: no more\n")
+
+
 @pytest.mark.parametrize("name", SPEAKING)
 def test_a_full_disk_behind_stdout_is_one_line(name: str, cli: Cli, session: str):
     words = prepare(cli, name)

@@ -17,6 +17,8 @@ from turnlog.errors import Ambiguous, NotFound, TurnlogError, TurnlogWarning, Un
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TextIO
+
     from turnlog.cli.several import Several
 
 INTERRUPTED = 130
@@ -42,6 +44,31 @@ class Misused(Exception):
 def ended(arguments: Sequence[str], work: Callable[[], None]) -> int:
     """Do the work of these arguments and return its exit code. Raises nothing."""
     _prepare()
+    before = sys.stderr
+    sys.stderr = Notes(before)  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        return _ended(arguments, work)
+    finally:
+        sys.stderr = before
+
+
+class Notes:
+    """Where notes and errors go, each behind the result that was printed before it: both may lead into one pipe."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """See `TextIO`. A result that cannot be written is the error of whoever has something to say about it."""
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+            sys.stdout.flush()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _ended(arguments: Sequence[str], work: Callable[[], None]) -> int:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments  # the rest is another program's
     try:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -101,6 +128,11 @@ def _forget_output() -> None:
 
 
 def _told(error: Exception, own: Sequence[str]) -> int:
+    try:
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+            sys.stdout.flush()
+    except OSError:
+        _forget_output()  # what went wrong first is what is told
     if "--debug" in own:
         import traceback
 
