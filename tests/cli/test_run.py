@@ -142,6 +142,17 @@ def test_signals_are_passed_on_and_the_end_is_recorded(folder: Path, process: Cl
     assert [e["state"] for e in entries(process) if e["type"] == "turn"] == ["begin", "aborted"]
 
 
+def test_what_nohup_ignores_stays_ignored_for_the_command_too(folder: Path, process: Cli):
+    def started_in_the_background() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    script = "kill -HUP $PPID $$; kill -INT $PPID $$; echo went on"
+    command = [sys.executable, "-m", "turnlog", "run", "-q", "--", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=started_in_the_background, check=False)
+    assert (done.returncode, done.stdout) == (0, "went on\n")
+
+
 def test_a_label_is_a_place_to_go_back_to(process: Cli):
     process("run", "-q", "--label", "clean", "--", "sh", "-c", "echo 1 > a")
     process("run", "-q", "--", "sh", "-c", "echo 2 > b")
