@@ -38,6 +38,7 @@ PG_CUTS = "tests/store/test_postgres_cuts.py"
 PG_PROCESSES = "tests/store/test_postgres_processes.py"
 PG_TROUBLE = "tests/store/test_postgres_trouble.py"
 PG_TENANTS = "tests/store/test_postgres_tenants.py"
+PG_HOSTILE = "tests/store/test_postgres_hostile.py"
 PG_WATCH = "tests/store/test_postgres_watch.py"
 PG_LISTING = "tests/store/test_postgres_listing.py"
 PG_FAILOVER = "tests/store/test_postgres_failover.py"
@@ -77,10 +78,12 @@ PG_POOL = "store/postgres/pool.py"
 PG_STORE = "store/postgres/__init__.py"
 PG_BLOBS = "store/postgres/blobs.py"
 PG_SHARING = "store/postgres/sharing.py"
+PG_LEASE = "store/postgres/lease.py"
 PG_SCHEMA = "store/postgres/schema.py"
 PG_PURGE = "store/postgres/purge.py"
 PG_TABLES = "store/postgres/migrations/0001.sql"
 PG_NEWER_TABLES = "store/postgres/migrations/0002.sql"
+PG_NEWEST_TABLES = "store/postgres/migrations/0004.sql"
 PG_CONNECTION = "store/postgres/connection.py"
 PLAN = "workspace/plan.py"
 RESTORE = "workspace/restore.py"
@@ -818,8 +821,8 @@ MUTANTS = [
     Mutant(
         "tables are made without a lock",
         PG_SCHEMA,
-        """        connection.execute("select pg_advisory_lock(%s)", (_LOCK,))\n""",
-        """        connection.execute("select pg_advisory_lock_shared(%s)", (_LOCK,))\n""",
+        "                connection.execute(_LOCK)\n",
+        "",
         (PG_PROCESSES,),
     ),
     Mutant(
@@ -839,15 +842,15 @@ MUTANTS = [
     Mutant(
         "a lock that was lost does not matter",
         PG_SHARING,
-        "            if lost and shared:\n",
-        "            if lost and not shared:\n",
+        "                if not self._drop(lease) and shared:\n",
+        "                if not self._drop(lease) and not shared:\n",
         (PG_TROUBLE,),
     ),
     Mutant(
         "a collection does not wait for other processes",
-        PG_SHARING,
-        """if shared else "select pg_try_advisory_lock(%s, %s)"\n""",
-        """if shared else "select pg_try_advisory_lock_shared(%s, %s)"\n""",
+        PG_LEASE,
+        "            if others and others[0][2]:\n",
+        "            if others and not others[0][2]:\n",
         (PG_TROUBLE,),
     ),
     Mutant(
@@ -856,6 +859,34 @@ MUTANTS = [
         "        if whole.digest() != digest_key(digest):\n",
         "        if length != size:\n",
         (PG_TROUBLE,),
+    ),
+    Mutant(
+        "what refers to blobs is written by who no longer keeps them",
+        PG_LOG,
+        '_IF_HELD = " and exists (select from held)"',
+        '_IF_HELD = ""',
+        (PG_TROUBLE,),
+    ),
+    Mutant(
+        "who collects does not look whether it still may",
+        PG_SHARING,
+        "        if not self._lease.renew(connection):\n",
+        "        if False:\n",
+        (PG_TROUBLE,),
+    ),
+    Mutant(
+        "a function of the owner looks names up where others put theirs",
+        PG_NEWEST_TABLES,
+        "alter function turnlog.tenant_num() set search_path = pg_catalog, pg_temp;",
+        "",
+        (PG_HOSTILE,),
+    ),
+    Mutant(
+        "a condition of somebody else's is asked first",
+        PG_NEWEST_TABLES,
+        "alter view turnlog.own_texts set (security_barrier);",
+        "",
+        (PG_HOSTILE,),
     ),
     Mutant(
         "a tenant reads the entries of others",

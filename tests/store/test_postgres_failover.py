@@ -90,7 +90,7 @@ def test_a_standby_alone_is_said_to_be_one_and_can_be_read(lasting: Pair):
     assert (health["ok"], health["standby"], health["reason"]) == (False, True, "standby")
     with turnlog.open(pair.standby.url) as home:
         assert [row.title for row in home.sessions(limit=1)] == ["Read me"]
-        assert home.resume("latest").messages()[0].blocks[0].text == "hello"
+        assert home.resume().messages()[0].blocks[0].text == "hello"
     with pytest.raises(Unavailable) as caught:
         store.create("s", [start("s")])
     assert "target_session_attrs=read-write" in str(caught.value.hint)

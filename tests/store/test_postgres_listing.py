@@ -80,7 +80,7 @@ def test_listings_and_names_are_looked_up_by_index(postgres: Server, store: Post
         location = database.replace("postgres@", f"{role}@")
     with psycopg.connect(database, autocommit=True) as admin:
         admin.execute(
-            "insert into turnlog.session (num, tenant, key, id, state, root, made, first_seq, last_seq, last_ms, "
+            "insert into turnlog.session (num, tenant, key, id, place, root, made, first_seq, last_seq, last_ms, "
             "recent, last_fence, bytes) "
             "select n, %s, convert_to('k' || n, 'UTF8'), convert_to('k' || n, 'UTF8'), 'live', n, gen_random_uuid(), "
             "1, 1, n * 10000, n / 6, 0, 0 from generate_series(1000000::bigint, 1020000) as n",
@@ -130,7 +130,7 @@ def test_an_application_appends_by_the_number_of_a_session_in_a_table_nobody_has
     postgres.grant(database, role)
     found = plan(
         database.replace("postgres@", f"{role}@"),
-        "update turnlog.session set last_seq = 2 where num = %s and state = 'live' and last_seq = %s",
-        (1, 1),
+        "update turnlog.session set last_seq = 2 where tenant = %s and num = %s and place = 'live' and last_seq = %s",
+        (1, 1, 1),
     )
     assert "Index Scan using session_pkey" in found

@@ -128,6 +128,38 @@ def test_a_process_that_runs_on_from_before_is_refused_and_writes_nothing(first:
     old.close()
 
 
+OF_BEFORE = (
+    "update turnlog.session set last_seq = 9, last_ms = 9, recent = 1 where num = 1 and state = 'live'",
+    "insert into turnlog.session (num, tenant, key, id, state, root, made, first_seq, last_seq, last_ms, recent, "
+    "last_fence, bytes) values (99, 1, 'k', 'k', 'live', 99, gen_random_uuid(), 1, 1, 1, 1, 0, 0)",
+    "update turnlog.session set state = 'deleted' where tenant = 1 and key = 'k' and state = 'live'",
+    "select num, root, state, fork_of from turnlog.session where tenant = 1 and key = 'k' for update",
+    "insert into turnlog.piece (blob, part, tenant, data) values (99, 0, 1, '')",
+    "update turnlog.tenant set collected = collected + 1 where num = 1",
+    "insert into turnlog.derived (tenant, name, data) values (1, 'index', '')",
+)
+"""The first statement of whatever the version before this one writes."""
+
+
+def test_the_version_before_is_refused_before_it_writes(first: First, database: str, admin: psycopg.Connection):
+    turnlog.open(database).close()
+    for statement in OF_BEFORE:
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            admin.execute(statement.encode())
+
+
+def test_a_migration_does_not_wait_long_for_somebody_at_work(
+    first: First, database: str, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+):
+    """Behind it, everybody else would have to wait as well."""
+    monkeypatch.setattr(schema, "_IN_USE_S", 0.2)
+    with admin.transaction():
+        admin.execute("select count(*) from turnlog.session")
+        with pytest.raises(Unavailable, match="lock timeout"):
+            turnlog.open(database)
+    turnlog.open(database).close()
+
+
 def test_an_older_turnlog_is_refused_when_it_comes(first: First, database: str, monkeypatch: pytest.MonkeyPatch):
     newest = max(schema.migrations())
     turnlog.open(database).close()

@@ -3,11 +3,14 @@
 import os
 import pwd
 import random
+import signal
 import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -317,14 +320,15 @@ def test_collecting_waits_for_those_who_keep(location: str, monkeypatch: pytest.
     one, two = store_postgres.connect(location), store_postgres.connect(location)
     order: list[str] = []
     attempts = threading.Semaphore(0)
-    attempt = two._sharing._try
+    attempt = two._pool.run
 
-    def counted(connection: pool.Connection, query: str) -> int | None:
-        got = attempt(connection, query)
-        attempts.release()
+    def counted(doing: str, job: Any) -> Any:
+        got = attempt(doing, job)
+        if doing == "locking the blobs":
+            attempts.release()
         return got
 
-    monkeypatch.setattr(two._sharing, "_try", counted)
+    monkeypatch.setattr(two._pool, "run", counted)
 
     def collect() -> None:
         with two.exclusively():
@@ -357,8 +361,8 @@ def test_a_lock_that_was_lost_matters_if_somebody_collected(location: str, admin
 
     def work() -> None:
         with one.keeping():
-            pid = one._sharing.holder.info.backend_pid
-            admin.execute("select pg_terminate_backend(%s, 5000)", (pid,))
+            one.put({digest(b"x"): b"x"})
+            admin.execute("truncate turnlog.lease")  # as after a crash of the server
             if collected:
                 with two.exclusively():
                     two.collect(set())
@@ -374,6 +378,113 @@ def test_a_lock_that_was_lost_matters_if_somebody_collected(location: str, admin
     two.close()
 
 
+def expire(admin: psycopg.Connection) -> None:
+    """As if nobody had renewed anything for long."""
+    admin.execute("update turnlog.lease set until = '-infinity'")
+
+
+def test_who_keeps_blobs_and_slept_too_long_writes_nothing_that_refers_to_them(location: str, admin):
+    one, two = store_postgres.connect(location), store_postgres.connect(location)
+    log = one.create("s", [start("s")])
+    with pytest.raises(Unavailable, match="somebody collected"), one.keeping():
+        one.put({digest(b"x"): b"x"})
+        expire(admin)
+        with two.exclusively():
+            assert two.collect(set())["blobs"] == 1
+        for drafts in ([note()], [note(), note()]):
+            with pytest.raises(Unavailable, match="somebody collected"):
+                log.append(drafts, after=0, head=0)
+        with pytest.raises(Unavailable, match="somebody collected"):
+            one.create("another", [start("another")])
+    assert seqs(read(log)) == [1]
+    assert list(one.ids()) == ["s"]
+    with one.keeping():
+        assert log.append([note()], after=0, head=0)[0].seq == 2
+    one.close()
+    two.close()
+
+
+def test_who_collects_and_slept_too_long_removes_nothing(location: str, admin: psycopg.Connection):
+    one, two = store_postgres.connect(location), store_postgres.connect(location)
+    one.put({digest(b"x"): b"x"})
+    with one.exclusively():
+        expire(admin)
+        with two.keeping():
+            with pytest.raises(Unavailable, match="somebody else took over"):
+                one.collect(set())
+            assert two.has(digest(b"x"))
+    one.close()
+    two.close()
+
+
+def test_waiting_for_the_blobs_has_an_end_that_names_who_has_them(location: str, monkeypatch: pytest.MonkeyPatch):
+    one, two = store_postgres.connect(location), store_postgres.connect(location)
+    monkeypatch.setattr(two._sharing, "limit_s", 0.2)
+    who = rf"held by process {os.getpid()} on \S+ for 0.2 seconds"
+    with one.keeping(), pytest.raises(Unavailable, match=who), two.exclusively():
+        pass
+    for wanted in (two.keeping, two.exclusively):
+        with one.exclusively(), pytest.raises(Unavailable, match=who), wanted():
+            pass
+    with two.exclusively():
+        failed: list[str] = []
+
+        def try_it() -> None:
+            try:
+                with two.keeping():
+                    pass
+            except Unavailable as error:
+                failed.append(str(error))
+
+        thread = threading.Thread(target=try_it)
+        thread.start()
+        thread.join()
+        assert "another thread of this process" in failed[0]
+    one.close()
+    two.close()
+
+
+SLEEPER = """
+import sys
+from turnlog.store import postgres
+from turnlog.store.postgres import lease
+from turnlog.testing import draft
+from turnlog.testing.build import start
+from turnlog.log.entry import Note
+lease.TERM_S, lease._BEAT_S = 0.6, 0.1
+store = postgres.connect(sys.argv[1])
+log = store.create("s", [start("s")])
+with store.keeping():
+    print("kept", flush=True)
+    sys.stdin.readline()
+    log.append([draft(Note(text="too late"))], after=0, head=0)
+"""
+
+
+def test_a_process_that_is_stopped_for_long_is_not_waited_for_and_finds_out(location: str):
+    store = store_postgres.connect(location)
+    child = subprocess.Popen(
+        [sys.executable, "-c", SLEEPER, location],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None and child.stdin is not None
+    assert child.stdout.readline() == "kept\n"
+    store.put({digest(b"x"): b"x"})
+    store._sharing.limit_s = 1.0
+    with pytest.raises(Unavailable, match=f"held by process {child.pid} "), store.exclusively():
+        pass  # it is awake, and renews what it has
+    store._sharing.limit_s = 60.0
+    child.send_signal(signal.SIGSTOP)
+    with store.exclusively():
+        store.collect(set())
+    child.send_signal(signal.SIGCONT)
+    _, told = child.communicate("go on\n", timeout=60)
+    assert child.returncode == 1
+    assert "somebody collected blobs meanwhile" in told
+    assert seqs(read(store.open("s"))) == [1]
+    store.close()
+
+
 def test_a_damaged_blob_and_a_damaged_line_are_found_out(location: str, admin: psycopg.Connection):
     store = store_postgres.connect(location)
     log = store.create("s", [start("s")])
@@ -382,7 +493,7 @@ def test_a_damaged_blob_and_a_damaged_line_are_found_out(location: str, admin: p
     store.put({digest(packed): packed, digest(raw): raw})
     admin.execute(
         "update turnlog.piece set data = overlay(data placing '\\xff' from 20) from turnlog.blob b "
-        "where blob = b.num and b.tenant = %s",
+        "where piece.num = b.num and piece.tenant = b.tenant and b.tenant = %s",
         (store._tenant,),
     )
     for data in (packed, raw):

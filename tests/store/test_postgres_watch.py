@@ -32,10 +32,10 @@ def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def heard(postgres: Server) -> Iterator[psycopg.Connection]:
+def heard(postgres: Server, homes) -> Iterator[psycopg.Connection]:
     """Somebody who hears every message."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute("listen turnlog")
+        connection.execute(f"listen {homes[0].store._leases.channel(connection)}".encode())
         yield connection
 
 
@@ -104,7 +104,8 @@ def test_following_goes_on_when_messages_are_lost(postgres: Server, homes):
     session.user("a")
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         admin.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'listen turnlog|advisory_lock_shared'"
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where query ~ 'listen turnlog|insert into turnlog.lease'"
             " and pid <> pg_backend_pid()"
         )
     session.note("b")

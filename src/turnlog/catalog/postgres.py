@@ -196,8 +196,7 @@ class Portion:
             for statement, values in self._steps:
                 self._tables.execute(statement, values)
             if self._gone:
-                for table, column in (("texts", "id"), ("docs", "id"), ("words", "id"), ("touched", "doc")):
-                    self._tables.ask(f"delete from turnlog.own_{table} where {column} = any(%s)", (self._gone,))
+                self._tables.ask("select turnlog.own_drop_docs(%s::bigint[])", (self._gone,))
             if self._docs:
                 self._add()
             if self._spent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Container, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import psycopg
@@ -20,13 +20,14 @@ from turnlog.log.entry import Start
 from turnlog.store import Clock, Found
 from turnlog.store.postgres.adopting import AdoptingLog, taken
 from turnlog.store.postgres.blobs import Blobs, PostgresPack
+from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
 from turnlog.store.postgres.log import PostgresLog, Stamped, Tail, stamp
 from turnlog.store.postgres.names import alias_of, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Connection, Location, Pool
 from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
-from turnlog.store.postgres.schema import bring_up_to_date, newest
+from turnlog.store.postgres.schema import bring_up_to_date, tenant_of, usual
 from turnlog.store.postgres.sharing import Sharing
 from turnlog.store.postgres.tables import Tables
 from turnlog.store.postgres.watch import Watch
@@ -38,9 +39,9 @@ with parent as (
     select root from turnlog.session
     where tenant = %(tenant)s and key = %(parent)b and last_seq >= %(needs_seq)s for key share
 ), made as (
-    insert into turnlog.session (num, tenant, key, id, state, root, made, fork_of, fork_seq,
+    insert into turnlog.session (num, tenant, key, id, place, root, made, fork_of, fork_seq,
         first_seq, last_seq, last_ms, recent, last_fence, wide_seq, bytes, alias)
-    select new.num, %(tenant)s, %(key)b, %(id)b, %(state)s, coalesce((select root from parent), new.num), %(made)s,
+    select new.num, %(tenant)s, %(key)b, %(id)b, %(place)s, coalesce((select root from parent), new.num), %(made)s,
         %(fork_of)b, %(fork_seq)s, %(first_seq)s, %(last_seq)s, %(last_at)s, %(last_at)s / 60000,
         %(last_fence)s, %(wide_seq)s, %(bytes)s, %(alias)b
     from (select nextval('turnlog.number') as num) as new
@@ -54,12 +55,12 @@ with parent as (
 )
 select num, root from made
 """
-_FIND = "select num, root, last_seq, last_ms, state, made from turnlog.session where tenant = %s and key = %b"
+_FIND = "select num, root, last_seq, last_ms, place, made from turnlog.session where tenant = %s and key = %b"
 _MOVED = (
     "update turnlog.own_sessions set is_deleted = %s "
     "where id = (select num from turnlog.session where tenant = %s and key = %b)"
 )
-_MOVE = "update turnlog.session set state = %s where tenant = %s and key = %b and state = %s"
+_MOVE = "update turnlog.session set place = %s where tenant = %s and key = %b and place = %s"
 
 
 def now_ms() -> int:
@@ -87,10 +88,10 @@ def connect(
     except psycopg.Error as error:
         raise as_error(error, "connecting", pool.place) from error
     try:
-        tenant = _usual(connection, pool.location.tenant)
+        tenant = usual(connection, pool.location.tenant)
         if tenant is None:
             bring_up_to_date(connection, pool.place)
-            tenant = _tenant(connection, pool.location.tenant)
+            tenant = tenant_of(connection, pool.location.tenant)
     except psycopg.Error as error:
         connection.close()
         raise as_error(error, "connecting", pool.place) from error
@@ -99,26 +100,6 @@ def connect(
         raise
     pool.give(connection)
     return PostgresStore(pool, tenant, clock)
-
-
-def _usual(connection: Connection, name: str) -> int | None:
-    """The number of a tenant that is there, in tables of the version we know: usually, one question is enough."""
-    query = "select (select max(number) from turnlog.migration), (select num from turnlog.tenant where name = %s)"
-    try:
-        row = connection.execute(query, (name,)).fetchone()
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        return None
-    return row[1] if row is not None and row[0] == newest() else None
-
-
-def _tenant(connection: Connection, name: str) -> int:
-    query = "select num from turnlog.tenant where name = %s"
-    row = connection.execute(query, (name,)).fetchone()
-    if row is None:
-        connection.execute("insert into turnlog.tenant (name) values (%s) on conflict do nothing", (name,))
-        row = connection.execute(query, (name,)).fetchone()
-    assert row is not None
-    return row[0]
 
 
 class PostgresStore:
@@ -131,9 +112,10 @@ class PostgresStore:
         self._pool = pool
         self._tenant = tenant
         self._clock = clock
-        self._sharing = Sharing(pool, tenant)
+        self._leases = Leases(pool, tenant)
+        self._sharing = Sharing(self._leases)
         self._blobs = Blobs(pool, tenant, self._sharing)
-        self._watch = Watch(pool)
+        self._watch = Watch(self._leases)
         self._listing = Listing(pool, tenant)
 
     # ── logs ──────────────────────────────────────────────────────────────────────────────────────
@@ -143,7 +125,7 @@ class PostgresStore:
         new = stamp(drafts, floor=seq - 1, at=0, now=self._clock(), head=0)
         return self._begin(session_id, new, parent, "live")
 
-    def _begin(self, session_id: str, new: Stamped, parent: str | None, state: str) -> PostgresLog:
+    def _begin(self, session_id: str, new: Stamped, parent: str | None, place: str) -> PostgresLog:
         first = new.entries[0]
         fork = first.fork if isinstance(first, Start) else None
         mine = uuid.uuid4()
@@ -154,7 +136,7 @@ class PostgresStore:
             "key": key_of(session_id),
             "id": id_bytes(session_id),
             "alias": alias_of(session_id),
-            "state": state,
+            "place": place,
             "made": mine,
             "fork_of": None if fork is None else key_of(fork.session),
             "fork_seq": None if fork is None else fork.seq,
@@ -170,7 +152,9 @@ class PostgresStore:
         }
 
         def job(connection: Connection, again: bool) -> tuple[int, int]:
-            row = connection.execute(_CREATE, values).fetchone()
+            with connection.transaction() if self._leases.kept is not None else nullcontext():
+                self._leases.kept_in(connection)
+                row = connection.execute(_CREATE, values).fetchone()
             if row is not None:
                 return row[0], row[1]
             found = connection.execute(_FIND, (self._tenant, key_of(session_id))).fetchone()
@@ -329,8 +313,8 @@ class PostgresStore:
 
     def disk(self) -> dict[str, int]:
         """See `Store.disk`."""
-        query = "select state, sum(bytes)::bigint from turnlog.session where tenant = %s group by state"
-        sizes: dict[str, int] = {state: size for state, size in self._pool.rows("measuring", query, (self._tenant,))}
+        query = "select place, sum(bytes)::bigint from turnlog.session where tenant = %s group by place"
+        sizes: dict[str, int] = {place: size for place, size in self._pool.rows("measuring", query, (self._tenant,))}
         return {
             "logs": sizes.get("live", 0) + sizes.get("base", 0),
             "trash": sizes.get("deleted", 0),
@@ -339,15 +323,15 @@ class PostgresStore:
 
     def derived(self, name: str) -> bytes:
         """See `Store.derived`."""
-        query = "select data from turnlog.derived where tenant = %s and name = %s"
+        query = "select content from turnlog.derived where tenant = %s and name = %s"
         rows = self._pool.rows("looking for something derived", query, (self._tenant, name))
         return bytes(rows[0][0]) if rows else b""
 
     def keep_derived(self, name: str, data: bytes) -> None:
         """See `Store.keep_derived`."""
         query = (
-            "insert into turnlog.derived (tenant, name, data) values (%s, %s, %b) "
-            "on conflict (tenant, name) do update set data = excluded.data"
+            "insert into turnlog.derived (tenant, name, content) values (%s, %s, %b) "
+            "on conflict (tenant, name) do update set content = excluded.content"
         )
 
         def job(connection: Connection, again: bool) -> None:
@@ -381,7 +365,7 @@ class PostgresStore:
             "select count(*), current_setting('server_version'), current_setting('synchronous_commit'), "
             "current_setting('synchronous_standby_names'), current_setting('fsync'), "
             "current_setting('full_page_writes'), pg_is_in_recovery() "
-            "from turnlog.session where tenant = %s and state = 'live'"
+            "from turnlog.session where tenant = %s and place = 'live'"
         )
         names = (
             "sessions", "server", "synchronous_commit", "synchronous_standby_names", "fsync", "full_page_writes",
@@ -392,9 +376,10 @@ class PostgresStore:
 
     def tables(self) -> Tables:
         """What the catalog keeps here."""
-        return Tables(self._pool, self._tenant)
+        return Tables(self._pool, self._leases)
 
     def close(self) -> None:
         """See `Store.close`."""
         self._watch.close()
+        self._leases.close()
         self._pool.close()

@@ -14,10 +14,12 @@ from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, PostgresLog, Sta
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
 
-_LINE = "select line from turnlog.entry where root = %s and session = %s and seq = %s"
+_LINE = "select line from turnlog.entry where tenant = %s and root = %s and session = %s and seq = %s"
 # A purged session was cut back, and may say that its head was moved behind its end.
-_LIVE = "update turnlog.session set state = 'live', last_fence = least(last_fence, last_seq) where num = %s"
-_BACK = "update turnlog.session set state = %s where num = %s"
+_LIVE = """
+update turnlog.session set place = 'live', last_fence = least(last_fence, last_seq) where tenant = %s and num = %s
+"""
+_BACK = "update turnlog.session set place = %s where tenant = %s and num = %s"
 
 
 def taken(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
@@ -61,7 +63,8 @@ class AdoptingLog(PostgresLog):
                 self._watch.teller.mark(self._num)
 
     def _adopt(self, connection: Connection, lines: list[bytes], after: int, deleted: bool, again: bool) -> None:
-        row = connection.execute(LOCK, (self._num,)).fetchone()
+        lease = self._watch.leases.kept_in(connection)
+        row = connection.execute(LOCK, (self._tenant, self._num)).fetchone()
         if row is None:
             raise NotFound(f"session {self.id} is gone from its place", hint="it was purged")
         state, last_seq, last_at, _ = row
@@ -71,20 +74,20 @@ class AdoptingLog(PostgresLog):
         if last_seq != after:
             raise Conflict(f"session {self.id} ends with entry {last_seq}, not {after}", hint="look again, and go on")
         if state != "live":
-            connection.execute(_LIVE, (self._num,))
+            connection.execute(_LIVE, (self._tenant, self._num))
         new = self._with_keys_of_their_own(connection, new)
-        if not self._write(connection, new, Tail(last_seq, last_at), NO_FENCE):
+        if not self._write(connection, new, Tail(last_seq, last_at), NO_FENCE, lease):
             raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
         if state == "deleted" or (state == "base" and deleted):
-            connection.execute(_BACK, (state, self._num))
+            connection.execute(_BACK, (state, self._tenant, self._num))
 
     def _ends_with(self, connection: Connection, new: Stamped) -> bool:
-        row = connection.execute(_LINE, (self._root, self._num, new.seqs[-1]), binary=True).fetchone()
+        row = connection.execute(_LINE, (self._tenant, self._root, self._num, new.seqs[-1]), binary=True).fetchone()
         return row is not None and bytes(row[0]) == new.lines[-1]
 
     def _with_keys_of_their_own(self, connection: Connection, new: Stamped) -> Stamped:
         """A file may repeat an entry; here an id is in the index once, for the first of its lines."""
-        rows = connection.execute(PRESENT, (self._root, self._num, new.keys), binary=True).fetchall()
+        rows = connection.execute(PRESENT, (self._tenant, self._root, self._num, new.keys), binary=True).fetchall()
         there = {bytes(key) for key, _ in rows}
         if not there:
             return new

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Collection, Container, Iterable, Iterator
 from types import TracebackType
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 import zstandard
@@ -27,9 +27,9 @@ _RAW, _ZSTD = b"\0", b"\1"
 _HAVE = "select digest from turnlog.blob where tenant = %s and digest = any(%b::bytea[])"
 _NUMBERS = "select nextval('turnlog.number') from generate_series(1, %s)"
 _ADD_PIECES = """
-insert into turnlog.piece (blob, part, tenant, data)
-select new.blob, new.part, %s, new.data
-from unnest(%s::bigint[], %s::int[], %b::bytea[]) as new (blob, part, data)
+insert into turnlog.piece (num, part, tenant, data)
+select new.num, new.part, %s, new.data
+from unnest(%s::bigint[], %s::int[], %b::bytea[]) as new (num, part, data)
 """
 # In the order of the digests: two that keep the same blobs at once wait for each other, and never both.
 _ADD_BLOBS = """
@@ -37,9 +37,14 @@ insert into turnlog.blob (tenant, digest, num, size, stored)
 select %s, new.* from unnest(%b::bytea[], %s::bigint[], %s::bigint[], %s::bigint[]) as new (digest, num, size, stored)
 order by new.digest on conflict do nothing returning num
 """
-_DROP_PIECES = "delete from turnlog.piece where blob = any(%s::bigint[])"
+_DROP_PIECES = "select turnlog.drop_pieces(%s::bigint[])"
+_DROP_BLOBS = "select turnlog.drop_blobs(%b::bytea[])"
+_DROP_UNWATCHED = """
+select turnlog.drop_leases(array(select name from turnlog.lease
+    where tenant = %s and name like 'watch %%' and until < clock_timestamp() - interval '1 day'))
+"""
 _GET = "select num, size from turnlog.blob where tenant = %s and digest = %b"
-_PIECES = "select data from turnlog.piece where blob = %s and part >= %s order by part limit %s"
+_PIECES = "select data from turnlog.piece where tenant = %s and num = %s and part >= %s order by part limit %s"
 _LIST = """
 select digest, num, stored from turnlog.blob where tenant = %s and digest > %b order by digest limit %s
 """
@@ -275,7 +280,7 @@ class Blobs:
         whole = hashlib.sha256()
         part, length = 0, 0
         while length < size:
-            pieces = self._pool.rows(doing, _PIECES, (num, part, 4))
+            pieces = self._pool.rows(doing, _PIECES, (self._tenant, num, part, 4))
             if not pieces:
                 break
             for (packed,) in pieces:
@@ -290,7 +295,7 @@ class Blobs:
     def generation(self) -> int:
         """How often blobs were collected."""
         rows = self._pool.rows(
-            "looking at the blobs", "select collected from turnlog.tenant where num = %s", (self._tenant,)
+            "looking at the blobs", "select collections from turnlog.tenant where num = %s", (self._tenant,)
         )
         return rows[0][0] if rows else 0
 
@@ -302,60 +307,51 @@ class Blobs:
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.unneeded`."""
         count = size = 0
-        for page in self._pages(self._pool.rows):
+        for page in self._pages():
             gone = [stored for digest, _, stored in page if f"sha256:{bytes(digest).hex()}" not in needed]
             count, size = count + len(gone), size + sum(gone)
         return {"blobs": count, "bytes": size}
 
     def forget(self, digests: Collection[str]) -> set[str]:
         """See `Store.forget`."""
-        holder = self._sharing.holder
-        try:
-            self._announce(holder)
-            query = "select digest, num from turnlog.blob where tenant = %s and digest = any(%b::bytea[])"
-            keys = [digest_key(name) for name in digests]
-            for at in range(0, len(keys), _PENDING_BLOBS):
-                some = keys[at : at + _PENDING_BLOBS]
-                self._remove(holder, holder.execute(query, (self._tenant, some), binary=True).fetchall())
-        except psycopg.Error as error:
-            raise as_error(error, "removing blobs", self._pool.place) from error
+        query = "select digest, num from turnlog.blob where tenant = %s and digest = any(%b::bytea[])"
+        keys = [digest_key(name) for name in digests]
+        for at in range(0, len(keys), _PENDING_BLOBS):
+            some = keys[at : at + _PENDING_BLOBS]
+            self._remove(self._pool.rows("looking for blobs", query, (self._tenant, some)))
         return set()
 
-    def _announce(self, holder: Connection) -> None:
-        """First of all: whoever dies here half-way leaves nobody in the belief that all blobs are still there."""
-        holder.execute("update turnlog.tenant set collected = collected + 1 where num = %s", (self._tenant,))
+    def _remove(self, rows: list[tuple[Any, ...]]) -> None:
+        """Nobody else is there in the transaction that does it, or it is not done."""
 
-    def _remove(self, holder: Connection, rows: list[tuple[Any, ...]]) -> None:
-        with holder.transaction():
-            holder.execute(_DROP_PIECES, ([row[1] for row in rows],))
-            holder.execute(
-                "delete from turnlog.blob where tenant = %s and digest = any(%b::bytea[])",
-                (self._tenant, [bytes(row[0]) for row in rows]),
-            )
+        def job(connection: Connection, again: bool) -> None:
+            del again
+            with connection.transaction():
+                self._sharing.alone_in(connection)
+                # Together with it, so that nobody is left in the belief that all blobs are still there.
+                connection.execute(
+                    "update turnlog.tenant set collections = collections + 1 where num = %s", (self._tenant,)
+                )
+                connection.execute(_DROP_PIECES, ([row[1] for row in rows],))
+                connection.execute(_DROP_BLOBS, ([bytes(row[0]) for row in rows],))
+
+        if rows:
+            self._pool.run("removing blobs", job)
 
     def collect(self, needed: Container[str]) -> dict[str, int]:
-        """See `Store.collect`. On the connection that holds the lock: if it breaks, nothing more is removed."""
-        holder = self._sharing.holder
+        """See `Store.collect`."""
         count = size = 0
-
-        def ask(doing: str, query: LiteralString, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-            del doing
-            return holder.execute(query, values, binary=True).fetchall()
-
-        try:
-            self._announce(holder)
-            for page in self._pages(ask):
-                gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
-                for at in range(0, len(gone), _PENDING_BLOBS):
-                    self._remove(holder, gone[at : at + _PENDING_BLOBS])
-                count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
-        except psycopg.Error as error:
-            raise as_error(error, "collecting blobs", self._pool.place) from error
+        for page in self._pages():
+            gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
+            for at in range(0, len(gone), _PENDING_BLOBS):
+                self._remove(gone[at : at + _PENDING_BLOBS])
+            count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
+        self._pool.rows("collecting blobs", _DROP_UNWATCHED, (self._tenant,))
         return {"blobs": count, "bytes": size}
 
-    def _pages(self, ask: Any) -> Iterator[list[tuple[Any, ...]]]:
+    def _pages(self) -> Iterator[list[tuple[Any, ...]]]:
         last = b""
-        while page := ask("looking at the blobs", _LIST, (self._tenant, last, _PAGE)):
+        while page := self._pool.rows("looking at the blobs", _LIST, (self._tenant, last, _PAGE)):
             yield page
             last = bytes(page[-1][0])
 

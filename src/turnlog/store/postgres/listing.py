@@ -20,10 +20,13 @@ _DOING = "listing sessions"
 # Subqueries, because a join might be planned as a walk through all entries while there are few.
 _ROW: LiteralString = """
 select s.key, s.recent, s.last_ms, s.id, s.bytes,
-    (select line from turnlog.entry where root = s.root and session = s.num and seq = s.first_seq),
-    (select line from turnlog.entry where root = s.root and session = s.num and seq = s.wide_seq),
-    (select line from turnlog.entry where root = s.root and session = s.num and seq = s.last_seq)
-from turnlog.session as s where s.tenant = %s and s.state = %s
+    (select line from turnlog.entry
+        where tenant = s.tenant and root = s.root and session = s.num and seq = s.first_seq),
+    (select line from turnlog.entry
+        where tenant = s.tenant and root = s.root and session = s.num and seq = s.wide_seq),
+    (select line from turnlog.entry
+        where tenant = s.tenant and root = s.root and session = s.num and seq = s.last_seq)
+from turnlog.session as s where s.tenant = %s and s.place = %s
 """
 _BY_KEY: LiteralString = _ROW + " and s.key >= %b order by s.key limit %s"
 _THESE: LiteralString = _ROW + " and s.key = any(%b::bytea[])"
@@ -33,11 +36,11 @@ _NEWEST: LiteralString = (
     + " and s.recent <= %s and (s.recent, s.last_ms, s.id) < (%s, %s, %b)"
     + " order by s.recent desc, s.last_ms desc, s.id desc limit %s"
 )
-_PLACE = "select recent, last_ms, id from turnlog.session where tenant = %s and state = %s and key = %b"
+_PLACE = "select recent, last_ms, id from turnlog.session where tenant = %s and place = %s and key = %b"
 _IDS_BY_KEY = """
-select key, id from turnlog.session where tenant = %s and state = %s and key >= %b and key < %b order by key limit %s
+select key, id from turnlog.session where tenant = %s and place = %s and key >= %b and key < %b order by key limit %s
 """
-_IDS_BY_ALIAS = "select id from turnlog.session where tenant = %s and state = %s and alias >= %b and alias < %b"
+_IDS_BY_ALIAS = "select id from turnlog.session where tenant = %s and place = %s and alias >= %b and alias < %b"
 
 
 class Listing:

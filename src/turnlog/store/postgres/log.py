@@ -17,9 +17,10 @@ from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.log.written import Written, bare
 from turnlog.store import Clock
 from turnlog.store.postgres.connection import Statement, array
+from turnlog.store.postgres.lease import Lease
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
-from turnlog.store.postgres.watch import MODULUS, SPACE, Watch
+from turnlog.store.postgres.watch import Watch, watch_name
 
 NO_FENCE = (1 << 63) - 1
 _FIRST_PAGE, _PAGE = 64, 1024
@@ -28,38 +29,51 @@ _LOOK_S = 1.0
 """Whoever waits for news looks for himself as often as this."""
 
 _MOVE = """
-with moved as (
+with {held}moved as (
     update turnlog.session set last_seq = $2, last_ms = $3, recent = $3 / 60000, last_fence = greatest(last_fence, $4),
         wide_seq = coalesce($5, wide_seq), bytes = bytes + $6
-    where num = $1 and state = 'live' and last_seq = $7 and last_fence <= $8
+    where tenant = $9 and num = $1 and place = 'live' and last_seq = $7 and last_fence <= $8{if_held}
     returning num, root, tenant
 )
 insert into turnlog.entry (root, session, tenant, seq, key, line)
 """
-_UNWATCHED = " returning pg_try_advisory_xact_lock($9, $10)"
+# What refers to blobs is written by who keeps them, and by nobody who only believes that.
+_HELD = "held as (select from turnlog.lease where tenant = $9 and name = ${} for key share), "
+_IF_HELD = " and exists (select from held)"
+_UNWATCHED = """
+returning not exists (
+    select from turnlog.lease
+    where tenant = $9 and name > $10 || ' ' and name < $10 || '!' and until > clock_timestamp())
+"""
 _ASK_AGAIN_S = 0.05
-"""Who was told that nobody watches believes it for so long: it is a lock in a table that all share."""
-_END = ("int8",) * 8 + ("int4",) * 2
-_APPEND_ONE = Statement(
-    _MOVE + "select root, num, tenant, $11, $12, $13 from moved" + _UNWATCHED, (*_END, "int8", "bytea", "bytea")
-)
+"""Who was told that nobody watches believes it for so long."""
+_END = ("int8",) * 8 + ("int4",)
+_ONE, _MANY = ("int8", "bytea", "bytea"), ("int8[]", "bytea[]", "bytea[]")
+_PLAIN = _MOVE.format(held="", if_held="")
+_KEEPING = _MOVE.format(held=_HELD.format(14), if_held=_IF_HELD)
+_INSERT_ONE = "select root, num, tenant, $11, $12, $13 from moved" + _UNWATCHED
+_INSERT_MANY = "select root, num, tenant, new.* from moved, unnest($11, $12, $13) as new" + _UNWATCHED
+_APPEND_ONE = Statement(_PLAIN + _INSERT_ONE, (*_END, "text", *_ONE))
+_APPEND_MANY = Statement(_PLAIN + _INSERT_MANY, (*_END, "text", *_MANY))
+_APPEND_ONE_KEEPING = Statement(_KEEPING + _INSERT_ONE, (*_END, "text", *_ONE, "text"))
+_APPEND_MANY_KEEPING = Statement(_KEEPING + _INSERT_MANY, (*_END, "text", *_MANY, "text"))
 _APPEND_ONE_UNWATCHED = Statement(
-    _MOVE + "select root, num, tenant, $9, $10, $11 from moved returning true", ("int8",) * 9 + ("bytea",) * 2
-)
-_APPEND_MANY = Statement(
-    _MOVE + "select root, num, tenant, new.* from moved, unnest($11, $12, $13) as new" + _UNWATCHED,
-    (*_END, "int8[]", "bytea[]", "bytea[]"),
+    _PLAIN + "select root, num, tenant, $10, $11, $12 from moved returning true", (*_END, *_ONE)
 )
 _int8 = struct.Struct(">q").pack
 _int4 = struct.Struct(">i").pack
-LOCK = "select state, last_seq, last_ms, last_fence from turnlog.session where num = %s for no key update"
-PRESENT = "select key, line from turnlog.entry where root = %s and session = %s and key = any(%b::bytea[])"
+LOCK = """
+select place, last_seq, last_ms, last_fence from turnlog.session where tenant = %s and num = %s for no key update
+"""
+PRESENT = """
+select key, line from turnlog.entry where tenant = %s and root = %s and session = %s and key = any(%b::bytea[])
+"""
 # How long a line is, is known without reading it: a page is at most a mebibyte and one line.
 _READ = """
 select seq, line from (
     select seq, line, sum(octet_length(line)) over (order by seq {order}) - octet_length(line) as ahead from (
         select seq, line from turnlog.entry
-        where root = %s and session = %s and seq > %s and seq < %s order by seq {order} limit %s
+        where tenant = %s and root = %s and session = %s and seq > %s and seq < %s order by seq {order} limit %s
     ) as near
 ) as page where ahead < %s order by seq {order}
 """
@@ -120,7 +134,8 @@ class PostgresLog:
         self._closings = 0
         self._clock = clock
         self._num = num
-        self._number, self._lock = _int8(num), (_int4(SPACE), _int4(num % MODULUS))
+        self._tenant = watch.leases.tenant
+        self._number, self._owner, self._watched = _int8(num), _int4(self._tenant), watch_name(num).encode()
         self._root = root
         self._tail = tail
         self._mutex = threading.RLock()
@@ -153,7 +168,7 @@ class PostgresLog:
                 new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
                 sent.append(new.lines)
                 try:
-                    if self._write(connection, new, tail, limit):
+                    if self._write(connection, new, tail, limit, self._watch.leases.kept):
                         return new.entries
                 except psycopg.errors.UniqueViolation:
                     sent.pop()  # it was refused whole: the id was there before
@@ -169,23 +184,26 @@ class PostgresLog:
                 self._watch.teller.mark(self._num)
             return entries
 
-    def _write(self, connection: Connection, new: Stamped, tail: Tail, limit: int) -> bool:
+    def _write(self, connection: Connection, new: Stamped, tail: Tail, limit: int, lease: Lease | None) -> bool:
         """One statement: whether the log was as we thought, and took them."""
         values: list[bytes | None] = [
             self._number, _int8(new.seqs[-1]), _int8(new.last_at), _int8(new.last_fence),
             None if new.wide_seq is None else _int8(new.wide_seq), _int8(new.size), _int8(tail.seq), _int8(limit),
+            self._owner,
         ]  # fmt: skip
         now = time.monotonic()
-        if len(new.lines) > 1:
-            seqs = array("int8", list(map(_int8, new.seqs)))
-            what = (seqs, array("bytea", new.keys), array("bytea", new.lines))
-            done = connection.call(_APPEND_MANY, [*values, *self._lock, *what])
-        elif now < self._unwatched_until:
+        is_one = len(new.lines) == 1
+        if is_one:
             what = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
+        else:
+            what = (array("int8", list(map(_int8, new.seqs))), array("bytea", new.keys), array("bytea", new.lines))
+        if lease is not None:
+            statement = _APPEND_ONE_KEEPING if is_one else _APPEND_MANY_KEEPING
+            done = connection.call(statement, [*values, self._watched, *what, lease.name.encode()])
+        elif is_one and now < self._unwatched_until:
             done = connection.call(_APPEND_ONE_UNWATCHED, [*values, *what])
         else:
-            what = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
-            done = connection.call(_APPEND_ONE, [*values, *self._lock, *what])
+            done = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
         if done.ntuples != len(new.lines):
             return False
         self._tail = Tail(new.seqs[-1], new.last_at)
@@ -206,7 +224,8 @@ class PostgresLog:
         sent: list[list[bytes]],
     ) -> list[AnyEntry]:
         """The same with the session's row locked, so that what we find out stays true until we have written."""
-        row = connection.execute(LOCK, (self._num,)).fetchone()
+        lease = self._watch.leases.kept_in(connection)
+        row = connection.execute(LOCK, (self._tenant, self._num)).fetchone()
         if row is None or row[0] != "live":
             raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
         _, last_seq, last_at, last_fence = row
@@ -218,7 +237,7 @@ class PostgresLog:
         new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
         sent.append(new.lines)
         try:
-            written = self._write(connection, new, tail, limit)
+            written = self._write(connection, new, tail, limit, lease)
         except psycopg.errors.UniqueViolation:
             raise AlreadyExists(f"an entry id is twice among {len(drafts)} drafts for session {self.id}") from None
         if not written:
@@ -230,7 +249,7 @@ class PostgresLog:
     ) -> list[AnyEntry]:
         """Entries that are there already under the ids of these drafts."""
         keys = [key_of(draft.id) for draft in drafts]
-        rows = connection.execute(PRESENT, (self._root, self._num, keys), binary=True).fetchall()
+        rows = connection.execute(PRESENT, (self._tenant, self._root, self._num, keys), binary=True).fetchall()
         known = {bytes(key): bytes(line) for key, line in rows}
         present = [known[key] for key in keys if key in known]
         if not present:
@@ -243,7 +262,7 @@ class PostgresLog:
 
     def _conflict(self, connection: Connection, after: int, alone: bool) -> Conflict:
         found: AnyEntry | None = None
-        for _, line in _pages(connection, self._root, self._num, after, NO_FENCE, reverse=False):
+        for _, line in self._pages(connection, after, NO_FENCE):
             entry = _entry(line, self.id)
             if alone or is_fence(entry):
                 found = entry
@@ -253,6 +272,15 @@ class PostgresLog:
             f"{what} of another writer came after entry {after}",
             hint="call refresh() on the session and append again, or append with rebase=True",
         )
+
+    def _pages(self, connection: Connection, low: int, high: int) -> Iterator[tuple[int, bytes]]:
+        where = (self._tenant, self._root, self._num)
+        while rows := connection.execute(
+            _READ_FORWARDS, (*where, low, high, _PAGE, _PAGE_BYTES), binary=True
+        ).fetchall():
+            for seq, line in rows:
+                yield seq, bytes(line)
+            low = rows[-1][0]
 
     def sync(self, seq: int) -> None:
         """See `Log.sync`. Whatever anybody can see is durable already."""
@@ -274,7 +302,7 @@ class PostgresLog:
         seen = pages = 0
         size = _FIRST_PAGE  # many want no more than the newest few
         while low + 1 < high:
-            values = (self._root, self._num, low, high, size, _PAGE_BYTES)
+            values = (self._tenant, self._root, self._num, low, high, size, _PAGE_BYTES)
             query = _READ_BACKWARDS if reverse else _READ_FORWARDS
             rows = self._pool.rows(f"reading session {self.id}", query, values)
             pages += 1
@@ -293,7 +321,9 @@ class PostgresLog:
 
     def _end(self) -> int:
         rows = self._pool.rows(
-            f"looking at session {self.id}", "select last_seq from turnlog.session where num = %s", (self._num,)
+            f"looking at session {self.id}",
+            "select last_seq from turnlog.session where tenant = %s and num = %s",
+            (self._tenant, self._num),
         )
         if not rows:
             raise NotFound(f"session {self.id} is gone from its place", hint="it was purged")
@@ -301,7 +331,7 @@ class PostgresLog:
 
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Log.find`."""
-        values = (self._root, self._num, [key_of(entry_id)])
+        values = (self._tenant, self._root, self._num, [key_of(entry_id)])
         rows = self._pool.rows(f"looking in session {self.id}", PRESENT, values)
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
@@ -323,16 +353,6 @@ class PostgresLog:
         """See `Log.close`. It holds nothing open."""
         self._closings += 1
         self._watch.listener.stir()
-
-
-def _pages(
-    connection: Connection, root: int, num: int, low: int, high: int, *, reverse: bool
-) -> Iterator[tuple[int, bytes]]:
-    query = _READ_BACKWARDS if reverse else _READ_FORWARDS
-    while rows := connection.execute(query, (root, num, low, high, _PAGE, _PAGE_BYTES), binary=True).fetchall():
-        for seq, line in rows:
-            yield seq, bytes(line)
-        low, high = (low, rows[-1][0]) if reverse else (rows[-1][0], high)
 
 
 def read_line(line: bytes, seq: int) -> Iterator[AnyEntry | Damage]:

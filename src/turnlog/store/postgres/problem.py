@@ -49,7 +49,7 @@ _REASONS = (
     Reason("no_database", ("3D000",), ("does not exist",), "make it with createdb, or correct the name in {}", False),
     Reason(
         "standby",
-        ("25006",),
+        ("25006", "0A000"),  # the second is what it says of tables that are not written to its log
         ("read-only",),
         "{} is a standby, or just became one: name all hosts, and target_session_attrs=read-write",
         True,

@@ -7,8 +7,9 @@ from turnlog.store.postgres.tables import forget
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
 _LOCK = """
-select num, root, state, fork_of from turnlog.session where tenant = %s and key = %b for update
+select num, root, place, fork_of from turnlog.session where tenant = %s and key = %b for update
 """
+_DROP = "select turnlog.drop_entries(%s, %s, %s)"
 _NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_of = %b"
 
 
@@ -21,22 +22,20 @@ def purge(connection: Connection, tenant: int, key: bytes) -> bool:
     forget(connection, num)
     needed = _needed(connection, tenant, key)
     if needed:
+        connection.execute(_DROP, (root, num, needed))
         connection.execute(
-            "delete from turnlog.entry where root = %s and session = %s and seq > %s", (root, num, needed)
-        )
-        connection.execute(
-            "update turnlog.session set state = 'base', last_seq = least(last_seq, %s), "
+            "update turnlog.session set place = 'base', last_seq = least(last_seq, %s), "
             "wide_seq = case when wide_seq <= %s then wide_seq end, bytes = ("
-            "select coalesce(sum(octet_length(line) + 1), 0) from turnlog.entry where root = %s and session = %s"
-            ") where num = %s",
-            (needed, needed, root, num, num),
+            "select coalesce(sum(octet_length(line) + 1), 0) from turnlog.entry "
+            "where tenant = %s and root = %s and session = %s) where tenant = %s and num = %s",
+            (needed, needed, tenant, root, num, tenant, num),
         )
         return True
     while True:
         # What it builds on is locked before it goes: of two last forks, the second one sees that it is the last.
         base = connection.execute(_LOCK, (tenant, above), binary=True).fetchone() if above is not None else None
-        connection.execute("delete from turnlog.entry where root = %s and session = %s", (root, num))
-        connection.execute("delete from turnlog.session where num = %s", (num,))
+        connection.execute(_DROP, (root, num, 0))
+        connection.execute("select turnlog.drop_session(%s)", (num,))
         if above is None or base is None or base[2] != "base" or _needed(connection, tenant, above):
             return True
         num, root, _, above = base

@@ -5,11 +5,19 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+import psycopg
+
 from turnlog.errors import Unsupported
 from turnlog.store.postgres.pool import Connection
 
-_LOCK = 0x7475726E6C6F67
-"""The advisory lock of whoever changes the tables: "turnlog"."""
+_FIRST = """
+create schema if not exists turnlog;
+create table if not exists turnlog.migration (number int primary key, applied timestamptz not null default now())
+"""
+# Nobody but the owner of the tables can hold this lock, and nobody who only reads is in its way.
+_LOCK = "lock table turnlog.migration in share row exclusive mode"
+_IN_USE_S = 10.0
+"""Somebody may be at work in a table. To wait for long would make everybody else wait behind us."""
 _PATIENCE_S = 3600.0
 """A change may have to go through all sessions. Others who come meanwhile wait no longer than ever."""
 
@@ -43,17 +51,17 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
     """Apply what is missing, one process at a time, whole or not at all; refuse what a newer turnlog made."""
     found = version(connection)
     if found < newest():
-        # Before the transaction begins: inside, the server may still believe that there is no such table.
-        connection.execute("select pg_advisory_lock(%s)", (_LOCK,))
+        if not found:
+            _begin(connection)
         patience, connection.patience = connection.patience, max(connection.patience, _PATIENCE_S)
         try:
             with connection.transaction():
+                connection.execute(_LOCK)
                 connection.execute("set local statement_timeout = 0")
+                connection.execute(f"set local lock_timeout = '{_IN_USE_S:g}s'".encode())
                 found = _migrate(connection)
         finally:
             connection.patience = patience
-            if not connection.closed:
-                connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
     if found > newest():
         raise Unsupported(
             f"the tables at {place} are of version {found}; this turnlog knows version {newest()}",
@@ -61,16 +69,40 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
         )
 
 
+def _begin(connection: Connection) -> None:
+    """Make what the lock is on. Of several who do that at once, the later ones find it made."""
+    try:
+        connection.execute(_FIRST, prepare=False)
+    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable, psycopg.errors.DuplicateSchema):
+        connection.execute(_FIRST, prepare=False)
+
+
 def _migrate(connection: Connection) -> int:
     found = version(connection)
-    if not found:
-        connection.execute("create schema if not exists turnlog")
-        connection.execute(
-            "create table turnlog.migration (number int primary key, applied timestamptz not null default now())"
-        )
     for number, text in migrations().items():
         if number > found:
             connection.execute(text.encode(), prepare=False)
             connection.execute("insert into turnlog.migration (number) values (%s)", (number,))
             found = number
     return found
+
+
+def usual(connection: Connection, name: str) -> int | None:
+    """The number of a tenant that is there, in tables of the version we know: usually, one question is enough."""
+    query = "select (select max(number) from turnlog.migration), (select num from turnlog.tenant where name = %s)"
+    try:
+        row = connection.execute(query, (name,)).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return None
+    return row[1] if row is not None and row[0] == newest() else None
+
+
+def tenant_of(connection: Connection, name: str) -> int:
+    """The number of a tenant, who is new if need be."""
+    query = "select num from turnlog.tenant where name = %s"
+    row = connection.execute(query, (name,)).fetchone()
+    if row is None:
+        connection.execute("insert into turnlog.tenant (name) values (%s) on conflict do nothing", (name,))
+        row = connection.execute(query, (name,)).fetchone()
+    assert row is not None
+    return row[0]

@@ -1,29 +1,25 @@
-"""Many keep blobs together, or one collects alone: across threads by counting, across machines by an advisory lock."""
+"""Many keep blobs together, or one collects alone: across threads by counting, across machines by leases."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import LiteralString
 
-import psycopg
-
-from turnlog.errors import Unavailable
-from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
-
-_SPACE = 0x746C6F67
-"""The first half of the key of the advisory lock; the tenant is the second."""
-_GENERATION = "select collected from turnlog.tenant where num = %s"
+from turnlog.errors import TurnlogError, Unavailable
+from turnlog.store.postgres.lease import LIMIT_S, READ_ONLY, Lease, Leases, lost
+from turnlog.store.postgres.pool import Connection, renew_after_fork
 
 
 class Sharing:
-    """The lock of one tenant's blobs. Threads of one process share one connection that holds it."""
+    """The lock of one tenant's blobs. Threads of one process share one lease."""
 
-    def __init__(self, pool: Pool, tenant: int) -> None:
-        self._pool = pool
-        self._tenant = tenant
+    limit_s = LIMIT_S
+
+    def __init__(self, leases: Leases) -> None:
+        self._leases = leases
+        self._pool = leases.pool
         self._begin()
         renew_after_fork(self)
 
@@ -32,26 +28,28 @@ class Sharing:
         self._together = 0
         self._alone: int | None = None
         self._is_locking = False
-        self._holder: Connection | None = None
-        self._generation = 0
+        self._lease: Lease | None = None
 
     def after_fork(self) -> None:
         """In a child process: the lock is the parent's."""
         self._begin()
 
-    @property
-    def holder(self) -> Connection:
-        """The connection that holds the lock: what may only be done under it is done there."""
-        if self._holder is None:
+    def alone_in(self, connection: Connection) -> None:
+        """Inside a transaction: nobody keeps blobs until it ends, or this raises."""
+        if self._lease is None or self._alone is None:
             raise Unavailable("nobody holds the lock of the blobs", hint="collect inside exclusively()")
-        return self._holder
+        if not self._lease.renew(connection):
+            raise Unavailable(
+                "somebody else took over the blobs while this process did not answer",
+                hint="collect again: nothing was removed that is needed",
+            )
 
     @contextmanager
     def together(self) -> Generator[None]:
         """Nobody is alone meanwhile, except this thread itself."""
         me = threading.get_ident()
         with self._changed:
-            self._changed.wait_for(lambda: self._alone in (None, me) and not self._is_locking)
+            self._wait_for(lambda: self._alone in (None, me) and not self._is_locking)
             within = self._alone == me
             is_first = not within and not self._together
             if is_first:
@@ -79,7 +77,7 @@ class Sharing:
     def alone(self) -> Generator[None]:
         """Nobody else is here."""
         with self._changed:
-            self._changed.wait_for(lambda: self._alone is None and not self._together and not self._is_locking)
+            self._wait_for(lambda: self._alone is None and not self._together and not self._is_locking)
             self._is_locking = True
         self._enter(shared=False)
         try:
@@ -89,6 +87,10 @@ class Sharing:
                 self._is_locking = True
                 self._alone = None
             self._leave(shared=False)
+
+    def _wait_for(self, is_free: Callable[[], bool]) -> None:
+        if not self._changed.wait_for(is_free, timeout=self.limit_s):
+            raise _busy("another thread of this process", self.limit_s)
 
     def _enter(self, *, shared: bool) -> None:
         try:
@@ -102,55 +104,67 @@ class Sharing:
             self._is_locking = False
             if shared:
                 self._together += 1
+                self._leases.kept = self._lease
             else:
                 self._alone = threading.get_ident()
             self._changed.notify_all()
 
     def _lock(self, *, shared: bool) -> None:
-        """Ask again and again, because each question has a time limit and the wait has none."""
-        query = "select pg_try_advisory_lock_shared(%s, %s)" if shared else "select pg_try_advisory_lock(%s, %s)"
-        pause = 0.005
+        lease = Lease(self._leases, "blobs", together=shared)
+
+        def job(connection: Connection, again: bool) -> str | int:
+            del again
+            try:
+                who = lease.take(connection)
+            except READ_ONLY:
+                if not shared:
+                    raise
+                who = None  # on a standby nobody is kept out: what is collected, is collected elsewhere
+            return self._leases.collections(connection) if who is None else who
+
+        deadline, pause = time.monotonic() + self.limit_s, 0.005
         while True:
-            connection, got = self._pool.own("locking the blobs", lambda connection: self._try(connection, query))
-            if got is not None:
-                self._holder, self._generation = connection, got
-                return
-            self._pool.give(connection)
+            found = self._pool.run("locking the blobs", job)
+            if isinstance(found, int):
+                break
+            if time.monotonic() + pause > deadline:
+                raise _busy(found, self.limit_s)
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
-
-    def _try(self, connection: Connection, query: LiteralString) -> int | None:
-        row = connection.execute(query, (_SPACE, self._tenant)).fetchone()
-        return self._collected(connection) if row is not None and row[0] else None
-
-    def _collected(self, connection: Connection) -> int:
-        row = connection.execute(_GENERATION, (self._tenant,)).fetchone()
-        return row[0] if row is not None else 0
+        lease.collections = found
+        self._lease = lease
+        self._leases.keep(lease)
 
     def _leave(self, *, shared: bool) -> None:
-        connection, self._holder = self._holder, None
-        lost = False
+        lease, self._lease = self._lease, None
         try:
-            if connection is not None:
-                query = "select pg_advisory_unlock_shared(%s, %s)" if shared else "select pg_advisory_unlock(%s, %s)"
-                try:
-                    connection.execute(query, (_SPACE, self._tenant))
-                    self._pool.give(connection)
-                except psycopg.Error:
-                    connection.close()
-                    lost = True
-            if lost and shared:
-                self._check()
+            if lease is not None:
+                self._leases.kept = None
+                self._leases.leave(lease)
+                if not self._drop(lease) and shared:
+                    # That is fine as long as nobody collected anything.
+                    now = self._pool.run("looking after the blobs", lambda made, _: self._leases.collections(made))
+                    if now != lease.collections:
+                        raise lost()
         finally:
             with self._changed:
                 self._is_locking = False
                 self._changed.notify_all()
 
-    def _check(self) -> None:
-        """The lock went away with its connection. That is fine as long as nobody collected anything."""
-        rows = self._pool.rows("looking after the blobs", _GENERATION, (self._tenant,))
-        if rows and rows[0][0] != self._generation:
-            raise Unavailable(
-                "the connection broke while blobs were kept, and somebody collected blobs meanwhile",
-                hint="do it again: what it refers to may be gone",
-            )
+    def _drop(self, lease: Lease) -> bool:
+        def job(connection: Connection, again: bool) -> bool:
+            try:
+                return lease.drop(connection) and not again
+            except READ_ONLY:
+                return False
+
+        try:
+            return self._pool.run("letting go of the blobs", job)
+        except TurnlogError:
+            return False
+
+
+def _busy(who: str, seconds: float) -> Unavailable:
+    return Unavailable(
+        f"the blobs were held by {who} for {seconds:g} seconds", hint="see what it does; a retry is safe"
+    )

@@ -12,30 +12,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
+from turnlog.errors import Unavailable
+from turnlog.store.postgres.lease import Lease
 from turnlog.store.postgres.names import id_text
 from turnlog.store.postgres.problem import as_error
 
 if TYPE_CHECKING:
     from turnlog.store.postgres.connection import Connection
+    from turnlog.store.postgres.lease import Leases
     from turnlog.store.postgres.pool import Pool
 
-_SPACE = 0x746C6F68
-"""The first half of the key of the advisory lock; the tenant is the second."""
 _PAUSE_S = 0.05
 _NAMES = re.compile(r"\b(sessions|docs|texts|words|paths|touched|spent|quarters|meta)\b")
 _IGNORE = "INSERT OR IGNORE INTO"
 # What changes with every append is in no index, or every append would pay for it. But a row says who wrote it: which
 # transaction. That is quickly compared with the oldest that was under way when the catalog was last brought up to date.
 _CHANGED = """
-select s.num, s.id, s.state = 'deleted', s.last_seq, s.bytes, s.last_ms, c.id is null
+select s.num, s.id, s.place = 'deleted', s.last_seq, s.bytes, s.last_ms, c.id is null
 from turnlog.session as s left join turnlog.own_sessions as c on c.id = s.num
-where s.tenant = %s and s.state in ('live', 'deleted')
-    and (c.id is null or c.seq <> s.last_seq or c.is_deleted <> (s.state = 'deleted'))
+where s.tenant = %s and s.place in ('live', 'deleted')
+    and (c.id is null or c.seq <> s.last_seq or c.is_deleted <> (s.place = 'deleted'))
 """
 _SINCE = " and age(s.xmin) <= %s"
 _GONE = """
 select c.id from turnlog.own_sessions as c
-where not exists (select from turnlog.session as s where s.tenant = %s and s.num = c.id and s.state <> 'base')
+where not exists (select from turnlog.session as s where s.tenant = %s and s.num = c.id and s.place <> 'base')
 """
 _NOW = """
 select pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
@@ -46,6 +47,15 @@ _REMEMBER = """
 insert into turnlog.own_meta (key, value)
 values ('transaction', %s), ('compared', %s), ('sessions', (select count(*) from turnlog.own_sessions))
 """
+# Deleting is for functions: who may delete from a table may also lock it against everybody.
+_DELETES = {
+    "DELETE FROM meta WHERE key = ?": "select turnlog.own_drop_meta(array[%s])",
+    "DELETE FROM quarters WHERE session = ?": "select turnlog.own_drop_quarters(%s)",
+    "DELETE FROM spent WHERE session = ? AND step = ?": (
+        "select turnlog.own_drop_spent(one, step, step) from (select %s::bigint, %s::bigint) as gone (one, step)"
+    ),
+    "DELETE FROM spent WHERE session = ? AND step >= ?": f"select turnlog.own_drop_spent(%s, %s, {(1 << 63) - 1})",
+}
 _HOUR = 3600
 _FAR = 1 << 30
 """So many transactions back it cannot be told any more."""
@@ -88,6 +98,8 @@ def translated(sql: str) -> str:
     """A statement of SQLite's in the words of PostgreSQL, about the rows of this tenant."""
     if sql.startswith(_IGNORE):
         sql = f"INSERT INTO{sql.removeprefix(_IGNORE)} ON CONFLICT DO NOTHING"
+    if sql in _DELETES:
+        return _DELETES[sql]
     sql = _NAMES.sub(r"turnlog.own_\1", sql)
     return sql.replace(" LIKE ", " ILIKE ").replace(" REGEXP ", " ~* ").replace("?", "%s")
 
@@ -95,9 +107,11 @@ def translated(sql: str) -> str:
 class Tables:
     """A connection of one's own to them, until it is closed."""
 
-    def __init__(self, pool: Pool, tenant: int) -> None:
+    def __init__(self, pool: Pool, leases: Leases) -> None:
         self._pool = pool
-        self._tenant = tenant
+        self._leases = leases
+        self._tenant = leases.tenant
+        self._lease: Lease | None = None
         self._connection: Connection | None = None
 
     @property
@@ -156,29 +170,40 @@ class Tables:
     def remember(self, since: Since) -> None:
         """Everything that was there then is in the catalog."""
         with self.writing():
-            self.ask("delete from turnlog.own_meta where key in ('transaction', 'compared', 'sessions')")
+            self.ask("select turnlog.own_drop_meta(array['transaction', 'compared', 'sessions'])")
             self.ask(_REMEMBER, (since.oldest, since.now))
 
     @contextmanager
     def writing(self) -> Generator[None]:
         """All of it or nothing."""
         with self._doing(), self.connection.transaction():
+            if self._lease is not None and not self._lease.renew(self.connection):
+                raise Unavailable("another process went on with the catalog meanwhile", hint="a retry is safe")
             yield
 
     @contextmanager
     def lock(self, waiting: Callable[[], None] | None = None) -> Generator[None]:
         """Nobody else brings the catalog of this tenant up to date inside. `waiting` is told while somebody does."""
-        key = (_SPACE, self._tenant)
-        while not self.ask("select pg_try_advisory_lock(%s, %s)", key).fetchall()[0][0]:
+        lease = Lease(self._leases, "catalog", together=False)
+        while self._taken(lease) is not None:
             if waiting is not None:
                 waiting()
             time.sleep(_PAUSE_S)
+        self._leases.keep(lease)
+        self._lease = lease
         try:
             yield
         finally:
-            # A connection that broke has let go of it already.
+            self._lease = None
+            self._leases.leave(lease)
+            # Where the connection broke, others wait until nobody has renewed it for a while.
             if self._connection is not None and not self._connection.closed:
-                self.ask("select pg_advisory_unlock(%s, %s)", key)
+                with self._doing():
+                    lease.drop(self.connection)
+
+    def _taken(self, lease: Lease) -> str | None:
+        with self._doing():
+            return lease.take(self.connection)
 
     @contextmanager
     def _doing(self) -> Generator[None]:
@@ -192,17 +217,7 @@ class Tables:
 
 def forget(connection: Connection, session: int) -> None:
     """A session is removed for good, and with it what was said in it. Inside a transaction."""
-    of_docs = "in (select id from turnlog.own_docs where session = %s)"
-    for statement in (
-        f"delete from turnlog.own_texts where id {of_docs}",
-        f"delete from turnlog.own_touched where doc {of_docs}",
-        "delete from turnlog.own_words where session = %s",
-        "delete from turnlog.own_docs where session = %s",
-        "delete from turnlog.own_quarters where session = %s",
-        "delete from turnlog.own_spent where session = %s",
-        "delete from turnlog.own_sessions where id = %s",
-    ):
-        connection.execute(statement.encode(), (session,))
+    connection.execute("select turnlog.own_forget(%s)", (session,))
     # Others may count from now on what it counted.
     connection.execute("insert into turnlog.own_meta (key, value) values ('unsettled', 1) on conflict do nothing")
 

@@ -1,40 +1,47 @@
 """Waking those who follow a session. Only a favour: whoever waits looks again by himself before long.
 
-A watcher holds a shared advisory lock with the session's number, which goes away with its connection. An append
-tries the same lock, in its own statement, and so learns for nothing whether anybody watches. If so, a thread of the
-writer tells them after the commit, for all sessions at once and not too often: a notification inside the transaction
-would make all commits of the database wait for each other.
+A watcher renews a row with the session's number as long as it watches. An append looks for it in its own statement,
+and so learns for nothing whether anybody does. If so, a thread of the writer tells them after the commit, for all
+sessions at once and not too often: a notification inside the transaction would make all commits of the database wait
+for each other. The channel has a name that only the tenant knows.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import psycopg
 
-from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
+from turnlog.store.postgres.lease import TERM_S, Leases
+from turnlog.store.postgres.pool import Connection, renew_after_fork
 
-SPACE = 0x746C6F68
-"""The first half of the key of the advisory lock; the second is made of the session's number."""
-MODULUS = (1 << 31) - 1
-_CHANNEL = "turnlog"
 _PAUSE_S = 0.05
 """Between two messages of one process, and between two looks of a listener at who wants what."""
 _UNUSED_S = 10.0
 """Nobody waits for a session any more, or nobody writes to one that is watched."""
-_WATCH = "select pg_try_advisory_lock_shared(%s, %s)"
-_UNWATCH = "select pg_advisory_unlock_shared(%s, %s)"
+_WATCH = """
+insert into turnlog.lease (tenant, name, who, until)
+select %s, name, '', clock_timestamp() + make_interval(secs => %s) from unnest(%s::text[]) as name
+on conflict (tenant, name) do update set until = excluded.until
+"""
 _TELL = "select pg_notify(%s, num::text) from unnest(%s::bigint[]) as num"
+
+
+def watch_name(num: int) -> str:
+    """How the rows of all begin who watch that session."""
+    return f"watch {num}"
 
 
 class _Worker(ABC):
     """A thread with a connection, there as long as it has something to do."""
 
-    def __init__(self, pool: Pool, name: str) -> None:
-        self._pool = pool
+    def __init__(self, leases: Leases, name: str) -> None:
+        self._leases = leases
+        self._pool = leases.pool
         self._name = name
         self.after_fork()
         renew_after_fork(self)
@@ -66,6 +73,10 @@ class _Worker(ABC):
                     connection = None
                     self._lost()
                     time.sleep(10 * _PAUSE_S)
+            if connection is not None:
+                self._end(connection)
+        except psycopg.Error:
+            pass  # what is left is not renewed
         finally:
             if connection is not None:
                 connection.close()
@@ -78,6 +89,9 @@ class _Worker(ABC):
 
     @abstractmethod
     def _lost(self) -> None: ...
+
+    @abstractmethod
+    def _end(self, connection: Connection) -> None: ...
 
     def close(self) -> None:
         """End the thread."""
@@ -98,6 +112,8 @@ class Listener(_Worker):
         self._used: dict[int, float] = {}
         """When somebody last waited for a session."""
         self._watched: set[int] = set()
+        self._renew_at = 0.0
+        self._id = uuid.uuid4().hex
         self._news: dict[int, int] = {}
         """How often something was heard of a session."""
         self._told: dict[int, list[Callable[[], None]]] = {}
@@ -153,20 +169,28 @@ class Listener(_Worker):
                 self._news.pop(num, None)
             wanted = set(self._used)
         if wanted and not self._watched:
-            connection.execute("listen " + _CHANNEL, prepare=False)
-        for num in self._watched - wanted:
-            connection.execute(_UNWATCH, (SPACE, num % MODULUS))
-            self._watched.discard(num)
-        heard: set[int] = set()
-        for num in wanted - self._watched:
-            row = connection.execute(_WATCH, (SPACE, num % MODULUS)).fetchone()
-            if row is not None and row[0]:
-                self._watched.add(num)
-                heard.add(num)  # what came before we listened, nobody told us
-        self._tell(heard)
+            connection.execute(f"listen {self._leases.channel(connection)}".encode(), prepare=False)
+        new, now = wanted - self._watched, time.monotonic()
+        if new or now > self._renew_at:
+            connection.execute(_WATCH, (self._leases.tenant, TERM_S, self._names(wanted)))
+            self._renew_at = now + TERM_S / 3
+        gone, self._watched = self._watched - wanted, wanted
+        self._unwatch(connection, gone)
+        self._tell(new)  # what came before we listened, nobody told us
         for notice in connection.notifies(timeout=_PAUSE_S, stop_after=1):
             if notice.payload.isdecimal():
                 self._tell({int(notice.payload)})
+
+    def _names(self, nums: set[int]) -> list[str]:
+        return [f"{watch_name(num)} {self._id}" for num in nums]
+
+    def _unwatch(self, connection: Connection, nums: set[int]) -> None:
+        if nums:
+            connection.execute("select turnlog.drop_leases(%s::text[])", (self._names(nums),))
+
+    def _end(self, connection: Connection) -> None:
+        watched, self._watched = self._watched, set()
+        self._unwatch(connection, watched)
 
     def _tell(self, heard: set[int]) -> None:
         if heard:
@@ -207,19 +231,23 @@ class Teller(_Worker):
     def _work(self, connection: Connection) -> None:
         with self._changed:
             marked, self._marked = self._marked, set()
-        connection.execute(_TELL, (_CHANNEL, sorted(marked)))
+        connection.execute(_TELL, (self._leases.channel(connection), sorted(marked)))
         time.sleep(_PAUSE_S)
 
     def _lost(self) -> None:
         pass  # what could not be told is found by those who look
 
+    def _end(self, connection: Connection) -> None:
+        pass
+
 
 class Watch:
     """Both."""
 
-    def __init__(self, pool: Pool) -> None:
-        self.listener = Listener(pool, "turnlog listener")
-        self.teller = Teller(pool, "turnlog teller")
+    def __init__(self, leases: Leases) -> None:
+        self.leases = leases
+        self.listener = Listener(leases, "turnlog listener")
+        self.teller = Teller(leases, "turnlog teller")
 
     def close(self) -> None:
         """End the threads."""
