@@ -1,4 +1,4 @@
-"""`docs/coming-from.md`, read: its tables, and the tests they name.
+"""`docs/coming-from-proofs.md`, read: its tables, and the tests they name.
 
 As a plug-in of pytest it looks on while the whole suite runs, and makes the run fail if a test that the page names did
 not run. A part of the suite proves nothing about the page, and is left alone.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/coming-from.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/coming-from-proofs.md"
 _ID = re.compile(r"`(tests/[\w/]+\.py(?:::\w+)+)`")
 
 
@@ -67,7 +67,7 @@ class Witness:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for name in self.missed:
-            terminalreporter.write_line(f"docs/coming-from.md names {name}, which did not run", red=True)
+            terminalreporter.write_line(f"docs/coming-from-proofs.md names {name}, which did not run", red=True)
 
 
 def is_whole(config: pytest.Config) -> bool:

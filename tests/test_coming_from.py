@@ -1,4 +1,4 @@
-"""Every line of `docs/coming-from.md` is proved by a test that exists and runs."""
+"""Every line of `docs/coming-from-proofs.md` is proved by a test that exists and runs."""
 
 import subprocess
 import sys
