@@ -66,6 +66,8 @@ class Mutant(NamedTuple):
 
 
 LOGFILE = "store/files/logfile.py"
+INTERRUPTS = "tests/session/test_interrupts.py"
+WAITS = "tests/store/test_waits.py"
 TAIL = "store/files/tail.py"
 DISK = "store/files/disk.py"
 STORE = "store/files/__init__.py"
@@ -204,8 +206,8 @@ MUTANTS = [
     Mutant(
         "a failed write is not cut back",
         LOGFILE,
-        "            self._disk.ftruncate(self._file.fd, start)\n",
-        "            pass\n",
+        "                self._disk.ftruncate(self._file.fd, start)\n                self._unsynced.cut()\n",
+        "                pass\n",
         (ERRORS,),
     ),
     Mutant(
@@ -290,8 +292,8 @@ MUTANTS = [
     Mutant(
         "a session is moved while others look for what is needed",
         STORE,
-        "            with self.keeping():",
-        "            if True:",
+        "            with self.keeping(), self._disk.hold(old):",
+        "            with self._disk.hold(old):",
         (PROCESSES,),
     ),
     # Blobs.
@@ -594,8 +596,8 @@ MUTANTS = [
     Mutant(
         "collecting does not wait for those who write",
         FOLDER,
-        "        with self._blob_lock(self._disk.lock):\n",
-        "        with self._blob_lock(self._disk.lock_shared):\n",
+        "held = self._hold_blobs(shared=False)\n",
+        "held = self._hold_blobs(shared=True)\n",
         (COLLECTING, RACES),
     ),
     Mutant(
@@ -643,9 +645,52 @@ MUTANTS = [
     Mutant(
         "leftovers of dead writers stay for ever",
         FOLDER,
-        """            if name.startswith(".new-"):\n                self._disk.unlink(os.path.join(folder, name))\n""",
-        "            pass\n",
+        "                self._disk.unlink(path)\n\n",
+        "                pass\n\n",
         (INTERRUPTED,),
+    ),
+    # Interrupts.
+    Mutant(
+        "after an interrupt the state is taken to be whole",
+        "session/appender.py",
+        "what we know of it may differ now.\n            self._is_stale = True\n",
+        "what we know of it may differ now.\n",
+        (INTERRUPTS,),
+    ),
+    Mutant(
+        "what an interrupted append left is a conflict with oneself",
+        "session/appender.py",
+        " and item.id not in self._tried:\n",
+        ":\n",
+        (INTERRUPTS,),
+    ),
+    Mutant(
+        "the lock of a log stays held after an interrupt",
+        HANDLE,
+        "        except BaseException:\n            self.leave()\n            raise\n\n    def _unlock",
+        "        except BaseException:\n            raise\n\n    def _unlock",
+        (INTERRUPTS,),
+    ),
+    Mutant(
+        "a file that was being made is left over after an interrupt",
+        STORE,
+        "            except BaseException as error:\n                self._discard(temporary)\n",
+        "            except BaseException as error:\n",
+        (INTERRUPTS,),
+    ),
+    Mutant(
+        "a forked worker holds the locks of its parent",
+        DISK,
+        '        """See `HasFiles`. The lock stays with the parent."""\n        self.close()\n',
+        '        """See `HasFiles`. The lock stays with the parent."""\n',
+        (WAITS,),
+    ),
+    Mutant(
+        "the blobs are waited for without end",
+        DISK,
+        "                if time.monotonic() > deadline:\n",
+        "                if kind == fcntl.LOCK_EX and time.monotonic() > deadline:\n",
+        (WAITS,),
     ),
     # Other processes and threads.
     Mutant(
@@ -665,8 +710,8 @@ MUTANTS = [
     Mutant(
         "a node of another process is no conflict",
         LOGFILE,
-        "                self._refuse_conflict(after, alone)\n",
-        "                pass\n",
+        "            self._refuse_conflict(after, alone)\n",
+        "            pass\n",
         (PROCESSES,),
     ),
     Mutant(

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import turnlog  # noqa: E402
+from tests.session import interruptscenes as scenes  # noqa: E402
+from tests.session.interruptlab import Expired, Interrupt  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
 from tests.store import test_io_errors as errors  # noqa: E402
 from tests.store import test_threads as threads  # noqa: E402
@@ -139,9 +141,31 @@ def nested_lives(seed: int) -> str:
     return f"10 lives, {rewinds} rewinds"
 
 
+def interrupts(seed: int) -> str:
+    """An exception of a signal's handler at every point of something that is done, one point at a time."""
+    rng = random.Random(seed)
+    name = rng.choice(list(scenes.SCENES))
+    error = rng.choice((Interrupt, Expired))
+    scenes.live(name, 0, error)
+    points = scenes.live(name, 0, error)
+    for at in range(1, points + 1):
+        scenes.live(name, at, error)
+    return f"{name}: {points} points"
+
+
+def signals(seed: int) -> str:
+    """Real signals, at real moments."""
+    rng = random.Random(seed)
+    name = rng.choice(list(scenes.SCENES))
+    scenes.live_through_signal(name, 0)
+    _, longest = scenes.live_through_signal(name, 0)
+    hit = sum(scenes.live_through_signal(name, rng.uniform(1e-6, longest))[0] for _ in range(400))
+    return f"{name}: {hit} of 400 came in time"
+
+
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
-    nested_lives,
+    nested_lives, interrupts, signals,
 )  # fmt: skip
 
 

@@ -170,6 +170,37 @@ def hold(folder: str, session_id: str, with_child: str = "") -> None:
     time.sleep(60)
 
 
+def hold_blobs(folder: str, how: str) -> None:
+    """Keep blobs, or keep everybody else out, for a long time."""
+    store = turnlog.open(folder).store
+    with store.exclusively() if how == "alone" else store.keeping():
+        _wait()
+        time.sleep(60)
+
+
+def fork_inside(folder: str, session_id: str, what: str) -> None:
+    """Fork a worker while a lock is held, and say its pid. It lives on; the lock of a log is held until we die."""
+    home = turnlog.open(folder)
+    session = home.resume(session_id)
+    reading = session.entries()
+    next(reading)  # whoever reads has a second descriptor of the same lock
+    _wait()
+    if what == "log":
+        session._log._file.alone(lambda: (_say(_sleeper()), time.sleep(60)))
+    with home.store.exclusively() if what == "alone" else home.store.keeping():
+        child = _sleeper()
+    _say(child)
+    time.sleep(60)
+
+
+def _sleeper() -> int:
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    return child
+
+
 def forks(folder: str, session_id: str, count: str) -> None:
     """Fork, and append from both sides."""
     session = turnlog.open(folder).resume(session_id)
@@ -212,7 +243,20 @@ def forks_with_threads(folder: str, session_id: str, count: str) -> None:
 
 
 ACTS: dict[str, Callable[..., None]] = {
-    act.__name__: act for act in (notes, nodes, images, sessions, starts, create, hold, forks, forks_with_threads)
+    act.__name__: act
+    for act in (
+        notes,
+        nodes,
+        images,
+        sessions,
+        starts,
+        create,
+        hold,
+        hold_blobs,
+        fork_inside,
+        forks,
+        forks_with_threads,
+    )
 }
 
 if __name__ == "__main__":

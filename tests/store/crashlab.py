@@ -26,7 +26,7 @@ from turnlog import Home, Image, Session, Text
 from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry, Fold, Message, Note, Writer
 from turnlog.store.files import connect
-from turnlog.store.files.disk import Disk
+from turnlog.store.files.disk import Disk, Held
 
 PAGE = 4096
 SECTOR = 512
@@ -219,6 +219,9 @@ class Recorder(Disk):
         self._torn = torn
         self._is_dead = False
         self._files: dict[int, int] = {}
+        self._held: list[Held] = []
+        """Files that close themselves."""
+        self._nodes: dict[int, int] = {}
 
     def _change(self, *, can_tear: bool = False) -> bool:
         """Called before every change; True where this one is to be cut short by the kill."""
@@ -238,7 +241,9 @@ class Recorder(Disk):
         self._is_dead = True
         for fd in self._files:
             os.close(fd)
-        self._files = {}
+        for held in self._held:
+            held.close()
+        self._files, self._held = {}, []
 
     def open(self, path: str, flags: int, *, create: bool = False) -> int:
         if create:
@@ -332,12 +337,23 @@ class Recorder(Disk):
 
     def sync(self, fd: int) -> None:
         self._change()
-        self.tape.events.append(Synced(self._files[fd]))
+        self.tape.events.append(Synced(self._files[fd] if fd in self._files else self._nodes[fd]))
 
     def sync_folder(self, path: str) -> None:
         self._change()
         if os.path.abspath(path).startswith(self.tape.top):
             self.tape.events.append(Synced(self.tape.node(path)))
+
+    def fstat(self, fd: int) -> os.stat_result:
+        if self._is_dead:
+            raise Killed
+        return os.fstat(fd)
+
+    def hold(self, path: str, *, shared: bool = False, create: bool = False) -> Held:
+        held = super().hold(path, shared=shared, create=create)
+        self._nodes[held.fileno()] = self._files.pop(held.fileno())
+        self._held = [*(one for one in self._held if not one.closed), held]
+        return held
 
     def lock(self, fd: int) -> None:
         if self._is_dead:

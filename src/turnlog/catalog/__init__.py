@@ -224,10 +224,14 @@ class Catalog:
         return dirty is not None
 
     def _throw_away(self) -> None:
-        if self._database.is_current or not os.path.exists(self.path):
-            self._database.make()
-        else:
-            self._database.close()  # somebody else did it meanwhile
+        if not self._database.is_current and os.path.exists(self.path):
+            self._database.close()
+            try:
+                _ = self._database.connection
+            except Damaged:
+                self._database.make()  # who made it was stopped before anything was in it
+            return  # somebody else did it meanwhile
+        self._database.make()
 
     def _remembered(self) -> list[tuple[str, str]] | None:
         """Where the agents keep their sessions; None if they have to be asked."""

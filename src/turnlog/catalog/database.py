@@ -21,6 +21,8 @@ from turnlog.session.places import cache_folders
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from turnlog.store.files.disk import Held
+
 _FILE = "catalog.sqlite"
 _PAUSE_S = 0.05
 _CACHE_KB = 16_000
@@ -139,16 +141,11 @@ class Database:
                 raise
         self._connection, self._identity, self.is_new = connection, self._look(), True
 
-    @contextmanager
-    def lock(self, waiting: Callable[[], None] | None = None) -> Generator[None]:
+    def lock(self, waiting: Callable[[], None] | None = None) -> Held:
         """Nobody else writes inside. `waiting` is told now and then while somebody does."""
         path = os.path.join(os.path.dirname(self.path), "catalog.lock")
         with _disk(path):
-            fd = _locked(path, waiting)
-        try:
-            yield
-        finally:
-            os.close(fd)
+            return _locked(path, waiting)
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
@@ -170,24 +167,34 @@ class Database:
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _locked(path: str, waiting: Callable[[], None] | None) -> int:
+def _locked(path: str, waiting: Callable[[], None] | None) -> Held:
+    from turnlog.store.files import disk  # only who writes pays for loading it
+
+    deadline = time.monotonic() + disk.LOCK_WAIT_S
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        held = disk.Held(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         try:
-            while True:
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if waiting is not None:
-                        waiting()
-                    time.sleep(_PAUSE_S)
-            if os.path.lexists(path) and os.path.samestat(os.fstat(fd), os.stat(path)):
-                return fd
+            disk.renew_after_fork(held)
+            while not _try_to_lock(held.fileno()):
+                if time.monotonic() > deadline:
+                    raise disk.waited_too_long(held.fileno())
+                if waiting is not None:
+                    waiting()
+                time.sleep(_PAUSE_S)
+            if os.path.lexists(path) and os.path.samestat(os.fstat(held.fileno()), os.stat(path)):
+                return held
         except BaseException:
-            os.close(fd)
+            held.close()
             raise
-        os.close(fd)  # somebody deleted it meanwhile, and others may hold another one
+        held.close()  # somebody deleted it meanwhile, and others may hold another one
+
+
+def _try_to_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning, Unavailable, Unsupported
+from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning, Unsupported
 from turnlog.log.draft import Draft, prepare
 from turnlog.log.entry import AnyEntry, Entry, Set, Writer, is_fence
 from turnlog.log.fold import State, to_fold
@@ -45,6 +45,9 @@ class Appender:
         self._has_news = False
         """Whether there is such a node: then `_seen` stays where it is until `refresh`."""
         self._is_stale = False
+        """Whether something was interrupted: then we do not know what is in the log, nor whether the state is whole."""
+        self._tried: set[str] = set()
+        """Ids of entries that may be in the log although nobody was told so: they are ours, and no news."""
         # Who resumes for every turn has to write folds as well, or each resume would take longer than the last.
         self._bytes_since_fold = history.since_fold * _FOLD_RESUMED
         self._entries_since_fold = history.since_fold
@@ -61,24 +64,44 @@ class Appender:
         """What is known, looked up anew if the last append failed: then we do not know what is in the log."""
         if self._is_stale:
             with self.mutex:
-                self.history.load()
-                self._is_stale = False
-                self._seen = min(self._seen, self.history.state.seq)
+                if self._is_stale:
+                    self._recover()
         return self.history.state
+
+    def _recover(self) -> None:
+        """What an interrupted append left in the log is ours: no news to our caller."""
+        self.history.load()
+        self._seen = min(self._seen, self.history.state.seq)
+        seen = self._seen
+        for item in self._log.read(after=seen):
+            if isinstance(item, Entry):
+                if is_fence(item) and item.id not in self._tried:
+                    self._has_news = True
+                if self._has_news:
+                    break
+                seen = item.seq
+        self._seen, self._tried, self._is_stale = seen, set(), False
 
     def refresh(self) -> None:
         """Take in what other processes have written since; our caller knows it now."""
         with self.mutex:
-            self.history.load()
-            self._is_stale = False
-            self._seen = self.history.state.seq
-            self._has_news = False
+            try:
+                self.history.load()
+            except BaseException:
+                self._is_stale = True
+                raise
+            self._seen, self._tried = self.history.state.seq, set()
+            self._has_news = self._is_stale = False
 
     def catch_up(self) -> None:
         """Take in what others have written, but let their nodes be news to our caller."""
         with self.mutex:
             _ = self.state  # looked up anew if need be
-            self._saw(self.history.catch_up())
+            try:
+                self._saw(self.history.catch_up())
+            except BaseException:
+                self._is_stale = True
+                raise
 
     def refuse_news(self) -> None:
         """Raise the conflict that the next node or head would raise."""
@@ -118,7 +141,7 @@ class Appender:
             done = self._take_turns(drafts, size, head, rebase, once, alone)
         try:
             self._log.sync(done[-1].seq)
-        except TurnlogError:
+        except BaseException:
             self._is_stale = True
             raise
         if self._bytes_since_fold > self._fold_at or self._entries_since_fold > _FOLD_ENTRIES:
@@ -145,10 +168,22 @@ class Appender:
             return done
 
     def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
+        while True:
+            try:
+                return self._try(drafts, once, alone)
+            except Conflict:
+                if alone:
+                    raise
+                if not rebase:
+                    raise self._conflict() from None
+            self.refresh()
+
+    def _try(self, drafts: list[Draft], once: bool, alone: bool) -> list[AnyEntry]:
         state = self.state
         if state.critical:
             self.understand()
         try:
+            self._tried.update([draft.id for draft in drafts])
             if process_word() not in state.writers:
                 self._introduce(drafts[0].at)
             done = self._log.append(
@@ -159,17 +194,14 @@ class Appender:
                 alone=alone,
                 durable=False,
             )
-        except Conflict:
-            if alone:
-                raise
-            if not rebase:
-                raise self._conflict() from None
-            self.refresh()
-            return self._write(drafts, rebase, once, alone)
-        except Unavailable:
+            self._absorb(done)
+        except (Conflict, AlreadyExists):
+            raise  # nothing was written
+        except BaseException:
+            # Also where a signal's exception came up: what is in the log and what we know of it may differ now.
             self._is_stale = True
             raise
-        self._absorb(done)
+        self._tried = set()
         return done
 
     def understand(self) -> None:
@@ -235,9 +267,11 @@ class Appender:
                     if blobs:
                         self._store.put(blobs)
                     self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
-            except TurnlogError:
+            except BaseException as error:
                 self._is_stale = True
-                return  # a fold only saves time later; the caller's entry is safe and must not seem to fail
+                if not isinstance(error, TurnlogError):
+                    raise
+                # A fold only saves time later; the caller's entry is safe and must not seem to fail.
 
 
 def _masked(entry: Set) -> Set:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -45,17 +44,18 @@ class Bracket:
             note = [] if self._is_noted(refused) else [_note("turns take no checkpoints", refused, turn)]
             self._append([*note, turn])
             return
-        with ExitStack() as stack:
-            before: Entry
-            gone = self._known_gone(turn, when)
-            try:
-                stack.enter_context(self._store.keeping())
+        gone = self._known_gone(turn, when)
+        before: Entry | None = None
+        try:
+            with self._store.keeping():
                 before = replace(self._files.take(when=when), turn=turn.turn, gone=gone)
                 self._begun = turn.turn
-            except (TurnlogError, OSError) as error:
-                hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
-                before = _note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)
-            self._append([before, turn])
+                self._append([before, turn])
+        except (TurnlogError, OSError) as error:
+            if before is not None:
+                raise
+            hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
+            self._append([_note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn), turn])
         if when == "end" and turn.turn is not None:
             leave(self._store, turn.turn)
 

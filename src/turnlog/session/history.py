@@ -117,9 +117,9 @@ class History:
     def fork(self) -> Fork | None:
         """The entry this session continues, if it is a fork."""
         if not self._has_start and self.state.start:
-            self._has_start = True
             if "fork" in self.state.start:
                 self._fork = msgspec.convert(self.state.start["fork"], Fork)
+            self._has_start = True
         if not self._has_start:
             first = next((item for item in self.log.read() if isinstance(item, Entry)), None)
             if isinstance(first, Start):

@@ -132,8 +132,8 @@ def carry_out(
 ) -> list[Outcome]:
     """Do what an intent says, folder by folder, only in the folders of the session. `again`: somebody tried before."""
     outcomes: list[Outcome] = []
-    _running.add(intent.id)
     try:
+        _running.add(intent.id)
         for root in sorted({step.root for step in steps}):
             mine: list[Step] = []
             for step in steps:

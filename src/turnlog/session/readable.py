@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
@@ -56,12 +56,9 @@ class Readable:
     def _mutex(self) -> threading.RLock:
         return self._appender.mutex
 
-    @property
-    @contextmanager
-    def _unmoved(self) -> Generator[None]:
-        """Neither the session nor what it keeps changes inside: always in this order, or two threads wait for ever."""
-        with self._home.store.keeping(), self._mutex:
-            yield
+    def _keeping(self) -> AbstractContextManager[object]:
+        """Nothing that is kept goes away inside. Always before `_mutex`, or two threads wait for ever."""
+        return self._home.store.keeping()
 
     @cached_property
     def _files(self) -> Files:
@@ -306,7 +303,7 @@ class Readable:
 
         Without `lines`, only what happened to each path: comparing large texts takes a while.
         """
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             if before is None:
                 span = self._files.turn(turn)
                 before, after = span.begin, span.end
@@ -316,14 +313,14 @@ class Readable:
 
     def plan_undo(self) -> Plan:
         """What an undo would do to each file, and why; nothing is touched."""
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             if not self._state.undo:
                 raise NotFound("there is no rewind to undo")
             return self._travel.plan_back(self._state.undo[-1])
 
     def plan_redo(self) -> Plan:
         """What a redo would do to each file, and why; nothing is touched."""
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             if not self._state.redo:
                 raise NotFound("there is no undo to take back")
             return self._travel.plan_back(self._state.redo[-1])

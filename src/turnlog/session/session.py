@@ -176,14 +176,16 @@ class Session(Readable):
 
         Where there can be no checkpoint, a note in the log says why; the turn goes on.
         """
-        with self._mutex:
-            if self._appender.turn is not None:
-                raise Invalid("a turn has begun already and not ended", hint="turns do not nest")
-            self._appender.turn = turn = new_id()
+        turn = new_id()
         try:
+            with self._mutex:
+                if self._appender.turn is not None:
+                    raise Invalid("a turn has begun already and not ended", hint="turns do not nest")
+                self._appender.turn = turn
             self._append_end(Turn(state="begin", turn=turn), "begin")
         except BaseException:
-            self._appender.turn = None
+            if self._appender.turn == turn:
+                self._appender.turn = None
             raise
         state, error = "completed", None
         try:
@@ -306,7 +308,7 @@ class Session(Readable):
         `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
         at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch.
         """
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             head = rewind_to(self._history, to=to, before=before, turns=turns)
             paths = None if only is None else _listed(only)
             moved = self._travel.rewind(head, files=files, conversation=conversation, only=paths, force=force)
@@ -322,18 +324,18 @@ class Session(Readable):
         force: bool = False,
     ) -> Plan:
         """What a rewind would do to each file, and why; nothing is touched."""
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             head = rewind_to(self._history, to=to, before=before, turns=turns)
             return self._travel.plan(head.asof, only=None if only is None else _listed(only), force=force)
 
     def undo(self) -> Head:
         """Take back the newest rewind that has not been taken back, files and conversation together."""
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             return self._travel.take_back("undo").entry
 
     def redo(self) -> Head:
         """Take back the newest undo. Anything said since makes that impossible."""
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             return self._travel.take_back("redo").entry
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
@@ -342,7 +344,7 @@ class Session(Readable):
         """The files as they are now, to come back to. Everything is on the disk when this returns."""
         if self._state.intent:
             self._travel.settle()
-        with self._home.store.keeping():
+        with self._keeping():
             return self._append([self._files.take(label=label, progress=progress)])[0]
 
     def _append_end(self, turn: Turn, when: str) -> None:
@@ -366,7 +368,7 @@ class Session(Readable):
 
     def finish_rewind(self, *, abort: bool = False) -> Head | None:
         """Finish an interrupted rewind, or take back what was done of it."""
-        with self._unmoved:
+        with self._keeping(), self._mutex:
             moved = self._travel.finish_interrupted(abort=abort, asked=True)
             return None if moved is None else moved.entry
 

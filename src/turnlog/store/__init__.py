@@ -269,11 +269,11 @@ class Store(Protocol):
         """A blob piece by piece; raises `Corrupt` at its end if it is not what it should be."""
         ...
 
-    def keeping(self) -> AbstractContextManager[None]:
+    def keeping(self) -> AbstractContextManager[object]:
         """No blob is collected inside: from finding out what is there until an entry refers to it."""
         ...
 
-    def exclusively(self) -> AbstractContextManager[None]:
+    def exclusively(self) -> AbstractContextManager[object]:
         """Nobody is inside `keeping`, and nobody gets there."""
         ...
 

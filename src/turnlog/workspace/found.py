@@ -40,9 +40,11 @@ class Found:
 
     def add(self, kind: int, numbers: tuple[int, ...], digest: bytes = NONE) -> None:
         """The next name: what it is, what tells it from what it was, and its digest if that can be relied on."""
-        self.kinds.append(kind)
+        kinds = bytes((kind,))
+        # Without a call in between, at which a signal's exception could come up: what is kept of them goes by position.
+        self.kinds += kinds
         self.numbers += numbers
-        self.digests.append(digest)
+        self.digests += (digest,)
 
     def skip(self, name: str, status: os.stat_result | None, reason: str, size: int = 0) -> None:
         """The next name is not covered."""

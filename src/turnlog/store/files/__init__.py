@@ -60,22 +60,24 @@ class FileStore(Folder):
         with disk_errors(f"creating session {session_id}"):
             self._make_ready()
             self._refuse_taken(session_id)
-            fd = self._disk.open(temporary, os.O_RDWR | os.O_APPEND, create=True)
-            log = SessionFile(self._disk, temporary, session_id, clock=self._clock, durable=self._durable, fd=fd)
+            log: SessionFile | None = None
             try:
+                fd = self._disk.open(temporary, os.O_RDWR | os.O_APPEND, create=True)
+                log = SessionFile(self._disk, temporary, session_id, clock=self._clock, durable=self._durable, fd=fd)
                 fill(log)
                 if parent is None:
                     self._disk.link(temporary, path)
                 else:
                     self._link_beside(parent, seq - 1, temporary, path)
+                log.named(path)
+                self._discard(temporary)
             except BaseException as error:
                 self._discard(temporary)
-                log.close()
+                if log is not None:
+                    log.close()
                 if isinstance(error, FileExistsError):
                     raise _taken(session_id) from None
                 raise
-            log.named(path)
-            self._discard(temporary)
             self._disk.sync_folder(os.path.join(self.folder, place))
         return log
 
@@ -118,18 +120,14 @@ class FileStore(Folder):
         """Give a fork its name while its parent cannot be purged, and has the entry that the fork builds on."""
         while True:
             base = self._base_path(parent)
-            fd = self._disk.open(base, os.O_RDONLY)
-            try:
-                self._disk.lock(fd)
-                if not self._is_still(fd, base):
+            with self._disk.hold(base) as held:
+                if not self._is_still(held.fileno(), base):
                     continue  # it was moved or purged while we waited
                 found = glimpse(self._disk, *os.path.split(base))
                 if found is None or found.last is None or found.last.seq < seq:
                     raise NotFound(f"entry {seq} of session {parent!r} was purged meanwhile")
                 self._disk.link(temporary, path)
                 return
-            finally:
-                self._disk.close(fd)
 
     def _is_still(self, fd: int, path: str) -> bool:
         return self._exists(path) and os.path.samestat(self._disk.fstat(fd), self._disk.stat(path))
@@ -220,13 +218,9 @@ class FileStore(Folder):
                 raise NotFound(f"no session {session_id!r} in {source}", hint="see `turnlog ls`")
             if self._exists(new):
                 raise AlreadyExists(f"there is a session {session_id!r} in {target} already")
-            with self.keeping():  # who looks through all sessions for what they need must not miss this one
-                fd = self._disk.open(old, os.O_RDONLY)
-                try:
-                    self._disk.lock(fd)
-                    self._disk.rename(old, new)
-                finally:
-                    self._disk.close(fd)
+            # Who looks through all sessions for what they need must not miss this one.
+            with self.keeping(), self._disk.hold(old):
+                self._disk.rename(old, new)
             self._disk.sync_folder(os.path.dirname(new))
             self._disk.sync_folder(os.path.dirname(old))
 
@@ -252,10 +246,7 @@ class FileStore(Folder):
                 self._drop_unneeded_bases()
 
     def _purge(self, session_id: str, path: str) -> None:
-        log = SessionFile(self._disk, path, session_id, clock=self._clock, read_only=True)
-        fd = self._disk.open(path, os.O_RDONLY)
-        try:
-            self._disk.lock(fd)
+        with self._disk.hold(path):
             needed = self._needed(session_id)
             if needed == _UNKNOWN:
                 raise Corrupt(
@@ -263,12 +254,13 @@ class FileStore(Folder):
                     hint="see which with `turnlog doctor`, and repair or purge that one first",
                 )
             if needed:
-                self._write_file(self._path(BASES, session_id), log.prefix(needed))
+                log = SessionFile(self._disk, path, session_id, clock=self._clock, read_only=True)
+                try:
+                    self._write_file(self._path(BASES, session_id), log.prefix(needed))
+                finally:
+                    log.close()
             self._disk.unlink(path)
             self._disk.sync_folder(os.path.dirname(path))
-        finally:
-            log.close()
-            self._disk.close(fd)
 
     def _needed(self, session_id: str) -> int:
         """Up to which entry forks need that session; 0 if there are none."""
@@ -301,14 +293,7 @@ class FileStore(Folder):
         try:
             with disk_errors(f"writing to {self.folder}"):
                 self._make_ready()
-                path = os.path.join(self.folder, f".new-{word(16)}")
-                fd = self._disk.open(path, os.O_WRONLY, create=True)
-                try:
-                    self._disk.write(fd, b"health\n")
-                    self._disk.sync(fd)
-                finally:
-                    self._disk.close(fd)
-                    self._disk.unlink(path)
+                self._try_writing(os.path.join(self.folder, f".new-{word(16)}"))
                 report["file_system"] = self._disk.file_system(self.folder)
                 report["sessions"] = len(self._names(SESSIONS))
                 report["private"] = not self._disk.stat(self.folder).st_mode & 0o077
@@ -317,6 +302,19 @@ class FileStore(Folder):
         except Exception as error:  # whatever it is, it is what a monitor asked for
             report.update(ok=False, error=str(error))
         return report
+
+    def _try_writing(self, path: str) -> None:
+        try:
+            fd = self._disk.open(path, os.O_WRONLY, create=True)
+            try:
+                self._disk.write(fd, b"health\n")
+                self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
+            self._disk.unlink(path)
+        except BaseException:
+            self._discard(path)
+            raise
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import stat
 import sys
@@ -49,6 +50,18 @@ _REMOTE = frozenset(
 )
 
 
+class Held(io.FileIO):
+    """A descriptor that closes itself in one step that nothing can interrupt, and is closed in a child process.
+
+    So `with disk.hold(path):` leaves no lock behind, wherever a signal's exception comes up; a manager written in
+    Python can be interrupted at the beginning of its `__exit__`.
+    """
+
+    def after_fork(self) -> None:
+        """See `HasFiles`. The lock stays with the parent."""
+        self.close()
+
+
 class Disk:
     """The operating system as the file store sees it."""
 
@@ -76,7 +89,7 @@ class Disk:
                     raise OSError(errno.ELOOP, "not a regular file", path)
                 if found.st_mode & _OTHERS:
                     _make_private(fd, found, FILE_MODE)
-        except OSError:
+        except BaseException:
             os.close(fd)
             raise
         return fd
@@ -154,28 +167,50 @@ class Disk:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._wait_for_lock(fd)
+            self._wait_for_lock(fd, fcntl.LOCK_EX)
 
-    def _wait_for_lock(self, fd: int) -> None:
+    def lock_shared(self, fd: int) -> None:
+        """A lock that many may hold at once, and nobody while another holds the writer's."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._wait_for_lock(fd, fcntl.LOCK_SH)
+
+    def _wait_for_lock(self, fd: int, kind: int) -> None:
         deadline = time.monotonic() + LOCK_WAIT_S
         pause = 0.0001
         while True:
             time.sleep(pause)
             pause = min(pause * 1.5, 0.02)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(fd, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise Unavailable(
-                        f"another process has held the lock of this log for {LOCK_WAIT_S:.0f} s",
-                        hint="see which with `lsof` or `fuser`; a stopped process still holds its locks",
-                    ) from None
+                    raise waited_too_long(fd) from None
             else:
                 return
 
-    def lock_shared(self, fd: int) -> None:
-        """A lock that many may hold at once, and nobody while another holds the writer's."""
-        fcntl.flock(fd, fcntl.LOCK_SH)
+    def hold(self, path: str, *, shared: bool = False, create: bool = False) -> Held:
+        """The file with its lock, until it is closed."""
+        held: Held | None = None
+        try:
+            held = Held(self._open_or_make(path) if create else self.open(path, os.O_RDONLY))
+            _holders.add(held)
+            if shared:
+                self.lock_shared(held.fileno())
+            else:
+                self.lock(held.fileno())
+            return held
+        except BaseException:
+            if held is not None:
+                held.close()
+            raise
+
+    def _open_or_make(self, path: str) -> int:
+        try:
+            return self.open(path, os.O_RDWR, create=True)
+        except FileExistsError:
+            return self.open(path, os.O_RDWR)
 
     def unlock(self, fd: int) -> None:
         """Let the next writer in."""
@@ -210,6 +245,21 @@ def _make_private(file: int | str, found: os.stat_result, mode: int) -> None:
     if found.st_uid == os.geteuid():
         with suppress(OSError):  # a file system that is read-only, or has no modes
             os.chmod(file, mode)
+
+
+def waited_too_long(fd: int) -> Unavailable:
+    """The error of whoever waited for a lock as long as anybody may; it names the holder."""
+    from turnlog.store.files.holder import name_holders
+
+    try:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+    except OSError:
+        name = ""
+    what = f"of {name}" if name and not name.startswith(".new-") else "of this log"  # its name came later
+    return Unavailable(
+        f"{name_holders(fd)} held the lock {what} for {LOCK_WAIT_S:.0f} s",
+        hint="end that process, or let it go on: one that is stopped still holds its locks",
+    )
 
 
 class Room:

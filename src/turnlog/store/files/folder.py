@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import time
+from collections.abc import Collection, Container, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import msgspec
 
@@ -14,7 +15,7 @@ from turnlog.log.ids import word
 from turnlog.log.payload import digest_key
 from turnlog.store import Clock
 from turnlog.store.files.collect import collect, forget, unneeded
-from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.disk import Disk, Held, as_error, disk_errors
 from turnlog.store.files.names import file_name, is_hashed
 from turnlog.store.files.packs import Packs
 from turnlog.store.files.packwriter import PackWriter
@@ -22,6 +23,8 @@ from turnlog.store.files.packwriter import PackWriter
 LAYOUT = {"layout": 1, "packs": 1}
 SESSIONS, TRASH, BASES = "sessions", "trash", "bases"
 _BLOBS, _DERIVED = "blobs", "derived"
+_ABANDONED_S = 3600.0
+"""Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
 
 
 class Folder:
@@ -101,15 +104,15 @@ class Folder:
     def _write_file(self, path: str, data: bytes) -> None:
         """A whole file at once: there is no moment at which half of it has that name."""
         temporary = os.path.join(os.path.dirname(path), f".new-{word(16)}")
-        fd = self._disk.open(temporary, os.O_WRONLY, create=True)
         try:
+            fd = self._disk.open(temporary, os.O_WRONLY, create=True)
             try:
                 self._disk.write(fd, data)
                 self._disk.sync(fd)
             finally:
                 self._disk.close(fd)
             self._disk.rename(temporary, path)
-        except OSError:
+        except BaseException:
             self._discard(temporary)
             raise
         self._disk.sync_folder(os.path.dirname(path))
@@ -118,7 +121,7 @@ class Folder:
         try:
             self._disk.unlink(path)
         except OSError:
-            return  # the disk is failing; a leftover that has no session's name harms nobody
+            return  # it is not there, or the disk is failing: a leftover that has no session's name harms nobody
 
     def _path(self, place: str, session_id: str) -> str:
         path = os.path.join(self.folder, place, file_name(session_id))
@@ -176,27 +179,24 @@ class Folder:
         """See `Store.stream`."""
         return self._packs.stream(digest)
 
-    def keeping(self) -> AbstractContextManager[None]:
+    def keeping(self) -> AbstractContextManager[object]:
         """See `Store.keeping`."""
-        if getattr(self._inside, "is_alone", False):
+        alone = getattr(self._inside, "alone", None)
+        if alone is not None and not alone.closed:
             return nullcontext()  # who keeps everybody else out would wait for itself
-        return self._blob_lock(self._disk.lock_shared)
+        return self._hold_blobs(shared=True)
 
-    @contextmanager
-    def _blob_lock(self, lock: Callable[[int], None]) -> Generator[None]:
-        path = os.path.join(self.folder, ".blobs.lock")
-        with disk_errors(f"locking the blobs in {self.folder}"):
-            self._make_ready()
-            try:
-                fd = self._disk.open(path, os.O_RDWR, create=True)
-            except FileExistsError:
-                fd = self._disk.open(path, os.O_RDWR)
+    def exclusively(self) -> AbstractContextManager[object]:
+        """Nobody is inside `keeping`, and nobody gets there; except this thread itself."""
+        self._inside.alone = held = self._hold_blobs(shared=False)
+        return held
+
+    def _hold_blobs(self, *, shared: bool) -> Held:
         try:
-            with disk_errors(f"locking the blobs in {self.folder}"):
-                lock(fd)
-            yield
-        finally:
-            self._disk.close(fd)
+            self._make_ready()
+            return self._disk.hold(os.path.join(self.folder, ".blobs.lock"), shared=shared, create=True)
+        except OSError as error:
+            raise as_error(error, f"locking the blobs in {self.folder}") from error
 
     def doubt(self) -> str:
         """See `Store.doubt`."""
@@ -214,6 +214,8 @@ class Folder:
         with disk_errors("collecting blobs"):
             for place in (_BLOBS, _DERIVED):
                 self._remove_leftovers(os.path.join(self.folder, place))
+            for place in ("", SESSIONS, TRASH, BASES):
+                self._remove_leftovers(os.path.join(self.folder, place), unchanged_s=_ABANDONED_S)
             return collect(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
 
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
@@ -221,21 +223,12 @@ class Folder:
         with disk_errors("looking at blobs"):
             return unneeded(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
 
-    def _remove_leftovers(self, folder: str) -> None:
-        """What never got its name: who wrote it died, or would keep us out."""
+    def _remove_leftovers(self, folder: str, *, unchanged_s: float = 0) -> None:
+        """What never got its name: who wrote it died, or would keep us out; or nobody has touched it for so long."""
         for name in self._disk.listdir(folder) if self._exists(folder) else []:
-            if name.startswith(".new-"):
-                self._disk.unlink(os.path.join(folder, name))
-
-    @contextmanager
-    def exclusively(self) -> Generator[None]:
-        """Nobody is inside `keeping`, and nobody gets there; except this thread itself."""
-        with self._blob_lock(self._disk.lock):
-            self._inside.is_alone = True
-            try:
-                yield
-            finally:
-                self._inside.is_alone = False
+            path = os.path.join(folder, name)
+            if _is_leftover(name) and time.time() - self._disk.stat(path).st_mtime >= unchanged_s:
+                self._disk.unlink(path)
 
     def disk(self) -> dict[str, int]:
         """See `Store.disk`."""
@@ -276,11 +269,17 @@ class Folder:
             finally:
                 self._disk.close(fd)
             self._disk.rename(temporary, os.path.join(folder, name))
-        except OSError:
+        except BaseException as error:
             self._discard(temporary)
+            if not isinstance(error, OSError):
+                raise
 
     def own_folders(self) -> frozenset[tuple[int, int]]:
         """See `Store.own_folders`."""
         with disk_errors(f"looking at {self.folder}"):
             status = self._disk.stat(self.folder) if self._exists(self.folder) else None
         return frozenset() if status is None else frozenset({(status.st_dev, status.st_ino)})
+
+
+def _is_leftover(name: str) -> bool:
+    return name.startswith(".new-") and len(name) == 21 and name[5:].isalnum()

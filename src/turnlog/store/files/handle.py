@@ -4,8 +4,30 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
-from turnlog.store.files.disk import Disk
+from turnlog.errors import TurnlogError, Unavailable
+from turnlog.store.files.disk import Disk, Held, renew_after_fork
+
+_T = TypeVar("_T")
+
+
+class Copy(Held):
+    """A second descriptor, to read from at leisure: it carries the lock as well while the first one has it."""
+
+    def __init__(self, disk: Disk, fd: int) -> None:
+        super().__init__(os.dup(fd))
+        self._disk = disk
+        renew_after_fork(self)
+
+    def read_at(self, length: int, offset: int) -> bytes:
+        """See `Handle.read`."""
+        try:
+            fd = self.fileno()
+        except ValueError:
+            raise Unavailable("this reading was begun in another process", hint="begin it again here") from None
+        return self._disk.pread(fd, length, offset)
 
 
 class Handle:
@@ -59,12 +81,41 @@ class Handle:
         fd = self._disk.open(self.path, flags)
         try:
             found = identity(self._disk.fstat(fd))
-        except OSError:
+        except BaseException:
             self._disk.close(fd)
             raise
         before, self.identity = self.identity, found
         self.fd, self.is_writable = fd, flags != os.O_RDONLY
         return before not in ((0, 0), found)
+
+    def copy(self) -> Copy:
+        """A descriptor that reads what is open now, whatever becomes of this one."""
+        return Copy(self._disk, self.fd)
+
+    def alone(self, work: Callable[[], _T]) -> _T:
+        """Do something under the writer's lock, which is free afterwards, wherever an interrupt comes up.
+
+        An unlock can be interrupted, too, so the descriptor is left behind then.
+        """
+        try:
+            self._disk.lock(self.fd)
+            done = work()
+            self._unlock()
+            return done
+        except (TurnlogError, OSError):
+            try:
+                self._unlock()
+            except BaseException:
+                self.leave()
+                raise
+            raise
+        except BaseException:
+            self.leave()
+            raise
+
+    def _unlock(self) -> None:
+        if self.fd >= 0:
+            self._disk.unlock(self.fd)
 
     def leave(self) -> None:
         """Do not use this descriptor again, and let go of its lock."""
@@ -73,12 +124,17 @@ class Handle:
             self._old.append(self.fd)
             self.fd = -1
 
+    def close_old(self) -> None:
+        """Close what was left behind. Nobody uses any of it."""
+        while self._old:
+            self._disk.close(self._old.pop())
+
     def close(self) -> None:
-        """Let go of every descriptor."""
-        for fd in (self.fd, *self._old):
-            if fd >= 0:
-                self._disk.close(fd)
-        self.fd, self._old = -1, []
+        """Let go of every descriptor. Each is forgotten before it is closed: its number may soon be another file's."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0 and fd not in self._old:
+            self._old.append(fd)
+        self.close_old()
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:

@@ -77,15 +77,14 @@ class LogFile(Polled):
         with self._mutex, disk_errors(f"opening the log of session {self.id}"):
             self._open()
             self._check_id()
-            if not self._file.is_writable:
-                return
-            self._disk.lock(self._file.fd)
-            try:
-                self._look(self._file.size())
-            except OSError:
-                self._tail = None  # a full disk must not keep anybody from reading; an append will look again
-            finally:
-                self._disk.unlock(self._file.fd)
+            if self._file.is_writable:
+                self._alone(self._try_to_look)
+
+    def _try_to_look(self) -> None:
+        try:
+            self._look(self._file.size())
+        except OSError:
+            self._tail = None  # a full disk must not keep anybody from reading; an append will look again
 
     def _check_id(self) -> None:
         line, newline, _ = self._file.read(1 << 16, 0).partition(b"\n")
@@ -110,6 +109,16 @@ class LogFile(Polled):
         """In a child process: a descriptor shared with the parent would share its lock, too."""
         self._file.close()
         self._begin_anew()
+
+    def _alone(self, work: Callable[[], _T]) -> _T:
+        """Do something under the writer's lock. Unless we ended it ourselves, nothing is known of the log after."""
+        try:
+            return self._file.alone(work)
+        except TurnlogError:
+            raise
+        except BaseException:
+            self._tail = None
+            raise
 
     # ── where it ends ─────────────────────────────────────────────────────────────────────────────
 
@@ -155,7 +164,8 @@ class LogFile(Polled):
         """See `Log.append`."""
         with self._mutex:
             try:
-                entries = self._append(drafts, after, head, once, alone)
+                self._open(for_writing=True)
+                entries = self._alone(lambda: self._append(drafts, after, head, once, alone))
             except OSError as error:
                 raise as_error(error, f"appending to session {self.id}") from error
         if durable:
@@ -163,25 +173,19 @@ class LogFile(Polled):
         return entries
 
     def _append(self, drafts: list[Draft], after: int, head: int, once: bool, alone: bool) -> list[AnyEntry]:
-        file = self._file
-        self._open(for_writing=True)
-        self._disk.lock(file.fd)
-        try:
-            tail = self._end()
-            if self._known.may_have(drafts) and (known := self._answer_known(drafts, once)):
-                return known
-            if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
-                self._refuse_conflict(after, alone)
-            if tail.last < head <= self._unsynced.last_failed:
-                raise Unavailable(
-                    f"session {self.id}: entry {head}, which these drafts build on, could not be synced",
-                    hint="it was taken out of the log again; append it once more, or go on without it",
-                )
-            self._be_sure_of(tail)
-            return self._write(tail, drafts, head)
-        finally:
-            if file.fd >= 0:
-                self._disk.unlock(file.fd)
+        """Under the lock."""
+        tail = self._end()
+        if self._known.may_have(drafts) and (known := self._answer_known(drafts, once)):
+            return known
+        if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
+            self._refuse_conflict(after, alone)
+        if tail.last < head <= self._unsynced.last_failed:
+            raise Unavailable(
+                f"session {self.id}: entry {head}, which these drafts build on, could not be synced",
+                hint="it was taken out of the log again; append it once more, or go on without it",
+            )
+        self._be_sure_of(tail)
+        return self._write(tail, drafts, head)
 
     def _end(self) -> Tail:
         """Under the lock: where the log ends by now."""
@@ -228,12 +232,13 @@ class LogFile(Polled):
         start, sealing = tail.end, tail.damaged > 0
         if start + len(data) > self._room.end:
             self._room.make(self._disk, self._file.fd, start + len(data))
+        seqs = {entry.id: entry.seq for entry in entries}
+        # Before it is there: of a write that was interrupted, too, nobody may rely on a sync that failed.
+        self._unsynced.wrote((start, start + len(data), seqs, entries[-1].seq))
         self._write_or_cut(data, start)
         if self._durable:
             self._disk.push(self._file.fd, start, len(data))
         tail.wrote(data, entries[-1].seq, at, wide, is_batch=is_batch)
-        seqs = {entry.id: entry.seq for entry in entries}
-        self._unsynced.wrote((start, tail.end, seqs, tail.last))
         self._known.wrote(seqs)
         if sealing:
             # Whoever reads a later line must find this one: it says which bytes before it do not count.
@@ -244,7 +249,9 @@ class LogFile(Polled):
             self._disk.write(self._file.fd, data)
         except BaseException:
             self._tail = None  # should the cut fail as well, what is there has to be looked at and sealed off
-            self._disk.ftruncate(self._file.fd, start)
+            if self._file.size() < start + len(data):  # somebody may have read what is whole: it stays
+                self._disk.ftruncate(self._file.fd, start)
+                self._unsynced.cut()
             raise
 
     def sync(self, seq: int) -> None:
@@ -267,6 +274,7 @@ class LogFile(Polled):
                 if self._unsynced.synced >= seq:
                     return
                 self._open()
+                self._file.close_old()
                 fd = self._file.fd
                 mark = seq if self._tail is None else max(seq, self._tail.last)
             try:
@@ -299,11 +307,7 @@ class LogFile(Polled):
         """Take what failed to sync out of the log, so that nobody builds on it. The next append insists."""
         try:
             self._open(for_writing=True)
-            self._disk.lock(self._file.fd)
-            try:
-                self._cut_unsure(self._file.size())
-            finally:
-                self._disk.unlock(self._file.fd)
+            self._alone(lambda: self._cut_unsure(self._file.size()))
         except (OSError, TurnlogError):
             return
 
@@ -375,18 +379,12 @@ class LogFile(Polled):
             if self._unsynced.unsure:
                 self._try_to_cut()
                 self._open()
-            fd = os.dup(self._file.fd)
-        pread = self._disk.pread
-
-        def read(length: int, offset: int) -> bytes:
-            return pread(fd, length, offset)
-
-        try:
-            yield from way(read, self._disk.fstat(fd).st_size)
-        except OSError as error:
-            raise as_error(error, f"reading session {self.id}") from error
-        finally:
-            os.close(fd)
+            copy = self._file.copy()
+        with copy:
+            try:
+                yield from way(copy.read_at, self._disk.fstat(copy.fileno()).st_size)
+            except OSError as error:
+                raise as_error(error, f"reading session {self.id}") from error
 
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Log.find`."""

@@ -102,9 +102,9 @@ class Packs:
     def took(self, name: str, rows: list[tuple[bytes, int]]) -> None:
         """A new pack has its name."""
         with self._mutex:
-            self._known.add(name)
-            self._named.add(name)
             self._places.update((key, (name, place)) for key, place in rows)
+            self._named.add(name)
+            self._known.add(name)  # last: a pack that is known is not looked at again
 
     def get(self, digest: str) -> bytes:
         """A blob, verified against its digest."""

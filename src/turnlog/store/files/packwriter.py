@@ -59,7 +59,14 @@ class PackWriter:
                     self._finish()
             if kind is None and self._relies:
                 self._packs.make_sure()
-        finally:
+            self._abandon()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def __del__(self) -> None:
+        """Where an interrupt came up before `__exit__` could do anything."""
+        if hasattr(self, "_zstd"):
             self._abandon()
 
     def add(self, data: bytes) -> str:
@@ -205,21 +212,23 @@ class PackWriter:
         self._disk.sync(self._fd)
         self.name = pack_name(list(self._rows))
         self._disk.rename(self._temporary, os.path.join(self._folder, self.name))
+        self._temporary = ""
         self._disk.sync_folder(self._folder)
         self._packs.took(self.name, rows)
-        self._disk.close(self._fd)
-        self._fd = -1
 
     def _abandon(self) -> None:
+        """Let go of everything; what has its name by now stays. Done again, it does nothing."""
         self._press.close()
-        if self._fd < 0:
-            return
+        # Forgotten before it is closed, and closed once: its number may be another file's by then.
         fd, self._fd = self._fd, -1
-        self._disk.close(fd)
+        if fd >= 0:
+            self._disk.close(fd)
+        temporary, self._temporary = self._temporary, ""
         try:
-            self._disk.unlink(self._temporary)
+            if temporary:
+                self._disk.unlink(temporary)
         except OSError:
-            return  # the disk is failing; a leftover without a name harms nobody
+            return  # it was never there, or the disk is failing and a leftover without a name harms nobody
 
 
 def _pieces(fd: int, size: int) -> Iterator[bytes]:

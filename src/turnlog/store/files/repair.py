@@ -18,7 +18,7 @@ from turnlog.log.draft import number, prepare, to_text
 from turnlog.log.entry import Note
 from turnlog.log.ids import word
 from turnlog.store import Clock
-from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.disk import Disk, Held, disk_errors
 from turnlog.store.files.lines import Read
 from turnlog.store.files.names import file_name
 from turnlog.store.files.survey import Cut, Survey, Visit
@@ -58,12 +58,8 @@ def repair(
     name in one step, and each is on the disk before the next step depends on it.
     """
     path = os.path.join(folder, "sessions", file_name(session_id))
-    with disk_errors(f"repairing session {session_id}"):
-        fd = _open_locked(disk, path)
-        try:
-            return _Repair(disk, path, fd, without).run(os.path.join(folder, "trash"), clock())
-        finally:
-            disk.close(fd)
+    with disk_errors(f"repairing session {session_id}"), _open_locked(disk, path) as held:
+        return _Repair(disk, path, held.fileno(), without).run(os.path.join(folder, "trash"), clock())
 
 
 class _Repair:
@@ -173,21 +169,20 @@ def _reader(disk: Disk, fd: int) -> Read:
     return read
 
 
-def _open_locked(disk: Disk, path: str) -> int:
-    """A descriptor of the file that has this name now, with the writer's lock."""
+def _open_locked(disk: Disk, path: str) -> Held:
+    """The file that has this name now, with the writer's lock."""
     while True:
-        fd = disk.open(path, os.O_RDWR)
+        held = disk.hold(path)
         try:
-            disk.lock(fd)
-            if os.path.samestat(disk.fstat(fd), disk.stat(path)):
-                return fd
+            if os.path.samestat(disk.fstat(held.fileno()), disk.stat(path)):
+                return held
         except FileNotFoundError:
-            disk.close(fd)
+            held.close()
             raise NotFound(f"{path} was deleted or moved", hint="see `turnlog ls`") from None
         except BaseException:
-            disk.close(fd)
+            held.close()
             raise
-        disk.close(fd)  # somebody replaced it while we waited
+        held.close()  # somebody replaced it while we waited
 
 
 def _discard(disk: Disk, path: str) -> None:

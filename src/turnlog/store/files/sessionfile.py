@@ -41,37 +41,31 @@ class SessionFile(LogFile):
         entries = [entry_of(item) for item in entries_of(lines, after=after)]
         with self._mutex:
             try:
-                self._adopt_lines(lines, entries, after)
+                self._open(for_writing=True)
+                self._alone(lambda: self._adopt_lines(lines, entries, after))
             except OSError as error:
                 raise as_error(error, f"appending to session {self.id}") from error
         self.sync(entries[-1].seq)
 
     def _adopt_lines(self, lines: list[bytes], entries: list[AnyEntry], after: int) -> None:
-        self._open(for_writing=True)
-        self._disk.lock(self._file.fd)
-        try:
-            tail = self._end()
-            if tail.last != after:
-                raise Conflict(
-                    f"session {self.id} ends with entry {tail.last}, not {after}", hint="look again, and go on"
-                )
-            if tail.damaged:
-                tail = self._without_remains(tail)
-            if tail.damaged and not is_verified(lines[0]):
-                raise Corrupt(
-                    f"session {self.id} ends in {tail.damaged} bytes that an edited line cannot seal off",
-                    hint="repair it with `turnlog doctor --repair`",
-                )
-            self._be_sure_of(tail)
-            for begin, end in _batches(entries):
-                self._take(tail, lines[begin:end], entries[begin:end])
-                if end < len(entries) and self._durable:
-                    # Of one write a power cut may leave the end and not the beginning, and nobody would notice a gap.
-                    self._sync_or_give_up()
-                    self._unsynced.done(tail.last)
-        finally:
-            if self._file.fd >= 0:
-                self._disk.unlock(self._file.fd)
+        """Under the lock."""
+        tail = self._end()
+        if tail.last != after:
+            raise Conflict(f"session {self.id} ends with entry {tail.last}, not {after}", hint="look again, and go on")
+        if tail.damaged:
+            tail = self._without_remains(tail)
+        if tail.damaged and not is_verified(lines[0]):
+            raise Corrupt(
+                f"session {self.id} ends in {tail.damaged} bytes that an edited line cannot seal off",
+                hint="repair it with `turnlog doctor --repair`",
+            )
+        self._be_sure_of(tail)
+        for begin, end in _batches(entries):
+            self._take(tail, lines[begin:end], entries[begin:end])
+            if end < len(entries) and self._durable:
+                # Of one write a power cut may leave the end and not the beginning, and nobody would notice a gap.
+                self._sync_or_give_up()
+                self._unsynced.done(tail.last)
 
     def _without_remains(self, tail: Tail) -> Tail:
         """What an unfinished batch left has numbers that are needed now; it was never acknowledged, so it goes."""

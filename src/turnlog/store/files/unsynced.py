@@ -21,8 +21,12 @@ class Unsynced:
         self._waiting: list[Span] = []
 
     def wrote(self, span: Span) -> None:
-        """One more write waits for its sync."""
+        """One more write, about to be done, waits for its sync."""
         self._waiting.append(span)
+
+    def cut(self) -> None:
+        """The newest of them was taken back."""
+        self._waiting.pop()
 
     def done(self, last: int) -> None:
         """Everything up to that entry is on the disk."""

@@ -1,0 +1,65 @@
+"""Who holds a lock, as far as the system tells: for the error of whoever waited for it too long."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+_LISTED = 3
+
+
+def name_holders(fd: int) -> str:
+    """The processes that hold a lock on this file, in words; "another process" where nobody can say."""
+    try:
+        found = [_describe(pid) for pid in sorted(set(_holders(fd)))]
+    except OSError:
+        found = []
+    if not found:
+        return "another process has"
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return f"{', '.join(found[:_LISTED])}{more} {'has' if len(found) == 1 else 'have'}"
+
+
+def _holders(fd: int) -> Iterator[int]:
+    """The processes that took a lock of this file, or hold the descriptor of one that took it and died."""
+    status = os.fstat(fd)
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    with open("/proc/locks", encoding="ascii", errors="replace") as table:
+        rows = [row.split() for row in table]
+    for row in rows:
+        if row[1] != "FLOCK" or not row[5].endswith(f":{status.st_ino}"):
+            continue
+        pid = int(row[4])
+        if pid > 0 and os.path.exists(f"/proc/{pid}"):
+            if row[5] == place or _locks(pid, status):
+                yield pid
+        else:
+            yield from (int(name) for name in os.listdir("/proc") if name.isdecimal() and _locks(int(name), status))
+
+
+def _locks(pid: int, status: os.stat_result) -> bool:
+    """Whether a process has that file open with a lock on it."""
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{name}"), status):
+                with open(f"/proc/{pid}/fdinfo/{name}", encoding="ascii", errors="replace") as info:
+                    if "FLOCK" in info.read():
+                        return True
+    except OSError:
+        return False  # it ended meanwhile, or is somebody else's
+    return False
+
+
+def _describe(pid: int) -> str:
+    if pid == os.getpid():
+        return f"this process ({pid})"
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(400).decode("utf-8", "replace").split("\0")
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return f"process {pid}"
+    shown = " ".join("".join(c if c.isprintable() else "?" for c in word) for word in words).strip()
+    stopped = ", which is stopped," if state in "Tt" else ""
+    return f"process {pid} ({shown[:80]}){stopped}" if shown else f"process {pid}{stopped}"
