@@ -70,7 +70,7 @@ def test_no_checkpoint_arrives_with_holes(project: Path, tmp_path: Path, path: s
             (project / name).write_bytes(os.urandom(500))
         second = s.checkpoint("second")
         s.user("a long one " * 20_000)
-    (root,) = first.roots
+    root = first.roots[0]
     (exclude,) = {root.rules}
     blob = exclude if path == "rules" else dict(blobs_of(here, root.tree))[path]
     is_shared = path == "rules"  # both have the same
@@ -136,7 +136,7 @@ def test_what_lies_there_unneeded_does_not_make_a_checkpoint_with_holes(project:
     here, there = make("memory", tmp_path), make("memory", tmp_path)
     with here.create(id="s", workspace=project) as s:
         point = s.checkpoint("one")
-    (root,) = point.roots
+    root = point.roots[0]
     blobs = dict(blobs_of(here, root.tree))
     there.put_blob(here.get_blob(root.tree))
     damage(here, blobs["sub/one"], "missing")

@@ -52,14 +52,14 @@ class Life:
             path.parent.mkdir(parents=True, exist_ok=True)
             for point in session.checkpoints():
                 if point.id not in known:
-                    self.expected[point.id] = contents(self.project)
+                    self.expected.setdefault(point.id, contents(self.project))
             known.update(point.id for point in session.checkpoints())
             path.write_bytes(self.random.randbytes(self.random.choice([300, 3_000, 30_000])))
         if self.random.random() < 0.2:
             session.checkpoint("by name")
         for point in session.checkpoints():
             if point.id not in known:
-                self.expected[point.id] = contents(self.project)
+                self.expected.setdefault(point.id, contents(self.project))
 
     def step(self) -> None:
         live = [row.id for row in self.home.sessions()]
@@ -92,7 +92,7 @@ class Life:
         for row in self.home.sessions():
             for point in self.home.resume(row.id).checkpoints():
                 listed += 1
-                (root,) = point.roots
+                root = point.roots[0]
                 assert self.read(root.tree) == self.expected[point.id], (row.id, point.seq)
         return listed
 
@@ -175,6 +175,7 @@ def test_a_fork_of_what_was_purged_lists_nothing_that_was_given_up_before(tmp_pa
 def test_a_tree_that_lies_among_what_others_need_goes_before_its_content(tmp_path: Path, project: Path):
     """A pack is not written anew for a little that is dead in it: so the tree would stay, without its content."""
     with turnlog.open(tmp_path / "home") as home:
+        (project / "first").write_text("so that no checkpoint is of an empty folder")
         s = home.create(workspace=project)
         turn(s, project, "small")
         turn(s, project, "big", 3_000_000)  # its tree needs both, and lies in one pack with the big one
@@ -205,6 +206,7 @@ class DyingDisk(Disk):
 
 def test_a_collection_that_dies_anywhere_leaves_no_checkpoint_without_content(tmp_path: Path, project: Path):
     with turnlog.open(tmp_path / "home") as home:
+        (project / "first").write_text("so that no checkpoint is of an empty folder")
         s = home.create(workspace=project)
         turn(s, project, "small")
         turn(s, project, "big", 3_000_000)

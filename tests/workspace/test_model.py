@@ -82,9 +82,9 @@ def look(root: Path) -> Files:
 
 
 def is_left_out(path: bytes) -> bool:
-    """`*.log` and `build/`, the only rules of this workspace, and a repository of its own in it."""
+    """`build/`, which is ignored and too common a name to be covered, and a repository of its own in it."""
     names = path.split(b"/")
-    return b"build" in names or names[:2] == [b"vendor", b"lib"] or names[-1].endswith(b".log")
+    return b"build" in names or names[:2] == [b"vendor", b"lib"]
 
 
 def covered(everything: Files) -> Files:

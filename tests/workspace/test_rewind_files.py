@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import turnlog
 from tests.faces import location
@@ -76,12 +77,13 @@ def test_a_turn_is_taken_back_to_the_byte_and_made_again(home, place: Path):
     assert everything(place) == before
 
 
-def test_what_the_user_made_and_what_is_ignored_stays(home, place: Path):
+def test_what_the_user_made_and_what_was_built_stays(home, place: Path):
     s = home.create(workspace=place)
     with s.turn():
         s.user("go")
         work(place)
         (place / "mine.log").write_text("changed by the build")
+        (place / "build.log").write_text("made by the build")
         (place / "build").mkdir()
         (place / "build/out").write_text("out")
     (place / "user.txt").write_text("mine")
@@ -89,7 +91,8 @@ def test_what_the_user_made_and_what_is_ignored_stays(home, place: Path):
     s.rewind(turns=1)
     assert (place / "user.txt").read_text() == "mine"
     assert (place / "new/users.txt").read_text() == "in a folder of the agent's"
-    assert (place / "mine.log").read_text() == "changed by the build"
+    assert (place / "mine.log").read_text() == "the user's log"
+    assert not (place / "build.log").exists()
     assert (place / "build/out").exists()
     assert not (place / "new/deep").exists()
 
@@ -118,6 +121,7 @@ def test_what_somebody_else_changed_is_kept_unless_forced(home, place: Path, whe
 
 def test_a_file_that_a_changed_rule_hid_is_unknown_and_stays(home, place: Path):
     """A `.gitignore` that the agent edited, put back first, made another tool delete what it had hidden."""
+    home.settings = replace(home.settings, covers_ignored=False)
     s = home.create(workspace=place)
     (place / "secret.env").write_text("the user's")
     (place / ".gitignore").write_text("*.log\nbuild/\n*.env\n")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, TextIO
 
 from turnlog.cli.text import coloured, count, path_of, safe, size, table
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
+from turnlog.session.overlay import Overlay
 from turnlog.store import Store
 from turnlog.workspace.diff import Difference, differences
-from turnlog.workspace.tree import FILE, FOLDER, LINK, Node, Tree, decode_tree, path_bytes
+from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Node, Tree, path_bytes
 
 COLOURS = {"created": "green", "modified": "yellow", "deleted": "red", "mode": "cyan"}
 _LINE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -22,29 +22,29 @@ class Trees:
     """The trees behind checkpoints: how much is in them, and how many paths differ."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._get = lru_cache(4096)(self._load)
+        self._overlay = Overlay(store.get)
         self._weights: dict[str, tuple[int, int]] = {}
-
-    def _load(self, digest: str) -> Tree:
-        return decode_tree(self._store.get(digest))
 
     def weight(self, checkpoint: Checkpoint) -> tuple[int, int] | None:
         """How many files and bytes; None where a tree cannot be read."""
         try:
-            weights = [self._weight(root.tree) for root in checkpoint.roots]
+            trees = [self._overlay.tree(checkpoint, root) for root in checkpoint.roots if not root.is_private]
+            weights = [self._weight_of(tree) for tree in trees if tree is not None]
         except (Corrupt, NotFound):
             return None
         return sum(files for files, _ in weights), sum(total for _, total in weights)
 
     def _weight(self, digest: str) -> tuple[int, int]:
         if digest not in self._weights:
-            files = total = 0
-            for node in self._get(digest).values():
-                more = self._weight(node.digest) if node.kind == FOLDER else (node.kind in (FILE, LINK), node.size)
-                files, total = files + more[0], total + more[1]
-            self._weights[digest] = files, total
+            self._weights[digest] = self._weight_of(self._overlay.get(digest))
         return self._weights[digest]
+
+    def _weight_of(self, tree: Tree) -> tuple[int, int]:
+        files = total = 0
+        for node in tree.values():
+            more = self._weight(node.digest) if node.kind == FOLDER else (node.kind in (FILE, LINK), node.size)
+            files, total = files + more[0], total + more[1]
+        return files, total
 
     def changes(self, before: Checkpoint, after: Checkpoint) -> dict[str, int] | None:
         """How many paths were created, modified, deleted; None where a tree cannot be read."""
@@ -54,10 +54,10 @@ class Trees:
             return None
 
     def _differences(self, before: Checkpoint, after: Checkpoint) -> Iterator[Difference]:
-        roots = {root.name: root.tree for root in after.roots}
         for root in before.roots:
-            if root.name in roots and roots[root.name] != root.tree:
-                yield from differences(self._get(root.tree), self._get(roots[root.name]), self._get, None)
+            trees = None if root.is_private else self._overlay.trees(before, after, root)
+            if trees is not None:
+                yield from differences(*trees, self._overlay.get, None)
 
 
 # ── in a line ─────────────────────────────────────────────────────────────────────────────────────
@@ -99,6 +99,8 @@ def detail(item: Difference) -> str:
     parts: list[str] = []
     if old.kind == new.kind == LINK:
         parts.append(f"link {path_of(old.target)} → {path_of(new.target)}")
+    elif old.kind == new.kind == UNKNOWN:
+        parts.append(shape(new))
     elif old.kind != new.kind:
         parts.append(f"{shape(old)} becomes {shape(new)}")
     elif old.digest != new.digest and old.kind == FILE:
@@ -106,6 +108,11 @@ def detail(item: Difference) -> str:
     if old.kind == new.kind and old.mode != new.mode:
         parts.append(f"mode {old.mode:o} → {new.mode:o}")
     return ", ".join(parts)
+
+
+def is_uncovered(item: Difference) -> bool:
+    """Whether a rewind leaves it as it is, because nobody knows what was in it."""
+    return any(node is not None and node.kind == UNKNOWN for node in (item.before, item.after))
 
 
 def name_of(item: Difference) -> str:

@@ -23,7 +23,8 @@ _MOVE = {
 }
 _MOVED = {
     "dry_run": _DRY,
-    "sessions": "those that differ: `id`, `outcome`, `entries`, `blobs`, `blob_bytes`, `into`, `problems`, `error`",
+    "sessions": "those that differ: `id`, `outcome`, `entries`, `blobs`, `blob_bytes`, `into`, `problems`, "
+    "`without_ignored` (checkpoints whose ignored files stay where they are), `error`",
     "same": "how many sessions were the same on both sides",
     "entries": "how many entries went over",
 }

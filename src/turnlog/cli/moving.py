@@ -25,6 +25,9 @@ _SHOWN = 5
 
 locations = click.argument("words", nargs=-1, required=True, metavar="[SESSION]... URL")
 everything = click.option("--all", "-a", "everything", is_flag=True, help="Every session there is.")
+ignored = click.option(
+    "--include-ignored", is_flag=True, help="Send what is in ignored files, too. [default: only their names]"
+)
 dry = click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
 
 
@@ -73,9 +76,10 @@ def _in_either(home: Home, other: Home, name: str) -> str:
 class Way:
     """One direction: what was done, and what stopped it."""
 
-    def __init__(self, what: str, *, dry_run: bool) -> None:
+    def __init__(self, what: str, *, dry_run: bool, include_ignored: bool) -> None:
         self.what = what
         self.dry_run = dry_run
+        self.include_ignored = include_ignored
         self.rows: list[Moved] = []
         self.failed: TurnlogError | None = None
         self.is_cut = False
@@ -89,7 +93,7 @@ class Way:
         doing = {"push": "pushing", "pull": "pulling"}[self.what]
         with unhurried("this session is finished first") as is_enough:
             try:
-                mover = Mover(source, target, dry_run=self.dry_run)
+                mover = Mover(source, target, dry_run=self.dry_run, include_ignored=self.include_ignored)
                 for row in mover.run(ids, lambda number, total, _: progress(doing, number, total)):
                     self.rows.append(row)
                     if is_enough():
@@ -110,6 +114,7 @@ class Way:
             {
                 "id": row.id, "outcome": row.outcome, "entries": row.entries, "blobs": row.blobs,
                 "blob_bytes": row.blob_bytes, "into": row.into, "problems": row.problems,
+                "without_ignored": row.private,
                 "error": None if row.error is None else {"code": row.error.code, "message": row.error.message},
             }
             for row in self.changed
@@ -137,6 +142,13 @@ class Way:
             f"{count(len(moved), 'session')} {done}: {count(entries, 'entry', 'entries')}, "
             f"{count(blobs, 'blob')}{big if blobs else ''}; {same:,} had nothing new"
         )
+        private = sum(row.private for row in self.rows)
+        if private:
+            where = {"push": "here", "pull": "there"}[self.what]
+            print(
+                f"what is in ignored files stays {where}: {count(private, 'checkpoint')} without it; "
+                "--include-ignored sends it"
+            )
 
     def warn(self) -> None:
         """What is damaged, where a person sees it."""

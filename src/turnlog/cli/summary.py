@@ -123,7 +123,9 @@ def _checkpoint(entry: Checkpoint) -> str:
         "after": "after a rewind",
     }
     taken = when.get(entry.when or "", entry.when or "")
-    return ", ".join(filter(None, (entry.label, taken))) or count(len(entry.roots), "folder")
+    return ", ".join(filter(None, (entry.label, taken))) or count(
+        sum(not root.is_private for root in entry.roots), "folder"
+    )
 
 
 def _writer(entry: Writer) -> str:

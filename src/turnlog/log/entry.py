@@ -194,6 +194,8 @@ class Root(Struct, frozen=True, omit_defaults=True):
     """The permission bits of the folder itself."""
     is_gone: bool = False
     """Whether there was no such folder; its tree is empty then."""
+    is_private: bool = False
+    """Whether it holds ignored files: their contents stay in the home that they were taken in."""
 
 
 class Git(Struct, frozen=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError, Unavailable
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.session.content import trees_of
+from turnlog.session.content import stays
 from turnlog.session.outgoing import Carried
 from turnlog.store import Pack, Store
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
@@ -83,10 +83,22 @@ class Carrier:
                 gone = dropped() if gone is None else gone
                 if entry.id in gone:
                     continue
-                trees = trees_of(entry)
+                trees = [root.tree for root in entry.roots]
                 for root in entry.roots:
-                    self._load_root(root, needed, cargo)
+                    if not stays(root):
+                        self._load_root(root, needed, cargo)
             needed.update(dict.fromkeys(name for name in entry.blobs if name not in trees))
+        return self._with_lacking(cargo, needed)
+
+    def load_roots(self, roots: Iterable[Root]) -> Cargo:
+        """Find out what of these roots is to be brought."""
+        cargo, needed = Cargo(), dict[str, None]()
+        self._look_again()
+        for root in roots:
+            self._load_root(root, needed, cargo)
+        return self._with_lacking(cargo, needed)
+
+    def _with_lacking(self, cargo: Cargo, needed: dict[str, None]) -> Cargo:
         cargo.needed = [name for name in needed if name not in self._there and name not in cargo.made]
         cargo.lacking = self._target.lacking(cargo.needed) if cargo.needed else set()
         return cargo

@@ -6,16 +6,33 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from turnlog.errors import Invalid
-from turnlog.log.entry import AnyEntry, Checkpoint
-from turnlog.log.payload import digest_key
+from turnlog.log.entry import AnyEntry, Checkpoint, Root
+from turnlog.log.payload import digest, digest_key
 from turnlog.store import Store
+from turnlog.workspace.tree import encode_tree
 
 _MOST = 256
+_NOTHING = digest(encode_tree({}))
 
 
 def trees_of(entry: Checkpoint) -> list[str]:
     """The trees without which a checkpoint is given up."""
-    return [root.tree for root in entry.roots]
+    return [root.tree for root in entry.roots if not root.is_private]
+
+
+def private_of(entry: Checkpoint) -> list[str]:
+    """The trees that stay in their home: where they are not, ignored files are unknown, and the rest counts."""
+    return [root.tree for root in entry.roots if root.is_private]
+
+
+def left_out(entries: Iterable[AnyEntry]) -> int:
+    """How many of these are checkpoints with something that stays in its home."""
+    return sum(any(map(stays, entry.roots)) for entry in entries if isinstance(entry, Checkpoint))
+
+
+def stays(root: Root) -> bool:
+    """Whether a root stays in the home it was taken in, unless somebody asks for it."""
+    return root.is_private and root.tree != _NOTHING
 
 
 def given_up(store: Store, checkpoints: Iterable[Checkpoint], dropped: Collection[str] = ()) -> frozenset[str]:

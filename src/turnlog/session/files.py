@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -16,6 +16,7 @@ from turnlog.session.content import given_up, newest_kept
 from turnlog.session.history import History
 from turnlog.session.intent import carry_out, place_of
 from turnlog.session.others import Work, seen_by_others
+from turnlog.session.overlay import Overlay, same_root
 from turnlog.session.places import refuses_checkpoints
 from turnlog.session.report import Settings
 from turnlog.session.snapshot import WORKSPACE, Progress, Snapshots, load_rules, roots_of
@@ -26,9 +27,9 @@ from turnlog.workspace.folder import PRIVATE, permissions_of, why_not_made
 from turnlog.workspace.git import git_left
 from turnlog.workspace.ignore import Outside, was_covered
 from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, make_plan
-from turnlog.workspace.read import Glance, read_below
+from turnlog.workspace.read import Glance, is_below, read_below
 from turnlog.workspace.restore import Outcome
-from turnlog.workspace.tree import FOLDER, Node, Tree, decode_tree, lookup, path_bytes, path_text
+from turnlog.workspace.tree import FOLDER, Node, Tree, lookup, path_bytes, path_text
 
 GONE = "the folder is gone"
 
@@ -42,10 +43,8 @@ class Files:
         self._settings = settings
         self._snapshots = Snapshots(store, settings)
         self._glance = Glance()
-        self._tree = lru_cache(4096)(self._load_tree)
-
-    def _load_tree(self, name: str) -> Tree:
-        return decode_tree(self._glance.trees.get(name) or self._store.get(name))
+        self._overlay = Overlay(lambda name: self._glance.trees.get(name) or self._store.get(name))
+        self._tree = self._overlay.get
 
     # ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
@@ -150,34 +149,28 @@ class Files:
             note = "no turn of the session since, so everything that changed counts as the session's"
             spans = [Span(target, now, "the time since the checkpoint")]
         for root in target.roots:
-            base, here = self._tree(root.tree), _same(now, root)
-            if here is None:
+            if root.is_private:
+                continue  # it lies over that of the workspace
+            base, here = self._overlay.tree(target, root), same_root(now, root)
+            current = self._overlay.tree(now, root)
+            if base is None or here is None or current is None:
                 steps += self._unmatched(root)
                 continue
-            current = self._tree(here.tree)
             stretches = self._stretches(root, spans, now)
             is_gone = here.is_gone and not root.is_gone
             if is_gone:  # whoever did it: where nothing is, nothing of anybody is overwritten
                 stretches = [Stretch(base, current, "the folder")]
             work = [] if is_gone or others is None else others
-            foreign = seen_by_others(root, self._place_of(root), work, current, self._tree)
-            outside = self._rules(root)
+            foreign = seen_by_others(root, self._place_of(root), work, now, self._overlay)
             tracked = frozenset(path_bytes(path) for path in root.tracked)
-
-            def covered(
-                path: bytes, _: Node, root: Root = root, base: Tree = base, outside: Outside = outside,
-                tracked: frozenset[bytes] = tracked,
-            ) -> bool:  # fmt: skip
-                if any(path == item or path.startswith(item + b"/") for item in tracked):
-                    return True
-                return not root.is_partial and was_covered(base, path, outside, self._tree, self._store.get)
 
             found = make_plan(
                 base,
                 current,
                 stretches,
                 self._tree,
-                was_covered=covered,
+                was_covered=partial(self._covers, target, root),
+                is_covered=partial(self._is_absent, now, root),
                 declared=self._declared(target.seq, root),
                 tracked=tracked,
                 foreign=foreign,
@@ -189,6 +182,22 @@ class Files:
                 found = _made_anew(root, found)
             steps += [replace(step, root=self._place_of(root)) for step in found.steps]
         return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git)))))
+
+    def _covers(self, target: Checkpoint, root: Root, path: bytes) -> bool:
+        """Whether a path that is not in a checkpoint was not there: neither ignored nor left out otherwise."""
+        if any(path == item or path.startswith(item + b"/") for item in map(path_bytes, root.tracked)):
+            return True
+        if root.is_partial:
+            return False
+        if self._overlay.is_known(self._overlay.private(target, root), path):
+            return True
+        return was_covered(self._tree(root.tree), path, self._rules(root), self._tree, self._store.get)
+
+    def _is_absent(self, now: Checkpoint, root: Root, path: bytes) -> bool:
+        """Whether a path that is not in a checkpoint of now is not there: it may only be ignored."""
+        if self._overlay.is_known(self._overlay.private(now, root), path):
+            return True
+        return not is_below(os.fsdecode(path_bytes(self._place_of(root))), path)
 
     def _place_of(self, root: Root) -> str:
         """Where a root lies now: the workspace wherever that is, any other folder where it was."""
@@ -210,18 +219,15 @@ class Files:
     def _rules(self, root: Root) -> Outside:
         return load_rules(self._store.get(root.rules)) if root.rules else []
 
-    def _tree_of(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
-        found = _same(checkpoint, root)
-        return None if found is None else self._tree(found.tree)
-
     def _stretches(self, root: Root, spans: list[Span], now: Checkpoint) -> list[Stretch]:
         stretches: list[Stretch] = []
         for span in spans:
-            before, after = self._tree_of(span.begin, root), self._tree_of(span.end or now, root)
-            if before is not None and after is not None:
-                was_at = [same.path for end in (span.begin, span.end or now) if (same := _same(end, root))]
+            ends = (span.begin, span.end or now)
+            trees = self._overlay.trees(*ends, root)
+            if trees is not None:
+                was_at = [same.path for end in ends if (same := same_root(end, root))]
                 paths = None if span.paths is None else paths_in(root, span.paths, was_at=was_at)
-                stretches.append(Stretch(before, after, span.what, paths, span.doubt, span.is_theirs))
+                stretches.append(Stretch(*trees, span.what, paths, span.doubt, span.is_theirs))
         return stretches
 
     def spans_since(self, target: Checkpoint) -> list[Span] | None:
@@ -285,11 +291,16 @@ class Files:
         """What changed between two checkpoints."""
         found: list[Difference] = []
         for root in before.roots:
-            other = self._tree_of(after, root)
-            if other is None:
+            trees = None if root.is_private else self._overlay.trees(before, after, root)
+            if trees is None:
                 continue
             content = partial(self._content, root) if lines else None
-            here = list(differences(self._tree(root.tree), other, self._tree, content))
+            private = [tree for end in (before, after) if (tree := self._overlay.private(end, root)) is not None]
+
+            def is_private(path: bytes, private: list[Tree] = private) -> bool:
+                return any(lookup(tree, path, self._tree) is not None for tree in private)
+
+            here = list(differences(*trees, self._tree, content, is_private))
             if root.name != WORKSPACE:
                 here = [replace(item, path=f"{root.path}/{item.path}") for item in here]
             found += here
@@ -300,11 +311,6 @@ class Files:
             data = read_below(os.fsdecode(path_bytes(self._place_of(root))), path)
             return data if data is not None and digest(data) == node.digest else None
         return self._store.get(node.digest)
-
-
-def _same(checkpoint: Checkpoint, root: Root) -> Root | None:
-    """That root in another checkpoint: by what it is, for a project may have moved in between."""
-    return next((other for other in checkpoint.roots if other.name == root.name), None)
 
 
 def _made_anew(root: Root, found: Plan) -> Plan:

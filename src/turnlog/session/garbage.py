@@ -10,7 +10,7 @@ from msgspec import Struct
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
-from turnlog.session.content import trees_of
+from turnlog.session.content import private_of, trees_of
 from turnlog.store import Log, Store
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
@@ -23,7 +23,13 @@ class Kept(Struct):
     at: datetime | None
     is_automatic: bool
     trees: list[str]
+    private: list[str]
     others: list[str]
+
+    @property
+    def all_trees(self) -> list[str]:
+        """Those of ignored files included, which may be in another home only."""
+        return self.trees + self.private
 
 
 class Needs(Struct):
@@ -42,7 +48,7 @@ class Needs(Struct):
         """These checkpoints need nothing any more."""
         for kept in self.checkpoints:
             if is_gone(kept):
-                self.gone.update(kept.trees)
+                self.gone.update(kept.all_trees)
         self.checkpoints = [kept for kept in self.checkpoints if not is_gone(kept)]
 
 
@@ -67,10 +73,12 @@ def needs(store: Store) -> Needs:
         finally:
             log.close()
     found.give_up(lambda kept: (kept.session, kept.id) in dropped)
-    lacking = store.lacking({tree for kept in found.checkpoints for tree in kept.trees})
+    lacking = store.lacking({tree for kept in found.checkpoints for tree in kept.all_trees})
     if lacking:
         _refuse_doubt(store)
         found.give_up(lambda kept: not lacking.isdisjoint(kept.trees))
+        for kept in found.checkpoints:
+            kept.private = [tree for tree in kept.private if tree not in lacking]
     busy = found.busy
     while busy:  # whoever finishes an interrupted rewind needs its checkpoints, inherited ones included
         for kept in found.checkpoints:
@@ -90,9 +98,9 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
             break
         hidden = None  # what a line seals off was never acknowledged: nobody refers to anything with it
         if isinstance(item, Checkpoint):
-            trees = trees_of(item)
-            others = [name for name in item.blobs if name not in trees]
-            found.checkpoints.append(Kept(log.id, item.id, item.at, item.when is not None, trees, others))
+            trees, private = trees_of(item), private_of(item)
+            others = [name for name in item.blobs if name not in (*trees, *private)]
+            found.checkpoints.append(Kept(log.id, item.id, item.at, item.when is not None, trees, private, others))
         elif isinstance(item, Drop):
             dropped.update((log.id, name) for name in item.checkpoints)  # only the session's own
         else:
@@ -150,7 +158,7 @@ def all_needed(store: Store, found: Needs) -> set[str]:
     seen = set(found.blobs)
     for kept in found.checkpoints:
         seen.update(kept.others)
-        reachable(store, kept.trees, seen)
+        reachable(store, kept.all_trees, seen)
     return seen
 
 
@@ -222,8 +230,8 @@ def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:
     rest = set(found.blobs)
     for kept in found.checkpoints:
         if not kept.is_automatic:
-            reachable(store, kept.trees, rest)
-    sizes = [reachable(store, kept.trees, rest) for kept in reversed(automatic)]
+            reachable(store, kept.all_trees, rest)
+    sizes = [reachable(store, kept.all_trees, rest) for kept in reversed(automatic)]
     for count, size in enumerate(reversed(sizes), 1):
         wanted -= size
         if wanted <= 0:

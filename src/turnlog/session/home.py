@@ -44,12 +44,14 @@ def open_home(
     checkpoints: bool = True,
     max_file_bytes: int = Settings().max_file_bytes,
     quota_bytes: int | None = None,
+    covers_ignored: bool = True,
 ) -> Home:
     """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, `memory:` or `postgresql://…`.
 
     `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
     process, not a power cut. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
-    larger than `max_file_bytes` are skipped, and one that needs more than `quota_bytes` of blobs is refused.
+    larger than `max_file_bytes` are skipped, and one that needs more than `quota_bytes` of blobs is refused. Small
+    files that git would ignore are covered, too, unless `covers_ignored=False`; what is in them stays in this home.
     """
     if durability not in DURABILITIES:
         raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
@@ -65,7 +67,7 @@ def open_home(
     except ModuleNotFoundError as error:
         hint = f"pip install 'turnlog[{kind}]'; missing: {error.name}"
         raise Unsupported(f"the {kind} store is not installed", hint=hint) from None
-    settings = Settings(checkpoints, max_file_bytes, quota_bytes)
+    settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored)
     return Home(module.connect(place, **options), clock=clock, settings=settings, made=Made(place))
 
 

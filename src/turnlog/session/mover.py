@@ -18,11 +18,13 @@ from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogEr
 from turnlog.log.codec import Damage
 from turnlog.log.written import Written
 from turnlog.session.cargo import Cargo, Carrier, held
+from turnlog.session.content import left_out
 from turnlog.session.garbage import forget_unneeded
 from turnlog.session.history import History
 from turnlog.session.meeting import Meeting, meet
 from turnlog.session.merge import loaded, merge, merges
 from turnlog.session.outgoing import Carried, Outgoing, outgoing
+from turnlog.session.private import bring_private
 from turnlog.store import Found, Log
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Moved(Struct):
     """The fork there that has what was new."""
     problems: list[str] = []
     """What is damaged or missing here, and so there as well."""
+    private: int = 0
+    """Checkpoints that came without the contents of ignored files, which stay where they are."""
     error: TurnlogError | None = None
 
 
@@ -64,10 +68,11 @@ class _Part(Struct, frozen=True):
 class Mover:
     """One run from `source` to `target`."""
 
-    def __init__(self, source: Home, target: Home, *, dry_run: bool = False) -> None:
+    def __init__(self, source: Home, target: Home, *, dry_run: bool = False, include_ignored: bool = False) -> None:
         self._source = source
         self._target = target
         self._dry_run = dry_run
+        self._include_ignored = include_ignored
         self._carrier = Carrier(source.store, target.store)
         self._placed: dict[str, list[_Part]] = {}
         self._rows: dict[str, Moved] = {}
@@ -91,9 +96,14 @@ class Mover:
                 tell(index, len(chosen), name)
             if name not in self._placed:
                 self._settle(name, here.get(name))
+            if self._include_ignored:
+                bring_private(self._source.store, self._target.store, self._carrier, self._row(name), self._dry_run)
             # What it builds on may have come with it, and so be told before its turn.
             yield from self._news()
         yield from self._news()
+
+    def _row(self, name: str) -> Moved:
+        return self._rows.setdefault(name, Moved(name))
 
     def _news(self) -> Iterator[Moved]:
         while self._rows:
@@ -289,6 +299,7 @@ class Mover:
             row.problems += [problem for problem in cargo.problems if problem not in row.problems]
             after = chunk[-1].entry.seq
             sent += len(chunk)
+            row.private += 0 if self._include_ignored else left_out(carried.entry for carried in chunk)
             row.entries += len(chunk)
         if sent and not self._dry_run:
             self._compare(going.id, found.last, after, digest.digest())

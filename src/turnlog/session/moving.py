@@ -16,33 +16,48 @@ class Moving:
     """The half of a home that knows of others. Both may be of any kind: a folder, a database, memory."""
 
     def push(
-        self, other: Home, ids: Iterable[str] | None = None, *, dry_run: bool = False, progress: Tell | None = None
+        self,
+        other: Home,
+        ids: Iterable[str] | None = None,
+        *,
+        dry_run: bool = False,
+        include_ignored: bool = False,
+        progress: Tell | None = None,
     ) -> list[Moved]:
         """Bring sessions to another home (all of them, without `ids`): only what is missing, verified, and in such an
         order that it can be interrupted anywhere and done again.
 
         A session that went on there, too, becomes a fork of theirs. What it builds on and its subagents come with it.
+        What is in ignored files that checkpoints cover stays here, unless `include_ignored`.
         """
-        return _moved(cast("Home", self), other, ids, dry_run, progress)
+        return _moved(cast("Home", self), other, ids, dry_run, include_ignored, progress)
 
     def pull(
-        self, other: Home, ids: Iterable[str] | None = None, *, dry_run: bool = False, progress: Tell | None = None
+        self,
+        other: Home,
+        ids: Iterable[str] | None = None,
+        *,
+        dry_run: bool = False,
+        include_ignored: bool = False,
+        progress: Tell | None = None,
     ) -> list[Moved]:
         """The same, from another home to this one."""
-        return _moved(other, cast("Home", self), ids, dry_run, progress)
+        return _moved(other, cast("Home", self), ids, dry_run, include_ignored, progress)
 
     def sync(
-        self, other: Home, ids: Iterable[str] | None = None, *, dry_run: bool = False, progress: Tell | None = None
+        self,
+        other: Home,
+        ids: Iterable[str] | None = None,
+        *,
+        dry_run: bool = False,
+        include_ignored: bool = False,
+        progress: Tell | None = None,
     ) -> tuple[list[Moved], list[Moved]]:
         """Both: what was pushed, and what was pulled. Ids may be of sessions that only one side has."""
         home = cast("Home", self)
-        if ids is None:
-            return self.push(other, dry_run=dry_run, progress=progress), self.pull(
-                other, dry_run=dry_run, progress=progress
-            )
-        here, there = sides(home, other, ids)
-        pushed = self.push(other, here, dry_run=dry_run, progress=progress)
-        return pushed, self.pull(other, there, dry_run=dry_run, progress=progress)
+        here, there = (None, None) if ids is None else sides(home, other, ids)
+        pushed = _moved(home, other, here, dry_run, include_ignored, progress)
+        return pushed, _moved(other, home, there, dry_run, include_ignored, progress)
 
 
 def sides(home: Home, other: Home, ids: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -55,7 +70,14 @@ def sides(home: Home, other: Home, ids: Iterable[str]) -> tuple[list[str], list[
     return [name for name in wanted if name in here], [name for name in wanted if name in there]
 
 
-def _moved(source: Home, target: Home, ids: Iterable[str] | None, dry_run: bool, progress: Tell | None) -> list[Moved]:
+def _moved(
+    source: Home,
+    target: Home,
+    ids: Iterable[str] | None,
+    dry_run: bool,
+    include_ignored: bool,
+    progress: Tell | None,
+) -> list[Moved]:
     from turnlog.session.mover import Mover
 
     refuse_itself(source, target)
@@ -63,7 +85,7 @@ def _moved(source: Home, target: Home, ids: Iterable[str] | None, dry_run: bool,
     for name in wanted or ():
         if not source.exists(name):
             raise NotFound(f"no session {name!r:.80}", hint="home.find gives the id for a beginning of one")
-    return list(Mover(source, target, dry_run=dry_run).run(wanted, progress))
+    return list(Mover(source, target, dry_run=dry_run, include_ignored=include_ignored).run(wanted, progress))
 
 
 def refuse_itself(home: Home, other: Home) -> None:

@@ -15,11 +15,12 @@ from turnlog.log.entry import Checkpoint, Root, Writer
 from turnlog.log.ids import word_of
 from turnlog.session.content import given_up
 from turnlog.session.history import History
+from turnlog.session.overlay import Overlay
 from turnlog.session.snapshot import WORKSPACE
 from turnlog.session.span import Span, paths_in, spans
 from turnlog.store import Store
 from turnlog.workspace.plan import is_same
-from turnlog.workspace.tree import GetTree, Tree, lookup, path_bytes
+from turnlog.workspace.tree import Tree, lookup, path_bytes
 
 if TYPE_CHECKING:
     from turnlog.session.home import Home
@@ -130,10 +131,12 @@ class _View(Struct):
     what: str
 
 
-def seen_by_others(root: Root, place: str, others: list[Work], now: Tree, get: GetTree) -> Callable[[bytes], str]:
+def seen_by_others(
+    root: Root, place: str, others: list[Work], now: Checkpoint, overlay: Overlay
+) -> Callable[[bytes], str]:
     """Says of a path in a root, which lies there now, which of these stretches saw it change; nothing if none did."""
-    here = _place(place)
-    views = [view for work in others for view in _views(work, root, here, now, get)]
+    here, get = _place(place), overlay.get
+    views = [view for work in others for view in _views(work, root, here, now, overlay)]
 
     def who(path: bytes) -> str:
         for view in views:
@@ -152,8 +155,10 @@ def seen_by_others(root: Root, place: str, others: list[Work], now: Tree, get: G
     return who
 
 
-def _views(work: Work, ours: Root, here: bytes, now: Tree, get: GetTree) -> Iterator[_View]:
+def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overlay) -> Iterator[_View]:
     for root in work.begin.roots:
+        if root.is_private:
+            continue  # it lies over that of the workspace
         place = _place(_where(root, work.workspace))
         if not (here.startswith(place) or place.startswith(here)):
             continue
@@ -166,17 +171,15 @@ def _views(work: Work, ours: Root, here: bytes, now: Tree, get: GetTree) -> Iter
         if root.is_partial:
             tracked = frozenset(path_bytes(path) for path in root.tracked)
             paths = tracked if paths is None else paths & tracked
-        after: Tree | None = now
-        if work.end is not None:
-            after = _tree_of(work.end, root, get)
-        elif work.until is not None:
-            after = _tree_of(work.until, ours, get)
-        yield _View(place, _tree_of(work.begin, root, get), after, work.end is None, paths, work.what)
+        end, seen = (work.end, root) if work.end is not None else (work.until or now, ours)
+        look = overlay.comparable(work.begin, end, root)
+        before, after = _looked(look, work.begin, root), _looked(look, end, seen)
+        yield _View(place, before, after, work.end is None, paths, work.what)
 
 
-def _tree_of(checkpoint: Checkpoint, root: Root, get: GetTree) -> Tree | None:
+def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:
     try:
-        return next((get(other.tree) for other in checkpoint.roots if other.name == root.name), None)
+        return look(checkpoint, root)
     except (NotFound, Corrupt):
         return None
 

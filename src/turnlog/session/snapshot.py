@@ -21,11 +21,13 @@ from turnlog.workspace import cache
 from turnlog.workspace.folder import permissions_of
 from turnlog.workspace.git import git_now
 from turnlog.workspace.ignore import Outside, rules_of_tree
+from turnlog.workspace.ignored import IgnoredScanner
 from turnlog.workspace.read import Glance, Sink
 from turnlog.workspace.scan import Scan, Scanner
 from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
 WORKSPACE = "workspace"
+IGNORED = "ignored"
 _MOST_SKIPPED = 1000
 _GONE, _UNTOLD = -1, -2
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
@@ -122,6 +124,8 @@ class Snapshots:
             if mode == _GONE and not is_start:
                 tree = sink.add(encode_tree({}))
                 roots.append(Root(name, path_text(os.fsencode(path)), tree, None, names, is_partial, is_gone=True))
+                if self._settings.covers_ignored and not is_partial:
+                    roots.append(Root(IGNORED, roots[-1].path, tree, is_private=True))
             if mode < 0:
                 continue
             outside = [] if is_partial else outside_rules(path)
@@ -140,6 +144,9 @@ class Snapshots:
                 progress=progress,
             )
             found = scanner.scan(path, only_tracked=is_partial)
+            is_whole = self._settings.covers_ignored and not is_partial
+            if is_whole:
+                self._scan_ignored(path, found, seen, sink, tracked, None if is_all_there else has)
             found.seen.packs = seen.packs
             rules = None
             if outside:
@@ -150,6 +157,8 @@ class Snapshots:
                 found.seen.outside = (top, rules)
             done.append((key, found))
             roots.append(Root(name, path_text(os.fsencode(path)), found.tree, rules, names, is_partial, mode))
+            if is_whole:
+                roots.append(Root(IGNORED, roots[-1].path, found.seen.ignored.tree, is_private=True))
             skipped += [
                 {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in found.skipped
             ]
@@ -160,6 +169,26 @@ class Snapshots:
         if value is not None:
             self._news[key] = value
         return self._store.derived(key)
+
+    def _scan_ignored(
+        self,
+        path: str,
+        found: Scan,
+        seen: cache.Seen,
+        sink: Sink,
+        tracked: frozenset[bytes],
+        has: Callable[[str], bool] | None,
+    ) -> None:
+        scanner = IgnoredScanner(
+            sink,
+            seen=seen.ignored,
+            tracked=tracked,
+            max_file=self._settings.max_file_bytes,
+            has=has,
+            avoid=self._store.own_folders(),
+        )
+        found.seen.ignored = scanner.scan(path, found.seen.folders)
+        found.is_news = found.is_news or found.seen.ignored is not seen.ignored
 
 
 @contextmanager

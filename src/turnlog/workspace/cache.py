@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-VERSION = 2
+VERSION = 3
 WIDTH = 32
 """Of a digest."""
 SIGNATURE = 5
@@ -58,6 +58,16 @@ class SeenFolder(Struct, array_like=True, gc=False):
         }
 
 
+class SeenIgnored(Struct, array_like=True):
+    """What was seen of ignored files that are covered."""
+
+    tree: str = ""
+    what: bytes = b""
+    """Tells whether anything that is in that tree differs, but for the contents."""
+    digests: dict[bytes, tuple[bytes, bytes]] = {}
+    """Of each file its signature and its digest, if that can be relied on."""
+
+
 class Seen(Struct, array_like=True):
     """A whole tree as the last scan saw it."""
 
@@ -67,6 +77,7 @@ class Seen(Struct, array_like=True):
     outside: tuple[bytes, str] = (b"", "")
     """The key of the rules from outside the tree, and the digest they are kept under."""
     folders: dict[bytes, SeenFolder] = {}
+    ignored: SeenIgnored = msgspec.field(default_factory=SeenIgnored)
 
 
 _encode = msgspec.msgpack.Encoder().encode

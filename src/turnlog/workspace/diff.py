@@ -23,13 +23,21 @@ class Difference(Struct, frozen=True):
     after: Node | None
     lines: str
     """A unified diff, empty for what is not text."""
+    is_private: bool = False
+    """Whether it is ignored on either side: what is in it is for nobody else's eyes."""
 
 
 Content = Callable[[bytes, Node], bytes | None]
 """What is in the file at a path; None if it is no longer there."""
 
 
-def differences(before: Tree, after: Tree, get: GetTree, content: Content | None) -> Iterator[Difference]:
+def differences(
+    before: Tree,
+    after: Tree,
+    get: GetTree,
+    content: Content | None,
+    is_private: Callable[[bytes], bool] = lambda path: False,
+) -> Iterator[Difference]:
     """Every file and link that differs, and every folder that came or went empty; without `content`, no lines."""
     for path, old, new in changes(before, after, get):
         if _is_folder(old) and _is_folder(new):
@@ -46,7 +54,8 @@ def differences(before: Tree, after: Tree, get: GetTree, content: Content | None
             if node is not None and get(node.digest):
                 continue  # what is in it says so already
         name = path_text(path)
-        yield Difference(name, action, old, new, _lines(path, old, new, content) if content else "")
+        lines = _lines(path, old, new, content) if content else ""
+        yield Difference(name, action, old, new, lines, is_private(path))
 
 
 def _is_folder(node: Node | None) -> bool:

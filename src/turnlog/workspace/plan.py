@@ -63,8 +63,8 @@ class Plan(Struct, frozen=True):
         return self.of(CREATE, MODIFY, DELETE, MODE)
 
 
-Covered = Callable[[bytes, Node], bool]
-"""Whether the target would have had this path, had it been there: not ignored then."""
+Covered = Callable[[bytes], bool]
+"""Whether a tree would have this path, were it there: not ignored, or covered all the same."""
 
 
 def make_plan(
@@ -74,6 +74,7 @@ def make_plan(
     get: GetTree,
     *,
     was_covered: Covered,
+    is_covered: Covered = lambda path: True,
     declared: frozenset[bytes] = frozenset(),
     tracked: frozenset[bytes] = frozenset(),
     foreign: Callable[[bytes], str] = lambda path: "",
@@ -84,8 +85,9 @@ def make_plan(
 ) -> Plan:
     """The plan for going from `now` back to `target`.
 
-    What is tracked is the session's whenever it changed. `foreign` says who else saw a path change at the same time;
-    `force` overwrites what conflicts. `is_named` says that somebody asked for those in `only` by name: that settles
+    `is_covered` says whether a path that is not in `now` is not there. What is tracked is the session's whenever it
+    changed. `foreign` says who else saw a path change at the same time; `force` overwrites what conflicts. `is_named`
+    says that somebody asked for those in `only` by name: that settles
     whatever nobody can tell the owner of.
     """
     steps: list[Step] = []
@@ -109,8 +111,10 @@ def make_plan(
             unknown = then if _unknown(then) else current
             why = unknown.reason if unknown is not None else ""
             steps.append(Step(path, UNSURE, f"not covered: {why}", current, then))
-        elif then is None and current is not None and not was_covered(path, current):
+        elif then is None and current is not None and not was_covered(path):
             steps.append(Step(path, UNSURE, "was ignored then, so it may have been there", current, then))
+        elif then is not None and current is None and not is_covered(path):
+            steps.append(Step(path, UNSURE, "is ignored now, so it may be there", current, then))
         elif reason and not force and not (is_doubtful and is_named):
             steps.append(Step(path, CONFLICT, reason, current, then, is_doubtful=is_doubtful))
         else:

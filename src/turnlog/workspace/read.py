@@ -6,6 +6,8 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 from turnlog.workspace.tree import MAGIC
@@ -83,15 +85,34 @@ def read_small(folder: int, name: str | bytes) -> bytes:
 
 def read_below(root: str, path: bytes) -> bytes | None:
     """What is in a file somewhere below a root, never through a link; None if there is no such file."""
+    try:
+        with _folder_of(root, path) as (fd, name):
+            return read_small(fd, name)
+    except OSError:
+        return None
+
+
+def is_below(root: str, path: bytes) -> bool:
+    """Whether there is anything at a path below a root, never through a link."""
+    try:
+        with _folder_of(root, path) as (fd, name):
+            os.lstat(name, dir_fd=fd)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # or nobody can tell
+    return True
+
+
+@contextmanager
+def _folder_of(root: str, path: bytes) -> Generator[tuple[int, bytes]]:
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         *folders, name = path.split(b"/")
         for folder in folders:
             above, fd = fd, os.open(folder, FOLDER_FLAGS, dir_fd=fd)
             os.close(above)
-        return read_small(fd, name)
-    except OSError:
-        return None
+        yield fd, name
     finally:
         os.close(fd)
 

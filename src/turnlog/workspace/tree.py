@@ -29,7 +29,7 @@ class Node(Struct, array_like=True, frozen=True, gc=False):
     """Of the content, or of the tree below."""
     size: int = 0
     target: bytes = b""
-    """Where a link points."""
+    """Where a link points; of an unknown one that is ignored, what tells whether it changed."""
     reason: str = ""
     """Why an unknown one is not covered."""
 

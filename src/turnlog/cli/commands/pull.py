@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.moving import Way, dry, everything, locations, other_home, split, tell
+from turnlog.cli.moving import Way, dry, everything, ignored, locations, other_home, split, tell
 from turnlog.cli.option import shared, this_home
 from turnlog.cli.progress import patience
 
@@ -12,9 +12,10 @@ from turnlog.cli.progress import patience
 @click.command()
 @locations
 @everything
+@ignored
 @dry
 @shared
-def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
+def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Bring sessions here from another home: a folder, or a database.
 
     The same as `turnlog push`, the other way round; SESSION is an id there, or the beginning of one.
@@ -25,7 +26,7 @@ def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bo
     turnlog pull latest postgresql://db/agents   the newest there
     """
     names, url = split(words, everything, "pull")
-    way = Way("pull", dry_run=dry_run)
+    way = Way("pull", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
         home.store.ids()  # a home that cannot be read says so first
         with other_home(url, must_exist=True) as other:

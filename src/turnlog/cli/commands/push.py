@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.moving import Way, dry, everything, locations, other_home, split, tell
+from turnlog.cli.moving import Way, dry, everything, ignored, locations, other_home, split, tell
 from turnlog.cli.name import own_id
 from turnlog.cli.option import shared, this_home
 from turnlog.cli.progress import patience
@@ -13,14 +13,18 @@ from turnlog.cli.progress import patience
 @click.command()
 @locations
 @everything
+@ignored
 @dry
 @shared
-def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
+def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Bring sessions to another home: a folder, or a database.
 
     Only what is missing is sent, with checkpoints and their files; what a session builds on and its subagents come with
     it. Everything is verified. A session that went on there, too, loses nothing: what is new becomes a fork of theirs.
     Facts, notes and spending that came alone need no fork. What is in the trash there stays there.
+
+    What is in ignored files, which small ones checkpoints cover, stays here: there, their names are known and no more.
+    --include-ignored sends it, also for checkpoints that are there already.
 
     Stopped anywhere, it goes on when it is done again. The exit code is 6 if something here is damaged; what can be
     read is there then.
@@ -31,7 +35,7 @@ def command(words: tuple[str, ...], everything: bool, dry_run: bool, as_json: bo
     turnlog push --all --dry-run postgresql://db/agents
     """
     names, url = split(words, everything, "push")
-    way = Way("push", dry_run=dry_run)
+    way = Way("push", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
         ids = None if everything else [own_id(home, name, deleted=False) for name in names]
         with other_home(url, must_exist=False) as other:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli import child
-from turnlog.cli.change import as_plain, counts, in_short, in_words
+from turnlog.cli.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.commands.checkpoint import AGENT, new_session, own_session, tell_skipped
 from turnlog.cli.name import look_at, session_here, session_to_change
 from turnlog.cli.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
@@ -27,6 +27,7 @@ from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
 
 _LISTED = 10
+_NAMED = 5
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -181,6 +182,10 @@ def _tell(found: Session, turn: str, code: int, changes: list[Difference], *, is
     ending = f"exit code {code}, " if code else ""
     place = "" if found.workspace == workspace_path(".") else f", {one_line(found.workspace or '')}"
     print(f"turnlog: {ending}{in_words(counts(changes))} (session {name}{place})", file=sys.stderr)
-    if changes:
+    uncovered = [name_of(item) for item in changes if is_uncovered(item)]
+    if uncovered:
+        more = f" and {len(uncovered) - _NAMED:,} more" if len(uncovered) > _NAMED else ""
+        print(f"turnlog: not covered, a rewind leaves it: {', '.join(uncovered[:_NAMED])}{more}", file=sys.stderr)
+    if len(uncovered) < len(changes):
         which = "" if is_newest else f" -s {name}"
         print(f"turnlog: `turnlog diff{which}` shows it, `turnlog rewind{which}` takes it back", file=sys.stderr)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.moving import Way, dry, in_either, locations, other_home, tell
+from turnlog.cli.moving import Way, dry, ignored, in_either, locations, other_home, tell
 from turnlog.cli.option import shared, this_home
 from turnlog.cli.progress import again, patience
 
 
 @click.command()
 @locations
+@ignored
 @dry
 @shared
-def command(words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Push and pull: afterwards both homes have what either had.
 
     Every session, or only those named. A session that went on on both sides keeps on each side what it has there, and
@@ -25,7 +26,7 @@ def command(words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     turnlog sync k3f9 /mnt/backup/turnlog        one session
     """
     *names, url = words
-    ways = [Way("push", dry_run=dry_run), Way("pull", dry_run=dry_run)]
+    ways = [Way(what, dry_run=dry_run, include_ignored=include_ignored) for what in ("push", "pull")]
     with this_home() as home, patience():
         home.store.ids()  # a home that cannot be read says so first
         with other_home(url, must_exist=False) as other:

@@ -1,0 +1,303 @@
+"""Ignored files: the small ones are covered, up to a limit, in a tree of their own beside that of the workspace.
+
+A scan has listed them and looked no further. What is not covered of them is unknown, never absent; folders of
+dependencies and builds are not looked into.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from turnlog.workspace.cache import (
+    IS_IGNORED,
+    IS_PARTLY,
+    SIGNATURE,
+    SeenFolder,
+    SeenIgnored,
+    digest_bytes,
+    digest_text,
+    flat,
+    split,
+)
+from turnlog.workspace.found import REPOSITORY
+from turnlog.workspace.handle import Handle, Handles
+from turnlog.workspace.ignore import ALWAYS, HALF_DONE
+from turnlog.workspace.read import Sink, read_file, refuse_hole, signature
+from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Node, Tree, encode_tree
+
+MOST_FILES = 2000
+MOST_BYTES = 16 << 20
+_MOST_NAMES = 10_000
+"""So many are looked at; whatever comes after them is unknown."""
+_MOST_DEEP = 60
+_YOUNG_NS = 2_000_000_000
+_CONTAINER = 0o755
+"""The mode of a folder that is here only for what is in it: the tree of the workspace has its own."""
+CACHES = frozenset((
+    "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".eggs", ".cache",
+    ".parcel-cache", ".turbo", ".nyc_output", ".ipynb_checkpoints", ".sass-cache", "zig-cache", ".zig-cache",
+    ".ccache",
+))  # fmt: skip
+"""Folders that are made again by themselves: nobody is told of them."""
+DEPENDENCIES = frozenset((
+    "node_modules", "bower_components", "jspm_packages", ".pnpm-store", ".yarn", ".venv", "venv", "virtualenv",
+    "site-packages", "vendor", "Pods", "Carthage", "deps", ".bundle", ".gradle", ".m2", ".cargo", ".stack-work",
+    "elm-stuff", ".dart_tool", ".terraform", "target", "build", "_build", "dist", "dist-newstyle", "out", "obj",
+    ".build", "DerivedData", "cmake-build-debug", "cmake-build-release", "zig-out", ".next", ".nuxt", ".output",
+    ".svelte-kit", ".angular", ".serverless", "coverage", "htmlcov",
+))  # fmt: skip
+"""Folders of dependencies and builds: large, and made again by a command."""
+_ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
+_GONE = (FileNotFoundError, NotADirectoryError)
+_TOO_MUCH = "ignored, and more than is covered of what is ignored"
+
+
+class _TooMany(Exception):
+    """A folder has more in it than could be covered."""
+
+
+class _Part(Struct):
+    """What was found in one ignored folder, or in all of them."""
+
+    files: dict[bytes, os.stat_result] = {}
+    nodes: dict[bytes, Node] = {}
+    """Links, and what is unknown."""
+    folders: dict[bytes, int] = {}
+    """With their modes."""
+    names: int = 0
+
+    def unknown(self, path: bytes, reason: str, status: os.stat_result | None = None) -> None:
+        """That is there, and not covered; `status` tells whether it changed."""
+        mark, size = b"", 0
+        if status is not None:
+            size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+            mark = f"{size} {status.st_mtime_ns} {status.st_ino}".encode()
+        self.nodes[path] = Node(UNKNOWN, size=size, target=mark, reason=reason)
+
+    def add(self, other: _Part) -> None:
+        """All that the other has."""
+        self.files |= other.files
+        self.nodes |= other.nodes
+        self.folders |= other.folders
+
+
+class IgnoredScanner:
+    """One look at the ignored files below a root, after a scan of it. See `Scanner` for `has` and `avoid`."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        seen: SeenIgnored,
+        tracked: frozenset[bytes],
+        max_file: int,
+        has: Callable[[str], bool] | None = None,
+        avoid: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
+        self._sink = sink
+        self._seen = seen
+        self._tracked = tracked
+        self._max_file = min(max_file, MOST_BYTES)
+        self._has = has
+        self._avoid = avoid
+        self._left = _MOST_NAMES
+        self._found = _Part()
+        self._young = time.time_ns() - _YOUNG_NS
+        self._handles: Handles
+
+    def scan(self, root: str, folders: dict[bytes, SeenFolder]) -> SeenIgnored:
+        """The tree of ignored files, and what to remember. `folders` is what the scan saw."""
+        self._handles = Handles(root)
+        try:
+            for prefix, names in self._listed(folders):
+                self._look(prefix, names)
+            return self._keep(self._chosen())
+        finally:
+            self._handles.close()
+
+    # ── finding them ──────────────────────────────────────────────────────────────────────────────
+
+    def _listed(self, folders: dict[bytes, SeenFolder]) -> Iterator[tuple[bytes, list[str]]]:
+        """The ignored names in each folder. Nothing is asked of the system: most folders have none."""
+        for prefix in sorted(prefix for prefix, seen in folders.items() if _has_ignored(seen.kinds)):
+            if prefix[:-1] in self._found.folders:
+                continue  # a tracked file is in it: it was looked into as a whole
+            seen, step = folders[prefix], SIGNATURE * 8
+            names: list[str] = []
+            for index, (name, kind) in enumerate(zip(split(seen.names), seen.kinds, strict=True)):
+                if kind in (IS_IGNORED, IS_PARTLY) and name not in _ALWAYS:
+                    mode = int.from_bytes(seen.signatures[(index + 1) * step - 8 : (index + 1) * step], sys.byteorder)
+                    if not (name in CACHES and stat.S_ISDIR(mode)):
+                        names.append(name)
+            if names:
+                yield prefix, names
+
+    def _look(self, prefix: bytes, names: list[str]) -> None:
+        try:
+            with self._inside(prefix) as here:
+                for name in names:
+                    self._top(here, prefix, name)
+        except _GONE:
+            return
+        except OSError as error:
+            refuse_hole(error, prefix)
+            for name in names:
+                self._found.unknown(prefix + os.fsencode(name), f"unreadable: {error.strerror}")
+
+    @contextmanager
+    def _inside(self, prefix: bytes) -> Generator[Handle]:
+        here, entered = self._handles.root, list[Handle]()
+        try:
+            for name in prefix.split(b"/")[:-1]:
+                here = self._handles.enter(here, os.fsdecode(name))
+                entered.append(here)
+            yield here
+        finally:
+            for handle in reversed(entered):
+                self._handles.leave(handle)
+
+    def _top(self, here: Handle, prefix: bytes, name: str) -> None:
+        """A name that is ignored by itself; a folder with too much in it is not covered at all."""
+        path, part = prefix + os.fsencode(name), _Part()
+        if self._left <= 0:
+            return self._found.unknown(path, _TOO_MUCH)
+        try:
+            self._one(here, prefix, name, part, 0)
+        except _TooMany:
+            part = _Part(names=MOST_FILES)
+            part.unknown(path, _TOO_MUCH, os.lstat(name, dir_fd=self._handles.fd(here)))
+        self._left -= part.names + 1
+        self._found.add(part)
+
+    def _one(self, here: Handle, prefix: bytes, name: str, part: _Part, depth: int) -> None:
+        path = prefix + os.fsencode(name)
+        if path in self._tracked or name in _ALWAYS:
+            return
+        try:
+            fd: int = self._handles.fd(here)
+            status = os.lstat(name, dir_fd=fd)
+            if stat.S_ISDIR(status.st_mode):
+                self._folder(here, path, name, status, part, depth)
+            elif stat.S_ISREG(status.st_mode) and not HALF_DONE.fullmatch(name):
+                part.files[path] = status
+            elif stat.S_ISLNK(status.st_mode):
+                part.nodes[path] = Node(LINK, target=os.readlink(os.fsencode(name), dir_fd=fd))
+            else:
+                part.unknown(path, "ignored, and a special file")
+        except _GONE:
+            return
+        except OSError as error:
+            refuse_hole(error, path)
+            part.unknown(path, f"ignored, and unreadable: {error.strerror}")
+
+    def _folder(self, here: Handle, path: bytes, name: str, status: os.stat_result, part: _Part, depth: int) -> None:
+        if name in CACHES or (status.st_dev, status.st_ino) in self._avoid:
+            return
+        if name in DEPENDENCIES:
+            return part.unknown(path, "ignored, a folder of dependencies or builds", status)
+        if depth >= _MOST_DEEP:
+            return part.unknown(path, f"ignored, and nested more than {_MOST_DEEP} folders deep", status)
+        below = self._handles.enter(here, name)
+        try:
+            names = self._names(below, min(MOST_FILES, self._left) - part.names)
+            part.names += len(names)
+            if ".git" in names:
+                return part.unknown(path, REPOSITORY, status)
+            part.folders[path] = stat.S_IMODE(status.st_mode)
+            for inner in names:
+                self._one(below, path + b"/", inner, part, depth + 1)
+        finally:
+            self._handles.leave(below)
+
+    def _names(self, folder: Handle, most: int) -> list[str]:
+        names: list[str] = []
+        with os.scandir(self._handles.fd(folder)) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                if len(names) > most:
+                    raise _TooMany
+        return sorted(names)
+
+    # ── keeping them ──────────────────────────────────────────────────────────────────────────────
+
+    def _chosen(self) -> list[tuple[bytes, os.stat_result]]:
+        """The smallest files, as many as may be covered; the others are unknown."""
+        chosen: list[tuple[bytes, os.stat_result]] = []
+        size = 0
+        for path, status in sorted(self._found.files.items(), key=lambda item: (item[1].st_size, item[0])):
+            size += status.st_size
+            if len(chosen) < MOST_FILES and size <= MOST_BYTES and status.st_size <= self._max_file:
+                chosen.append((path, status))
+            else:
+                self._found.unknown(path, _TOO_MUCH, status)
+        return sorted(chosen, key=lambda item: item[0])
+
+    def _keep(self, chosen: list[tuple[bytes, os.stat_result]]) -> SeenIgnored:
+        found = self._found
+        told = [(path, signature(status)) for path, status in chosen]
+        rest = sorted(found.folders.items()), sorted((path, repr(node)) for path, node in found.nodes.items())
+        what = hashlib.sha256(repr((told, rest)).encode()).digest()
+        known = {path: self._known(path, status) for path, status in chosen}
+        if self._seen.tree and what == self._seen.what and None not in known.values() and self._has is None:
+            return self._seen
+        digests: dict[bytes, tuple[bytes, bytes]] = {}
+        for path, status in chosen:
+            digest = known[path]
+            if digest is None:
+                self._read(path, status, digests)
+            else:
+                found.nodes[path] = Node(FILE, stat.S_IMODE(status.st_mode), digest, status.st_size)
+                digests[path] = self._seen.digests[path]
+        return SeenIgnored(self._tree(), what, digests)
+
+    def _known(self, path: bytes, status: os.stat_result) -> str | None:
+        mark, digest = self._seen.digests.get(path, (b"", b""))
+        if mark != flat(list(signature(status))):
+            return None
+        text = digest_text(digest)
+        return text if self._has is None or self._has(text) else None
+
+    def _read(self, path: bytes, status: os.stat_result, digests: dict[bytes, tuple[bytes, bytes]]) -> None:
+        prefix, slash, name = path.rpartition(b"/")
+        try:
+            with self._inside(prefix + slash) as here:
+                digest, size, after = read_file(self._sink, self._handles.fd(here), os.fsdecode(name))
+        except _GONE:
+            return
+        except OSError as error:
+            refuse_hole(error, path)
+            return self._found.unknown(path, f"ignored, and unreadable: {error.strerror}")
+        self._found.nodes[path] = Node(FILE, stat.S_IMODE(after[4]), digest, size)
+        if after == signature(status) and max(status.st_mtime_ns, status.st_ctime_ns) < self._young:
+            digests[path] = flat(list(after)), digest_bytes(digest)
+
+    def _tree(self) -> str:
+        """All that was found as one tree, the folders above it included."""
+        trees: dict[bytes, Tree] = {b"": {}}
+        for path in self._found.folders:
+            trees[path] = {}
+        for path, node in self._found.nodes.items():
+            folder, _, name = path.rpartition(b"/")
+            trees.setdefault(folder, {})[name] = node
+        for path in list(trees):
+            while path:
+                path = path.rpartition(b"/")[0]
+                trees.setdefault(path, {})
+        for path in sorted(trees, key=lambda path: (path.count(b"/"), path), reverse=True):
+            if path:
+                folder, _, name = path.rpartition(b"/")
+                mode = self._found.folders.get(path, _CONTAINER)
+                trees[folder][name] = Node(FOLDER, mode, self._sink.add(encode_tree(trees[path])))
+        return self._sink.add(encode_tree(trees[b""]))
+
+
+def _has_ignored(kinds: bytes) -> bool:
+    return IS_IGNORED in kinds or IS_PARTLY in kinds
