@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -282,3 +283,26 @@ def test_a_link_in_an_ignored_folder_is_kept_and_not_followed(home: Home, place:
     s.rewind(turns=1)
     assert os.readlink(place / ".secrets/link") == str(tmp_path / "outside")
     assert (tmp_path / "outside/secret").read_text() == "not ours"
+
+
+def test_ignored_files_of_another_session_are_not_taken_back(home: Home, place: Path):
+    s, other = home.create(workspace=place), home.create(workspace=place)
+    with s.turn():
+        first = s.user("ours")
+        (place / ".env").write_text("KEY=ours\n")
+        (place / "made.env").write_text("ours")
+        with other.turn():
+            other.user("theirs")
+            (place / "src/local.ini").write_text("level = theirs\n")
+    actions = {step.path: step.action for step in s.plan_rewind(before=first).steps}
+    assert actions == {b".env": "modify", b"made.env": "delete", b"src/local.ini": "conflict"}
+
+
+def test_a_deleted_project_comes_back_with_its_ignored_files(home: Home, place: Path):
+    s = home.create(workspace=place)
+    before = (place / ".env").read_bytes(), (place / ".secrets/deep/token").read_bytes()
+    with s.turn():
+        s.user("go")
+        shutil.rmtree(place)
+    s.rewind(turns=1)
+    assert ((place / ".env").read_bytes(), (place / ".secrets/deep/token").read_bytes()) == before
