@@ -69,7 +69,7 @@ def test_a_workspace_inside_an_ignored_folder_is_covered(tmp_path: Path):
     place.mkdir(parents=True)
     (place / "a.py").write_text("a")
     (place / "a.log").write_text("a")
-    with turnlog.open("memory:") as home:
+    with turnlog.open("memory:", covers_ignored=False) as home:
         s = home.create(workspace=place)
         label = s.checkpoint()
         (place / "a.py").unlink()

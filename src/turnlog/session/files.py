@@ -285,7 +285,7 @@ class Files:
         """Where the folders of an intent lie now: the project may have moved since it was written down."""
         before = self._history.at(intent.before) if intent.before else None
         roots = before.roots if isinstance(before, Checkpoint) else []
-        return {root.path: self._place_of(root) for root in roots}
+        return {root.path: self._place_of(root) for root in roots if not root.is_private}
 
     def diff(self, before: Checkpoint, after: Checkpoint, *, lines: bool = True) -> list[Difference]:
         """What changed between two checkpoints."""

@@ -54,7 +54,8 @@ def work_of_others(home: Home, history: History, since: Checkpoint) -> list[Work
     Asked is every session whose folder is one of those that the checkpoint covers, lies in one or is around one.
     """
     ours = _ours(history)
-    places = [_place(_where(root, history.state.wide.get("workspace"))) for root in since.roots]
+    workspace = history.state.wide.get("workspace")
+    places = [_place(_where(root, workspace)) for root in since.roots if not root.is_private]
     found: list[Work] = []
     for row in home.sessions():
         if row.id == history.log.id or row.workspace is None or since.at is None:
