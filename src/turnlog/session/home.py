@@ -228,10 +228,10 @@ class Home(Lookup, Moving):
         `find` gives the id for a beginning of one.
         """
         if session is None:
-            session = self.newest_id(workspace)
+            session = self._newest_id(workspace)
         elif workspace is not None:
             raise Invalid(f"the id {session!r:.80} says which session it is", hint="leave out the id, or the workspace")
-        history = History(self.store, self.log_of(session))
+        history = History(self.store, self._log_of(session))
         history.load()
         return self._keep(Session(self, history))
 

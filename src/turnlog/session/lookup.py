@@ -26,12 +26,12 @@ class Lookup:
     def exists(self, session: str) -> bool:
         """Whether there is a session with that id; one in the trash is not there."""
         try:
-            self.log_of(session).close()
+            self._log_of(session).close()
         except NotFound:
             return False
         return True
 
-    def log_of(self, session: str) -> Log:
+    def _log_of(self, session: str) -> Log:
         """The log of exactly that session."""
         _refuse_no_text(session)
         try:
@@ -52,9 +52,9 @@ class Lookup:
             ids = [row.id for row in _chosen(self.store.sessions(deleted=deleted, ids=set(ids)), workspace)]
         if text in ids:
             return text
-        return self.newest_id(workspace) if text == "latest" and not deleted else _match(text, ids)
+        return self._newest_id(workspace) if text == "latest" and not deleted else _match(text, ids)
 
-    def newest_id(self, workspace: str | os.PathLike[str] | None = None) -> str:
+    def _newest_id(self, workspace: str | os.PathLike[str] | None = None) -> str:
         """The id of the newest session, of a workspace if told: neither a hidden one nor a subagent."""
         rows = (row for row in _chosen(self.store.newest(), workspace) if not row.hidden and row.parent is None)
         first = next(rows, None)
