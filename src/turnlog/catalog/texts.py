@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from turnlog.errors import Corrupt
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
@@ -36,7 +38,12 @@ def pack_all(texts: list[str]) -> list[bytes]:
 
 def unpack(data: bytes) -> str:
     """The text again."""
-    return _tools()[1].decompress(data).decode()
+    from turnlog.log.unpack import unpacked
+
+    found = unpacked(data, 4 * MAX_TEXT, _tools()[1])
+    if found is None:
+        raise Corrupt("a text in the catalog is damaged", hint="`Catalog.rebuild()` makes it anew")
+    return found.decode()
 
 
 def text_of(db: sqlite3.Connection, doc: int) -> str:

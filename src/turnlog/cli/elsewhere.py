@@ -119,10 +119,17 @@ def _several(message: str, found: list[_Listed]) -> Several:
 def _family(chosen: _Listed, listed: list[_Listed]) -> list[_Listed]:
     """It, whatever it was forked or started from, and the subagents of all of these."""
     by_id = {item.header.id: item for item in listed}
+    below: dict[str, list[_Listed]] = {}
+    for item in listed:
+        if item.header.spawned:
+            below.setdefault(item.header.spawned.session, []).append(item)
     found = [chosen]
+    seen = {id(chosen)}
     for item in found:
         fork, spawned = item.header.fork, item.header.spawned
         near = [by_id.get(fork.session) if fork else None, by_id.get(spawned.session) if spawned else None]
-        near += [other for other in listed if other.header.spawned and other.header.spawned.session == item.header.id]
-        found += [other for other in near if other is not None and other not in found]
-    return [item for item in listed if item in found]
+        for other in [*near, *below.get(item.header.id, [])]:
+            if other is not None and id(other) not in seen:
+                seen.add(id(other))
+                found.append(other)
+    return [item for item in listed if id(item) in seen]

@@ -17,6 +17,8 @@ MAX_DEPTH = 190
 """A little less than the log takes, so that whatever was read can be stored."""
 MAX_LINE = 256 << 20
 MAX_PROBLEMS = 50
+UNPACKED, RATIO = 1 << 20, 200
+"""So many bytes may come out of any compressed file, and so many more for each byte of it."""
 _CHUNK = 1 << 20
 
 
@@ -35,36 +37,69 @@ class Line(Struct, frozen=True, gc=False):
 def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[Line]:
     """The lines of a file, which end at newlines and at nothing else. Never more than one of them in memory.
 
-    A file with `.zst` at the end of its name is decompressed on the way.
+    A file with `.zst` at the end of its name is decompressed on the way, up to what may come out of one of its size:
+    the last line says so where more would.
     """
     with open(path, "rb") as raw:
-        file = _decompressed(raw) if path.endswith(".zst") else raw
+        bounds = _Unpacked(raw) if path.endswith(".zst") else None
+        file = raw if bounds is None else cast("BinaryIO", io.BufferedReader(bounds, _CHUNK))
         offset = file.seek(start) if start else 0
-        while head := file.readline(limit + 1):
-            if head.endswith(b"\n"):
-                yield Line(offset, len(head) - 1, head[:-1])
-                offset += len(head)
-                continue
-            if len(head) <= limit:
-                yield Line(offset, len(head), head, False)
-                return
-            length, is_ended = len(head), False
-            del head
-            while rest := file.readline(_CHUNK):
-                is_ended = rest.endswith(b"\n")
-                length += len(rest) - is_ended
-                if is_ended:
-                    break
-            problem = Problem(f"a line of {length} bytes, more than {limit}", offset=offset, length=length)
-            yield Line(offset, length, b"", is_ended, problem)
-            offset += length + is_ended
+        for line in _lines(file, offset, limit):
+            offset = line.offset + line.length + line.is_ended
+            yield line
+        if bounds is not None and bounds.problem is not None:
+            yield Line(offset, 0, b"", False, bounds.problem)
 
 
-def _decompressed(raw: BinaryIO) -> BinaryIO:
-    import zstandard  # few files need it
+def _lines(file: BinaryIO, offset: int, limit: int) -> Iterator[Line]:
+    while head := file.readline(limit + 1):
+        if head.endswith(b"\n"):
+            yield Line(offset, len(head) - 1, head[:-1])
+            offset += len(head)
+            continue
+        if len(head) <= limit:
+            yield Line(offset, len(head), head, False)
+            return
+        length, is_ended = len(head), False
+        del head
+        while rest := file.readline(_CHUNK):
+            is_ended = rest.endswith(b"\n")
+            length += len(rest) - is_ended
+            if is_ended:
+                break
+        problem = Problem(f"a line of {length} bytes, more than {limit}", offset=offset, length=length)
+        yield Line(offset, length, b"", is_ended, problem)
+        offset += length + is_ended
 
-    reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    return cast("BinaryIO", io.BufferedReader(cast("io.RawIOBase", reader), _CHUNK))
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file holds, in proportion to its size: a few bytes can unpack to anything."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        import zstandard  # few files need it
+
+        size = raw.seek(0, io.SEEK_END)
+        raw.seek(0)
+        self.problem: Problem | None = None
+        self._most = self._left = UNPACKED + RATIO * size
+        self._reader: Any = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        self._damage = zstandard.ZstdError
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            with memoryview(buffer) as view:
+                taken = self._reader.readinto(view[: min(len(view), self._left + 1)])
+        except self._damage as error:
+            self.problem = Problem(f"it cannot be unpacked any further: {error}", offset=self._most - self._left)
+            return 0
+        self._left -= taken
+        if self._left >= 0:
+            return taken
+        self.problem = Problem(f"more than {self._most} bytes come out of it: the rest was not read", offset=self._most)
+        return 0
 
 
 def document(path: str, *, limit: int = MAX_LINE) -> tuple[bytes, list[Problem]]:

@@ -10,7 +10,6 @@ import binascii
 import os
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any, cast
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from turnlog.formats import Header, Places, Problem, Reading, Record, Source, Sp
 from turnlog.formats._json import decode, document, lines, salvage
 from turnlog.formats._key import Keys
 from turnlog.formats._records import count, fields, files_under, items, json_text, moment, rows, tell, text
-from turnlog.formats._sqlite import ERRORS, columns, connect
+from turnlog.formats._sqlite import ERRORS, TooMuch, is_database, opened
 from turnlog.formats._tally import unknown
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
@@ -56,18 +55,20 @@ def _in_file(path: str) -> Iterator[Source]:
     if path.endswith(".db"):
         if _is_database(path):
             try:
-                with closing(connect(path)) as base:
-                    found = base.execute("select id from sessions order by created_at, id").fetchall()
+                with opened(path) as base:
+                    order = "created_at, id" if base.has("sessions", "created_at") else "id"
+                    found = [str(row[0]) for row in base.rows("sessions", only=("id",), order=order)]
+            except TooMuch as error:
+                raise OSError(f"{path}: {error}") from None
             except ERRORS:
                 return
-            yield from (Source(_NAME, path, str(row[0])) for row in found)
+            yield from (Source(_NAME, path, key) for key in found)
     elif (path.endswith(".jsonl") and _is_legacy(path)) or (path.endswith(".json") and _is_export(path)):
         yield Source(_NAME, path)
 
 
 def _is_database(path: str) -> bool:
-    found = columns(path)
-    return "content_json" in found.get("messages", ()) and "working_dir" in found.get("sessions", ())
+    return is_database(path, messages=("id", "session_id", "content_json"), sessions=("id", "working_dir"))
 
 
 def _is_legacy(path: str) -> bool:
@@ -148,26 +149,19 @@ def _row(raw: dict[str, Any]) -> _Row:
 
 
 def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
-    tables = columns(source.path)
     try:
-        with closing(connect(source.path)) as base:
-            found = base.execute("select * from sessions where id = ?", (source.key,)).fetchone()
+        with opened(source.path) as base:
+            found = next(base.rows("sessions", "id = ?", (source.key,)), None)
             info = dict(found) if found is not None else {"id": source.key}
-            metadata = "metadata_json" if "metadata_json" in tables.get("messages", ()) else "null"
+            mine, key = "session_id = ?", (source.key,)
+            only = ("metadata_json",) if base.has("messages", "metadata_json") else ("id",)
             seen = [
                 (about.get("agentVisible") is not False, about.get("userVisible") is not False)
-                for about in (
-                    fields(_json(row[0]))
-                    for row in base.execute(
-                        f"select {metadata} from messages where session_id = ? order by id",
-                        (source.key,),
-                    )
-                )
+                for about in (fields(_json(row[0])) for row in base.rows("messages", mine, key, only=only, order="id"))
             ]
             ledger: list[dict[str, Any]] = []
-            if "usage_ledger" in tables:
-                listed = base.execute("select * from usage_ledger where session_id = ? order by id", (source.key,))
-                ledger = [dict(row) for row in listed]
+            if base.has("usage_ledger", "id", "session_id"):
+                ledger = [dict(row) for row in base.rows("usage_ledger", mine, key, order="id")]
     except ERRORS as error:
         raise OSError(f"{source.path}: {error}") from None
     for key in ("model_config_json", "recipe_json"):
@@ -177,8 +171,8 @@ def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
 
 def _rows_of(source: Source, problems: list[Problem]) -> Iterator[_Row]:
     try:
-        with closing(connect(source.path)) as base:
-            for row in base.execute("select * from messages where session_id = ? order by id", (source.key,)):
+        with opened(source.path) as base:
+            for row in base.rows("messages", "session_id = ?", (source.key,), order="id"):
                 raw: dict[str, Any] = dict(row)
                 content = _json(raw.get("content_json"))
                 if content is None:

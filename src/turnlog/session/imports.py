@@ -105,6 +105,7 @@ def _is_for(source: Source, workspace: str) -> bool:
 def bring_all(home: Home, wanted: list[Source], progress: Progress | None = None) -> Iterator[Imported]:
     """Every source in turn; forks and subagents after their parents, where those are among them."""
     waiting: list[tuple[Source, Reading]] = []
+    known = set(wanted)
     for index, source in enumerate(wanted):
         if progress is not None:
             progress(index, len(wanted), source)
@@ -115,16 +116,23 @@ def bring_all(home: Home, wanted: list[Source], progress: Progress | None = None
             continue
         if _parent(reading.header) and not _is_here(home, source.agent, _parent(reading.header)):
             fork = reading.header.fork
-            if fork is not None and fork.source is not None and fork.source not in wanted and fork.source != source:
+            if fork is not None and fork.source is not None and fork.source not in known:
                 yield from bring_all(home, [fork.source])
             waiting.append((source, reading))
         else:
             yield _brought(home, source, reading)
     while waiting:
-        ready = [pair for pair in waiting if _is_here(home, pair[0].agent, _parent(pair[1].header))] or waiting[:1]
-        waiting = [pair for pair in waiting if pair not in ready]
-        for source, reading in ready:
-            yield _brought(home, source, reading)
+        left: list[tuple[Source, Reading]] = []
+        is_stuck = True
+        for source, reading in waiting:
+            if _is_here(home, source.agent, _parent(reading.header)):
+                yield _brought(home, source, reading)
+                is_stuck = False
+            else:
+                left.append((source, reading))
+        waiting = left
+        if is_stuck:
+            yield _brought(home, *waiting.pop(0))
 
 
 def _brought(home: Home, source: Source, reading: Reading) -> Imported:

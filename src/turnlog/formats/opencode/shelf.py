@@ -6,17 +6,16 @@ Each gives the same: what is known of the session, and its messages with their p
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
 
-from turnlog.formats import Problem, Source
+from turnlog.formats import Problem, Source, _sqlite
 from turnlog.formats._json import decode, document, salvage
 from turnlog.formats._records import fields, items, rows, tell, text
+from turnlog.formats._sqlite import ERRORS, Strange, opened
 
 NAME = "opencode"
 _MARKS = ("type", "event")
@@ -45,60 +44,52 @@ def stamps(path: str) -> dict[str, str]:
     """Of each session in a database: when it, its messages and their parts were last changed, and how many they are."""
     found: dict[str, str] = {}
     try:
-        with closing(_connect(path)) as base:
-            found = {str(row[0]): str(row[1]) for row in base.execute("select id, time_updated from session")}
+        with opened(path) as base:
+            if not all(base.has(table, *names) for table, names in _STAMPED.items()):
+                return {}
+            found = {str(row[0]): str(row[1]) for row in base.ask("select id, time_updated from session")}
             for table in ("message", "part"):
-                rows = base.execute(f"select session_id, count(*), max(time_updated) from {table} group by session_id")
+                rows = base.ask(f"select session_id, count(*), max(time_updated) from {table} group by session_id")
                 for id, *told in rows:
                     found[str(id)] = f"{found.get(str(id))} {told}"
-    except (sqlite3.Error, UnicodeDecodeError):
+    except ERRORS:
         return {}
     return found
 
 
+_TABLES = {
+    "session": ("id", "time_created"), "message": ("id", "session_id", "time_created", "data"),
+    "part": ("id", "message_id", "data"),
+}  # fmt: skip
+_STAMPED = {
+    "session": ("id", "time_updated"), "message": ("session_id", "time_updated"),
+    "part": ("session_id", "time_updated"),
+}  # fmt: skip
+
+
 def is_database(path: str) -> bool:
     """Whether a file is SQLite with opencode's tables."""
-    try:
-        with open(path, "rb") as file:
-            if file.read(16) != b"SQLite format 3\0":
-                return False
-        with closing(_connect(path)) as base:
-            names = {row[0] for row in base.execute("select name from sqlite_master where type = 'table'")}
-    except (OSError, sqlite3.Error, UnicodeDecodeError):
-        return False
-    return names >= {"session", "message", "part"}
+    return _sqlite.is_database(path, **_TABLES)
 
 
 def in_database(path: str) -> Iterator[Source]:
     """The sessions of a database, oldest first."""
     try:
-        with closing(_connect(path)) as base:
-            found = base.execute("select id from session order by time_created, id").fetchall()
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
+        with opened(path) as base:
+            found = [str(row[0]) for row in base.rows("session", only=("id",), order="time_created, id")]
+    except ERRORS as error:
         raise OSError(f"{path}: {error}") from None
-    yield from (Source(NAME, path, str(row[0])) for row in found)
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    """Read-only; where the folder cannot be written to, without the log that others may be writing."""
-    place = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    try:
-        base = sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=5)
-        base.execute("select count(*) from sqlite_master")
-    except (sqlite3.OperationalError, UnicodeDecodeError):
-        base = sqlite3.connect(f"file:{place}?mode=ro&immutable=1", uri=True, timeout=5)
-    base.row_factory = sqlite3.Row
-    return base
+    yield from (Source(NAME, path, key) for key in found)
 
 
 def open_database(source: Source, problems: list[Problem]) -> Shelf:
     """One session of a database."""
     try:
-        with closing(_connect(source.path)) as base:
-            row = base.execute("select * from session where id = ?", (source.key,)).fetchone()
+        with opened(source.path) as base:
+            row = next(base.rows("session", "id = ?", (source.key,)), None)
             about = dict(row) if row is not None else {"id": source.key}
             fork = _copied(base, about)
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
+    except ERRORS as error:
         raise OSError(f"{source.path}: {error}") from None
     info: dict[str, Any] = {
         "id": about.get("id"), "title": about.get("title"), "directory": about.get("directory"),
@@ -112,27 +103,29 @@ def open_database(source: Source, problems: list[Problem]) -> Shelf:
 _TIMES = "select time_created from message where session_id = ? order by time_created, id"
 
 
-def _copied(base: sqlite3.Connection, about: dict[str, Any]) -> str | None:
+def _copied(base: Strange, about: dict[str, Any]) -> str | None:
     """The session that a fork is a copy of: it says nowhere that it is one, but its messages are older than itself.
 
     Of those of its project that begin with the same messages, the one that shares most with it.
     """
     id, created, project = about.get("id"), about.get("time_created"), about.get("project_id")
-    said = [row[0] for row in base.execute(_TIMES, (id,))]
+    said = [row[0] for row in base.ask(_TIMES, (id,))]
     if not isinstance(created, int) or not said or said[0] >= created or about.get("parent_id"):
         return None
-    others = base.execute(
+    if not base.has("session", "project_id"):
+        return ""
+    others = base.ask(
         "select session.id from session join message on session.id = message.session_id"
         " where message.time_created = ? and session.project_id = ? and session.id != ? and session.time_created < ?"
         " group by session.id order by session.time_created, session.id",
         (said[0], project, id, created),
     )
     best, most = "", 0
-    for row in others.fetchall():
-        times = [found[0] for found in base.execute(_TIMES, (row[0],))]
+    for (other,) in list(others):
+        times = (found[0] for found in base.ask(_TIMES, (other,)))
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(said, times, strict=False)))
         if same > most:
-            best, most = str(row[0]), same
+            best, most = str(other), same
     return best
 
 
@@ -147,26 +140,22 @@ def _json(value: Any) -> Any:
 
 def _from_database(source: Source, problems: list[Problem]) -> Iterator[Told]:
     try:
-        with closing(_connect(source.path)) as base:
-            found = base.execute(
-                "select id, time_created, data from message where session_id = ? order by time_created, id",
-                (source.key,),
-            )
-            for row in found:
+        with opened(source.path) as base:
+            order, only = "time_created, id", ("id", "time_created", "data")
+            for row in base.rows("message", "session_id = ?", (source.key,), only=only, order=order):
                 info = _json(row["data"])
                 if not isinstance(info, dict):
                     tell(problems, Problem("a message that is not JSON", where=str(row["id"])))
                     continue
                 parts: list[dict[str, Any]] = []
-                inner = base.execute("select id, data from part where message_id = ? order by id", (row["id"],))
-                for part in inner:
+                for part in base.rows("part", "message_id = ?", (row["id"],), only=("id", "data"), order="id"):
                     data = _json(part["data"])
                     if isinstance(data, dict):
                         parts.append({"id": part["id"], **fields(data)})
                     else:
                         tell(problems, Problem("a part that is not JSON", where=str(part["id"])))
                 yield Told({"id": row["id"], **fields(info)}, parts)
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote bytes of the file
+    except ERRORS as error:
         tell(problems, Problem(f"the database cannot be read any further: {error}"))
 
 
@@ -298,27 +287,25 @@ def _folded(path: str, problems: list[Problem]) -> list[tuple[str, Told]]:
 
 def _events(listed: list[dict[str, Any]]) -> list[tuple[str, Told]]:
     """Events say how each message and part is now; the last one counts."""
-    messages: dict[str, Told] = {}
+    infos: dict[str, dict[str, Any]] = {}
+    parts: dict[str, dict[str, dict[str, Any]]] = {}
     for item in listed:
         event = fields(item.get("event")) or item
         about = fields(event.get("properties"))
         kind = event.get("type")
         if kind == "message.updated":
             info = fields(about.get("info"))
-            messages.setdefault(str(info.get("id")), Told({}, [])).info = info
+            infos[str(info.get("id"))] = info
         elif kind == "message.part.updated":
             part = fields(about.get("part"))
-            parts = messages.setdefault(str(part.get("messageID")), Told({}, [])).parts
-            index = next((i for i, old in enumerate(parts) if old.get("id") == part.get("id")), None)
-            if index is None:
-                parts.append(part)
-            else:
-                parts[index] = part
+            message = str(part.get("messageID"))
+            infos.setdefault(message, {})
+            parts.setdefault(message, {})[str(part.get("id"))] = part
         elif kind == "message.removed":
-            messages.pop(str(about.get("messageID")), None)
+            message = str(about.get("messageID"))
+            infos.pop(message, None)
+            parts.pop(message, None)
         elif kind == "message.part.removed":
-            found = messages.get(str(about.get("messageID")))
-            if found is not None:
-                found.parts = [part for part in found.parts if part.get("id") != about.get("partID")]
-    told = [item for item in messages.values() if text(item.info.get("sessionID"))]
+            parts.get(str(about.get("messageID")), {}).pop(str(about.get("partID")), None)
+    told = [Told(info, list(parts.get(id, {}).values())) for id, info in infos.items() if text(info.get("sessionID"))]
     return [(str(item.info["sessionID"]), item) for item in sorted(told, key=lambda item: _when(item.info))]

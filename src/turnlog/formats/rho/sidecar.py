@@ -7,15 +7,14 @@ import sqlite3
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from hashlib import sha256
 from stat import S_ISREG
 from typing import Any, cast
-from urllib.parse import quote
 
 from turnlog.formats import Output, Problem, Record
 from turnlog.formats._json import decode, lines
 from turnlog.formats._rust import compact
+from turnlog.formats._sqlite import ERRORS, opened
 from turnlog.formats.rho.message import NAME, Ear, Json, origin_of
 from turnlog.formats.rho.record import seconds
 from turnlog.log.entry import AnyEntry, Note
@@ -143,16 +142,14 @@ def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -
     path = os.path.join(root, INDEX)
     if not _is_plain_file(path):
         return None
-    error: Exception | None = None
-    for way in ("mode=ro", "mode=ro&immutable=1"):  # the second where even a reader would have to make files
-        try:
-            with closing(sqlite3.connect(f"file:{quote(path)}?{way}", uri=True, timeout=0.2)) as index:
-                wanted = "select title from sessions where workspace_key = ? and id = ?"
-                row = index.execute(wanted, (key, session)).fetchone()
-            return row[0] if row is not None and isinstance(row[0], str) and row[0] else None
-        except (sqlite3.Error, UnicodeError) as caught:
-            error = caught
-    problems.append(Problem(f"the title cannot be read: {error}", INDEX))
+    try:
+        with opened(path, wait_s=0.2) as index:
+            if not index.has("sessions", "title", "workspace_key", "id"):
+                raise sqlite3.OperationalError("no such table of sessions")
+            row = next(index.rows("sessions", "workspace_key = ? and id = ?", (key, session), only=("title",)), None)
+        return row[0] if row is not None and isinstance(row[0], str) and row[0] else None
+    except (OSError, *ERRORS) as error:
+        problems.append(Problem(f"the title cannot be read: {error}", INDEX))
     return None
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.payload import digest_key
+from turnlog.log.unpack import unpacked
 from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
-from turnlog.store.files.packformat import END, FOOTER, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, SUFFIX, pack_name
+from turnlog.store.files.packformat import END, FOOTER, MAGIC, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
 from turnlog.store.files.packwriter import PackWriter
 
 _MOST_BLOCKS = 32
@@ -139,21 +140,13 @@ class Packs:
         return block.get(key)
 
     def _stored(self, fd: int, offset: int, codec: int, length: int, stored: int) -> bytes | None:
-        if stored > self._disk.fstat(fd).st_size:
+        if stored > self._disk.fstat(fd).st_size or (codec == RAW and length != stored):
             return None
         data = self._disk.pread(fd, stored, offset + OBJECT.size)
         if codec == RAW:
             return data
-        import zstandard
-
-        try:
-            if codec == STREAM:
-                return zstandard.ZstdDecompressor().decompress(data, max_output_size=length)
-            if zstandard.frame_content_size(data) != length:
-                return None
-            return zstandard.ZstdDecompressor().decompress(data)
-        except zstandard.ZstdError:
-            return None
+        found = unpacked(data, length)
+        return found if found is not None and len(found) == length else None
 
     def stream(self, digest: str) -> Iterator[bytes]:
         """A blob piece by piece, verified when its end is reached."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from turnlog.errors import AlreadyExists, Conflict, NotFound
@@ -19,6 +20,7 @@ class MemoryLog(Polled):
     def __init__(self, session_id: str, clock: Clock, seq: int) -> None:
         self.id = session_id
         self.entries: list[AnyEntry] = []
+        self._by_id: dict[str, AnyEntry] = {}
         self.is_gone = False
         self._lines: dict[int, bytes] = {}
         self._flaws: dict[int, str] = {}
@@ -42,22 +44,30 @@ class MemoryLog(Polled):
         with self._mutex:
             if self.is_gone:
                 raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
-            known = {entry.id: entry for entry in self.entries}
-            present = [known[draft.id] for draft in drafts if draft.id in known]
+            present = [self._by_id[draft.id] for draft in drafts if draft.id in self._by_id]
             if present:
                 if once or len(present) < len(drafts):
                     raise AlreadyExists(f"the entry id {present[0].id!r} is already in session {self.id}")
                 return present
             fenced = any(draft.is_fence for draft in drafts)
-            for entry in self.entries:
-                if entry.seq > after and (alone or (fenced and is_fence(entry))):
+            for entry in self._between(after, None):
+                if alone or (fenced and is_fence(entry)):
                     raise Conflict(
                         f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
                         hint="call refresh() on the session and append again, or append with rebase=True",
                     )
             new = self._stamp(drafts, head)
-            self.entries.extend(new)
+            self._keep(new)
             return new
+
+    def _keep(self, entries: list[AnyEntry]) -> None:
+        self.entries.extend(entries)
+        for entry in entries:
+            self._by_id.setdefault(entry.id, entry)
+
+    def _between(self, after: int, before: int | None) -> list[AnyEntry]:
+        first = bisect_right(self.entries, after, key=_seq)
+        return self.entries[first : None if before is None else bisect_left(self.entries, before, key=_seq)]
 
     def _stamp(self, drafts: list[Draft], head: int) -> list[AnyEntry]:
         last = self.entries[-1] if self.entries else None
@@ -77,7 +87,7 @@ class MemoryLog(Polled):
                 raise Conflict(f"session {self.id} ends with entry {last}, not {after}", hint="look again, and go on")
             for line, item in zip(lines, taken, strict=True):
                 entry = entry_of(item)
-                self.entries.append(entry)
+                self._keep([entry])
                 self._lines[entry.seq] = bare(line)
                 if isinstance(item, Flawed):
                     self._flaws[entry.seq] = item.kind
@@ -85,7 +95,7 @@ class MemoryLog(Polled):
     def beginning(self, upto: int) -> MemoryLog:
         """What is kept of it for forks when it is purged."""
         kept = MemoryLog(self.id, self._clock, 1)
-        kept.entries = [entry for entry in self.entries if entry.seq <= upto]
+        kept._keep(self._between(0, upto + 1))
         kept._lines, kept._flaws = self._lines, self._flaws
         kept.is_gone = True
         return kept
@@ -96,12 +106,11 @@ class MemoryLog(Polled):
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
         """See `Log.read`."""
         with self._mutex:
-            entries = list(self.entries)
+            entries = self._between(after, before)
         for entry in reversed(entries) if reverse else entries:
-            if entry.seq > after and (before is None or entry.seq < before):
-                if entry.seq in self._flaws:
-                    yield Damage(entry.seq, len(self._lines[entry.seq]), self._flaws[entry.seq], entry.seq)
-                yield entry
+            if entry.seq in self._flaws:
+                yield Damage(entry.seq, len(self._lines[entry.seq]), self._flaws[entry.seq], entry.seq)
+            yield entry
 
     def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
         """See `Log.lines`."""
@@ -111,7 +120,7 @@ class MemoryLog(Polled):
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Log.find`."""
         with self._mutex:
-            return next((entry for entry in self.entries if entry.id == entry_id), None)
+            return self._by_id.get(entry_id)
 
     def has_grown(self, seq: int) -> bool:
         """See `Log.has_grown`."""
@@ -120,3 +129,7 @@ class MemoryLog(Polled):
 
     def close(self) -> None:
         """See `Log.close`."""
+
+
+def _seq(entry: AnyEntry) -> int:
+    return entry.seq

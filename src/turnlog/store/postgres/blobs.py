@@ -14,6 +14,7 @@ import zstandard
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
+from turnlog.log.unpack import unpacked
 from turnlog.store.postgres.pool import Connection, Pool
 from turnlog.store.postgres.problem import as_error
 from turnlog.store.postgres.sharing import Sharing
@@ -359,7 +360,7 @@ class Blobs:
 def _unpacked(packed: bytes, digest: str) -> bytes:
     if packed[:1] == _RAW:
         return packed[1:]
-    try:
-        return zstandard.ZstdDecompressor().decompress(packed[1:], max_output_size=_PIECE)
-    except zstandard.ZstdError:
-        raise Corrupt(f"blob {digest} is damaged") from None
+    found = unpacked(packed[1:], _PIECE)
+    if found is None:
+        raise Corrupt(f"blob {digest} is damaged")
+    return found
