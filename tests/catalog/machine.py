@@ -42,6 +42,11 @@ class Machine:
     def catalog(self, **more: Any) -> Catalog:
         return Catalog(str(self.home), **more)
 
+    @property
+    def index(self) -> Path:
+        """The file of the catalog."""
+        return Path(self.catalog().path)
+
     def fresh(self, **more: Any) -> Catalog:
         """A catalog of the same sessions that was never used before."""
         catalog = self.catalog(**more)
@@ -59,7 +64,7 @@ class Machine:
         old = time.time_ns() - 10_000_000_000
         for folder, _, names in os.walk(self.folder):
             for path in [folder, *(os.path.join(folder, name) for name in names)]:
-                if not os.path.basename(path).startswith("catalog") and not os.path.islink(path):
+                if ".cache" not in path and not os.path.islink(path):
                     os.utime(path, ns=(old, old))
 
     # ── sessions of other agents ──────────────────────────────────────────────────────────────────

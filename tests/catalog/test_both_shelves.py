@@ -35,7 +35,7 @@ def names(catalog: Catalog, query: str = "") -> list[str]:
 
 
 def test_one_list(location: str):
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert names(catalog) == ["k3f9q2m7", "codex:two", "claude-code:one"]
         assert [line.name for line in catalog.lines()] == names(catalog)
         assert names(catalog, "agent:codex") == ["codex:two"]
@@ -44,7 +44,7 @@ def test_one_list(location: str):
 
 
 def test_one_search_in_pages(location: str):
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         whole = [(hit.card.name, hit.entry) for hit in catalog.search("needle*", limit=100)]
         assert {name for name, _ in whole} == {"k3f9q2m7", "codex:two", "claude-code:one"}
         for limit in (1, 2, 3):
@@ -60,14 +60,14 @@ def test_one_search_in_pages(location: str):
 
 
 def test_code_from_the_middle_of_a_word_is_found_if_there_is_nothing_better_on_either(location: str):
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         # Codex touched src/file4.py.
         assert {hit.card.name for hit in catalog.search("le4.py")} == {"k3f9q2m7"}
         assert {hit.card.name for hit in catalog.search("ile4.py")} == {"codex:two"}
 
 
 def test_names_of_both(location: str):
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert catalog.find("k3f9").title == "In the database"
         assert catalog.find("codex:tw").agent == "codex"
         assert catalog.find("@").name == "k3f9q2m7"
@@ -77,12 +77,12 @@ def test_names_of_both(location: str):
 
 
 def test_what_was_imported_into_the_database_counts_once(location: str, machine: Machine):
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         before = catalog.usage()
         assert before[-1].requests > 0
     with turnlog.open(location) as home:
         home.import_sessions(machine.claude("one", turns=0), agent="claude-code")
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert catalog.usage()[-1].tokens == before[-1].tokens
         assert catalog.usage()[-1].requests == before[-1].requests
         assert "claude-code:one" not in names(catalog)
@@ -96,34 +96,34 @@ def test_what_it_said_since_is_shown_beside_the_import(location: str, machine: M
     path = machine.claude("one", turns=0)
     with turnlog.open(location) as home:
         home.import_sessions(path, agent="claude-code")
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         before = catalog.usage()[-1].requests
     machine.claude("one", turns=1)
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         grown = catalog.usage()[-1].requests
         assert grown > before
         mine = catalog.usage("agent:claude-code")
         assert "claude-code:one" in names(catalog)
         machine.codex("two", turns=1)  # something else changes: what is known of the first stays
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert catalog.usage("agent:claude-code") == mine
         assert "claude-code:one" in names(catalog)
     with turnlog.open(location) as home:
         home.import_sessions(path, agent="claude-code")
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert "claude-code:one" not in names(catalog)
 
 
 def test_an_import_that_is_purged_counts_no_more(location: str, machine: Machine):
     path = machine.claude("one", turns=0)
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         before = catalog.usage(by="agent")
     with turnlog.open(location) as home:
         [made] = home.import_sessions(path, agent="claude-code")
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert "claude-code:one" not in names(catalog)
     with turnlog.open(location) as home:
         home.purge(made.id)
-    with Catalog(location) as catalog:
+    with Catalog(location, agents=True) as catalog:
         assert catalog.usage(by="agent") == before
         assert "claude-code:one" in names(catalog)

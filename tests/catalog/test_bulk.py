@@ -65,7 +65,7 @@ def test_a_portion_that_cannot_be_written_is_an_error_and_the_rest_is_read_later
         patched.setattr(batch.Batch, "_add", fail)
         with pytest.raises(Unavailable, match="the disk is not there"):
             catalog.sync()
-    database = Database(str(machine.home / "catalog.sqlite"))
+    database = Database(str(machine.index))
     assert database.connection.execute("SELECT count(*) FROM docs").fetchone()[0] < 6 * 8
     database.close()
     with machine.catalog() as catalog, machine.fresh() as fresh:

@@ -19,22 +19,33 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_beside_what_it_is_about(temporary: Path):
-    assert place_of(str(temporary / "home"), "") == str(temporary / "home" / "catalog.sqlite")
+def place(location: str) -> Path:
+    return Path(place_of(location, agents=True))
 
 
-def test_with_things_that_can_be_made_again(temporary: Path):
-    place = Path(place_of(None, "postgresql://anna:secret@here/one"))
-    assert place.parent == temporary / "cache" / "turnlog"
-    assert place_of(None, "postgresql://anna:other@here/one") == str(place)
-    assert place_of(None, "postgresql://anna:secret@here/two") != str(place)
+def test_with_things_that_this_machine_can_make_again(temporary: Path):
+    here = place("postgresql://anna:secret@here/one")
+    assert here.parent == temporary / "cache" / "turnlog"
+    assert stat.S_IMODE(here.parent.stat().st_mode) == 0o700
+    assert place("postgresql://anna:other@here/one") == here
+    assert place("postgresql://anna@here/one?password=x") == place("postgresql://anna@here/one?")
+    others = ["postgresql://anna:secret@here/two", "postgresql://anna@here/one?tenant=a", str(temporary / "home")]
+    assert len({here, *map(place, others), place(str(temporary / "home2"))}) == 5
+    (temporary / "link").symlink_to("home")
+    assert place(str(temporary / "link")) == place(f"{temporary}/home/../home/")
+    assert not (temporary / "home").exists()
+
+
+def test_a_folder_that_others_could_look_into_is_closed(temporary: Path):
+    (temporary / "cache" / "turnlog").mkdir(parents=True)
+    (temporary / "cache" / "turnlog").chmod(0o755)
+    assert stat.S_IMODE(place("memory:").parent.stat().st_mode) == 0o700
 
 
 def test_where_no_cache_can_be_made_it_is_temporary_and_private(temporary: Path):
     (temporary / "cache").write_text("in the way")
-    place = Path(place_of(None, "memory:"))
-    assert place.parent == temporary / f"turnlog-{os.getuid()}"
-    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+    assert place("memory:").parent == temporary / f"turnlog-{os.getuid()}"
+    assert stat.S_IMODE(place("memory:").parent.stat().st_mode) == 0o700
 
 
 def test_a_link_that_somebody_left_there_is_not_followed(temporary: Path):
@@ -42,7 +53,7 @@ def test_a_link_that_somebody_left_there_is_not_followed(temporary: Path):
     (temporary / "trap").mkdir()
     (temporary / f"turnlog-{os.getuid()}").symlink_to("trap")
     with pytest.raises(Unavailable, match="can be written nowhere"):
-        place_of(None, "memory:")
+        place("memory:")
     assert not list((temporary / "trap").iterdir())
 
 

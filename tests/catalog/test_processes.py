@@ -79,7 +79,7 @@ def test_who_asks_while_somebody_reads_waits_and_is_told(machine: Machine):
     told: list[str] = []
     with machine.catalog() as catalog:
         catalog.sync()
-    database = Database(str(machine.home / "catalog.sqlite"))
+    database = Database(str(machine.index))
     machine.claude("a0", 1)
     with database.lock():
         program = (
@@ -100,7 +100,7 @@ def test_who_asks_while_somebody_reads_waits_and_is_told(machine: Machine):
 def test_who_finds_nothing_changed_waits_for_nobody(machine: Machine):
     with machine.catalog() as catalog:
         catalog.sync()
-    with Database(str(machine.home / "catalog.sqlite")).lock(), machine.catalog() as catalog:
+    with Database(str(machine.index)).lock(), machine.catalog() as catalog:
         assert len(catalog.cards()) == 13
 
 
@@ -163,7 +163,7 @@ def _deleted(path: Path) -> None:
 def test_a_damaged_catalog_is_made_again(machine: Machine, harm):
     with machine.catalog() as catalog:
         before = answers(catalog)
-    harm(machine.home / "catalog.sqlite")
+    harm(machine.index)
     machine.claude("a0", 1)
     with machine.catalog() as catalog, machine.fresh() as fresh:
         assert len(catalog.cards()) == 13
@@ -183,7 +183,7 @@ def test_damage_that_only_a_question_finds_is_mended_as_well(machine: Machine, h
     with machine.catalog() as catalog:
         before = [(hit.card.id, hit.entry) for hit in catalog.search("haystack", limit=100)]
     assert before
-    harm(machine.home / "catalog.sqlite")
+    harm(machine.index)
     with machine.catalog() as catalog:
         assert [(hit.card.id, hit.entry) for hit in catalog.search("haystack", limit=100)] == before
 
@@ -191,7 +191,7 @@ def test_damage_that_only_a_question_finds_is_mended_as_well(machine: Machine, h
 def test_a_catalog_deleted_while_it_is_open_is_noticed(machine: Machine):
     with machine.catalog() as catalog:
         catalog.sync()
-        (machine.home / "catalog.sqlite").unlink()
+        machine.index.unlink()
         machine.claude("a0", 1)
         assert catalog.sync().is_rebuilt
         with machine.fresh() as fresh:
@@ -199,7 +199,7 @@ def test_a_catalog_deleted_while_it_is_open_is_noticed(machine: Machine):
 
 
 def test_a_folder_in_the_place_of_the_catalog(machine: Machine):
-    (machine.home / "catalog.sqlite").mkdir()
+    machine.index.mkdir()
     with machine.catalog() as catalog, pytest.raises(Unavailable, match="could not be written: it is a folder"):
         catalog.sync()
 

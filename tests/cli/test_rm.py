@@ -7,6 +7,7 @@ from pathlib import Path
 import turnlog
 from tests.cli.scene import Cli, write_session
 from tests.cli.terminal import Terminal
+from turnlog.catalog import Catalog
 
 
 def test_into_the_trash_and_back(cli: Cli, session: str, folder: Path):
@@ -94,7 +95,7 @@ def test_restore_says_what_is_not_in_the_trash(cli: Cli, session: str):
 def test_what_is_gone_for_good_is_found_no_more(cli: Cli, session: str):
     assert cli("search", "flaky", "--json").json["hits"]
     assert cli("rm", "--purge", "--yes", session).code == 0
-    catalog = sqlite3.connect(Path(os.environ["TURNLOG_HOME"]) / "catalog.sqlite")
+    catalog = sqlite3.connect(Catalog(os.environ["TURNLOG_HOME"]).path)
     try:
         assert catalog.execute("SELECT count(*) FROM texts").fetchone() == (0,), (
             "at once, and not when it is asked next"

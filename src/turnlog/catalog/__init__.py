@@ -13,9 +13,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, cast
 
 from turnlog.catalog.cards import cards_of, lines_of, merged
-from turnlog.catalog.database import Damaged, Database, place_of, whole
+from turnlog.catalog.database import Damaged, Database, place_of, remove_old, whole
 from turnlog.catalog.naming import find
-from turnlog.catalog.sweep import OURS, Changes, sweep
+from turnlog.catalog.sweep import OURS, Changes, purged, sweep
 from turnlog.catalog.values import Card, Hit, Hits, Line, Spending, Synced, Tokens
 from turnlog.errors import Unavailable
 from turnlog.session.places import absolute, default_home, environment, kind_of, user_folder, workspace_path
@@ -58,24 +58,24 @@ def _made_again(question: Callable[Concatenate[Catalog, _P], _T]) -> Callable[Co
 class Catalog:
     """An index that can be made again at any time. Asked something, it looks what has changed, reads that, answers.
 
-    `progress` is told what is being done, how many bytes are done and how many there are. Without `agents`, only
-    sessions of ours are looked at.
+    `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
+    what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
     """
 
     def __init__(
         self,
         location: str | os.PathLike[str] | None = None,
         *,
-        agents: bool = True,
+        agents: bool | None = None,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         self._location = os.fspath(location) if location is not None else default_home()
-        self._agents = agents
         self._progress = progress
         kind = kind_of(self._location)
         self._is_on_server = kind == "postgres"
+        self._agents = not self._is_on_server if agents is None else agents
         self._folder = absolute(self._location) if kind == "files" else None
-        self._database = Database(place_of(self._folder, self._location))
+        self._database = Database(place_of(self._location, agents=self._agents))
         self._home: Home | None = None
         self._synced: Synced | None = None
         self._tables: Tables | None = None
@@ -121,6 +121,8 @@ class Catalog:
     def sync(self) -> Synced:
         """Look what has changed since, and read it. Every first question does that by itself."""
         told = ""
+        if self._folder is not None:
+            remove_old(self._folder)
         for _ in range(_TRIES):
             try:
                 self._synced = self._sync()
@@ -157,12 +159,10 @@ class Catalog:
 
     def _check_home(self) -> None:
         """A home that this version cannot read says so, whether there is anything new in it or not."""
-        if self._folder is None:
-            return
         try:
-            with open(os.path.join(self._folder, "home.json"), "rb") as file:
+            with open(os.path.join(self._folder or os.devnull, "home.json"), "rb") as file:
                 layout = file.read(1000)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError:
             layout = b""
@@ -175,6 +175,21 @@ class Catalog:
         with self._database.lock(self._waiting):
             self._throw_away()
         return self.sync()
+
+    def forget_purged(self) -> None:
+        """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
+        if self._is_on_server and not self._agents:
+            self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
+        if not os.path.exists(self.path):
+            return
+        from turnlog.catalog.indexer import Indexer
+
+        with self._database.lock(self._waiting):
+            try:
+                Indexer(self._database, self._open_home, self._progress).run(purged(self._database.connection))
+            except (Damaged, sqlite3.DatabaseError):
+                self._database.make()
+        self._synced = None
 
     def _sync(self) -> Synced:
         self._check_home()
@@ -372,7 +387,7 @@ class Catalog:
 
 _OWN = ("sessions", "trash")
 _AGREE = """
-SELECT (SELECT 1 FROM meta WHERE key = 'unsettled'),
+SELECT (SELECT 1 FROM meta WHERE key IN ('unsettled', 'unscrubbed')),
 (SELECT max(id) FROM docs), (SELECT max(id) FROM texts), (SELECT max(id) FROM words_docsize)
 """
 _LAYOUT = b'{"layout":1,"packs":1}\n'

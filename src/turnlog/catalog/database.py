@@ -11,19 +11,20 @@ import os
 import sqlite3
 import stat
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.schema import APPLICATION, TABLES, VERSION
 from turnlog.errors import OutOfSpace, Unavailable
-from turnlog.session.places import cache_folders
+from turnlog.session.places import cache_folders, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from turnlog.store.files.disk import Held
 
-_FILE = "catalog.sqlite"
+OLD = "catalog.sqlite"
+"""What it was called when it lay in the home."""
 _PAUSE_S = 0.05
 _CACHE_KB = 16_000
 _TABLES = frozenset(
@@ -143,7 +144,7 @@ class Database:
 
     def lock(self, waiting: Callable[[], None] | None = None) -> Held:
         """Nobody else writes inside. `waiting` is told now and then while somebody does."""
-        path = os.path.join(os.path.dirname(self.path), "catalog.lock")
+        path = self.path.removesuffix(".sqlite") + ".lock"
         with _disk(path):
             return _locked(path, waiting)
 
@@ -165,6 +166,22 @@ class Database:
         """Everything into the file itself, so that readers have no log to look through. Only under the lock."""
         with _disk(self.path):
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def scrub(self) -> None:
+        """Nothing is left in the files of what was deleted from the tables. Only under the lock."""
+        with self.writing() as db:
+            db.execute("DELETE FROM paths WHERE id NOT IN (SELECT path FROM touched)")
+            # FTS5 notes what was deleted beside what was said, until both are put together.
+            db.execute("INSERT INTO words (words) VALUES ('optimize')")
+        with _disk(self.path):
+            self.connection.execute("PRAGMA temp_store = DEFAULT")  # a second copy of it has no room in memory
+            self.connection.execute("VACUUM")
+            self.connection.execute("PRAGMA temp_store = MEMORY")
+            is_busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise Unavailable(
+                f"{self.path} is being read: what was removed for good is still in its log", hint="ask again"
+            )
 
 
 def _locked(path: str, waiting: Callable[[], None] | None) -> Held:
@@ -228,29 +245,17 @@ def _disk(path: str) -> Generator[None]:
         raise kind(f"{path} could not be written: {error.strerror or error}") from None
 
 
-def place_of(folder: str | None, location: str) -> str:
-    """Where the catalog lies: beside what it is about, or where things lie that can be made again."""
-    if folder is not None:
-        near = folder
-        while not os.path.isdir(near) and near != os.path.dirname(near):
-            near = os.path.dirname(near)
-        if os.access(near, os.W_OK | os.X_OK):
-            with _disk(folder):
-                os.makedirs(folder, mode=0o700, exist_ok=True)
-            return os.path.join(folder, _FILE)
-    from hashlib import sha256
+def place_of(location: str, *, agents: bool) -> str:
+    """Where the catalog of a home lies: with what this machine can make again, and this person alone can read.
 
-    # A password is no part of which database it is, and has no business in a name.
-    scheme, mark, rest = location.partition("://")
-    who, at, where = rest.rpartition("@")
-    name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}" if mark else folder or location
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    One with other agents' sessions and one without are two: each knows only what it is asked for.
+    """
     folders = cache_folders()
     base = next(filter(_is_ours, folders), None)
     if base is None:
-        tried = ", ".join([*([folder] if folder else []), *folders])
+        tried = ", ".join(folders)
         raise Unavailable(f"the catalog can be written nowhere: {tried}", hint="XDG_CACHE_HOME names another folder")
-    return os.path.join(base, f"{digest}.sqlite")
+    return os.path.join(base, f"{key_of(location)}{'' if agents else '-own'}.sqlite")
 
 
 def _is_ours(folder: str) -> bool:
@@ -258,7 +263,19 @@ def _is_ours(folder: str) -> bool:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         found = os.lstat(folder)
+        is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if is_private and stat.S_IMODE(found.st_mode) != 0o700:
+            os.chmod(folder, 0o700)
     except OSError:
         return False
-    is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
     return is_private and os.access(folder, os.W_OK | os.X_OK)
+
+
+def remove_old(folder: str) -> None:
+    """Take away the catalog that earlier versions kept in the home itself, where we may."""
+    path = os.path.join(folder, OLD)
+    if not os.path.lexists(path):
+        return
+    for name in (f"{OLD}-wal", f"{OLD}-shm", f"{OLD}-journal", "catalog.lock", OLD):
+        with suppress(OSError):  # `doctor` names what is left
+            os.unlink(os.path.join(folder, name))

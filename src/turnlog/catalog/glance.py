@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from turnlog.session.places import default_home, expand
+from turnlog.errors import Unsupported
+from turnlog.session.places import cache_folders, default_home, expand, key_of
 
 _MOST = 200
 _ELSEWHERE = ("memory:", "postgres:", "postgresql:")
@@ -21,19 +22,14 @@ def glance(location: str | None, start: str) -> list[tuple[str, str]]:
     """The sessions that begin like this, the newest first: what to type for each, and what it is about."""
     place = location or default_home()
     folder = "" if place.startswith(_ELSEWHERE) else expand(place)
-    if not folder:
-        from turnlog.catalog import Catalog
-
-        path = Catalog(place).path
-    else:
-        path = f"{folder}/catalog.sqlite"
     try:
+        path = os.path.join(cache_folders()[0], f"{key_of(place)}.sqlite")
         database = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=_WAIT_S)
         try:
             rows = database.execute(_NAMES, (len(start), start, _MOST)).fetchall()
         finally:
             database.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, Unsupported):
         return _files(folder, start) if folder else []
     return [(str(name), str(about)) for name, about in rows]
 

@@ -28,6 +28,8 @@ _SEGMENTS = 200
 """So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
 _SESSION = "INSERT INTO sessions (id, name, native, is_ours, agent, path, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _OF_SESSION = (("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"))
+_UNSCRUBBED = "unscrubbed"
+"""Noted with what is removed, and taken away when nothing of it is left in the file: who is killed goes on with it."""
 _UNREADABLE = {DANGLING: "a link that leads nowhere", SPECIAL: "no file, but a pipe or a device"}
 
 
@@ -85,6 +87,10 @@ class Indexer:
                 settle.settle(db, None if was_dirty else self._changed, self._loose)
         if is_bulk or self._is_untidy():
             self._tune(automerge=4)
+        if self._db.execute("SELECT 1 FROM meta WHERE key = ?", (_UNSCRUBBED,)).fetchone() is not None:
+            self._database.scrub()
+            with self._database.writing() as db:
+                db.execute("DELETE FROM meta WHERE key = ?", (_UNSCRUBBED,))
         self._database.checkpoint()
 
     def _take_all(self, jobs: list[_Job], total: int, finder: Finder) -> None:
@@ -195,8 +201,10 @@ class Indexer:
         return Before(*row)
 
     def _remove(self, id: int) -> None:
-        """A session whose file is gone."""
+        """A session whose file is gone; what was said in one of ours is to be gone as well."""
         self._batch.do(settle.MARK_DIRTY)
+        if self._db.execute("SELECT is_ours FROM sessions WHERE id = ?", (id,)).fetchone()[0]:
+            self._batch.do("INSERT OR IGNORE INTO meta (key, value) VALUES (?, 1)", (_UNSCRUBBED,))
         rows = self._db.execute("SELECT token FROM spent WHERE session = ?", (id,))
         self._loose |= {row[0] for row in rows}
         for (doc,) in self._db.execute("SELECT id FROM docs WHERE session = ?", (id,)).fetchall():

@@ -74,6 +74,12 @@ def _size(found: os.stat_result) -> int:
     return found.st_size if S_ISREG(mode) else FOLDER if S_ISDIR(mode) else SPECIAL
 
 
+def purged(db: sqlite3.Connection) -> Changes:
+    """The files of ours that are no longer there, and nothing else."""
+    rows = db.execute("SELECT id, path FROM files WHERE agent = ?", (OURS,))
+    return Changes([Known(id, path_of(path)) for id, path in rows if not os.path.lexists(path_of(path))], [], [])
+
+
 def sweep(db: sqlite3.Connection, homes: list[tuple[str, str]], *, agents: bool) -> Changes:
     """Compare everything that is known with the disk."""
     stat = os.stat

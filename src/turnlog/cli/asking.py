@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from turnlog.catalog import Catalog
 from turnlog.cli.here import levels, project
 from turnlog.cli.progress import part, patience
-from turnlog.session.places import default_home, expand
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Line, Tokens
@@ -28,8 +27,11 @@ VERSION = 1
 
 @contextmanager
 def catalog(home: str | None) -> Generator[Catalog]:
-    """The catalog of that home. The first question reads what is new, and says how far it is if that takes a while."""
-    with Catalog(home, progress=part) as opened, patience():
+    """The catalog of that home, and of other agents on this machine.
+
+    The first question reads what is new, and says how far it is if that takes a while.
+    """
+    with Catalog(home, agents=True, progress=part) as opened, patience():
         try:
             yield opened
         except KeyboardInterrupt:
@@ -38,9 +40,11 @@ def catalog(home: str | None) -> Generator[Catalog]:
             raise
 
 
-def has_catalog(home: str | None) -> bool:
-    """Whether somebody has asked before, so that there is something to bring up to date."""
-    return os.path.exists(os.path.join(expand(home or default_home()), "catalog.sqlite"))
+def forget_purged(home: str | None) -> None:
+    """What was removed for good leaves every index that this machine has of that home."""
+    for agents in (True, False):
+        with Catalog(home, agents=agents, progress=part) as opened, patience():
+            opened.forget_purged()
 
 
 _WITH_BLANKS = ("title", "workspace", "file", "tag")

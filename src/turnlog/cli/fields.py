@@ -72,6 +72,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "sessions": "`id`, `title`, `path`, `size_bytes`, `entries`, `regions` that are damaged, `findings`, `folds`, "
         "`repaired`, `left`, `ok`",
         "damaged_blobs": "digests, with --blobs",
+        "[old_index]": "the index that an earlier version left in the home, where it could not be removed",
     },
     "export": {
         "path": "where it was written",

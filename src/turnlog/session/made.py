@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from turnlog.log.entry import Entry, Start
-from turnlog.session.places import expand, key_of, kind_of, state_folder
+from turnlog.session.places import absolute, key_of, kind_of, state_folder
 
 if TYPE_CHECKING:
     from turnlog.session.history import History
@@ -30,7 +30,7 @@ class Made:
         self._path = ""
         kind = "memory" if location is None else kind_of(location)
         if location is not None and kind == "files":
-            self._path = os.path.join(expand(location), _FILE)
+            self._path = os.path.join(absolute(location), _FILE)
         elif location is not None and kind != "memory" and state_folder():
             self._path = os.path.join(state_folder(), _FILE, key_of(location))
 

@@ -296,7 +296,7 @@ def key_of(location: str) -> str:
     from hashlib import sha256
 
     if kind_of(location) == "files":
-        name = os.path.realpath(expand(location))
+        name = os.path.realpath(absolute(location))
     else:
         scheme, mark, rest = location.partition("://")
         who, at, where = rest.rpartition("@")

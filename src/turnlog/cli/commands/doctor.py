@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -48,6 +49,7 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
         if repair or blobs:
             folder_of(home)
         store = {} if isinstance(home.store, FileStore) else home.health()
+        old = _old_index(home)
         checkups, damaged = _examine(home, session, blobs)
         if repair:
             checkups = [_repair(home, checkup, damaged) for checkup in checkups]
@@ -55,15 +57,28 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
     left = [checkup for checkup in checkups if not checkup.is_well]
     if as_json:
         sessions = [_plain(checkup) for checkup in checkups]
-        data = {"sessions": sessions, "damaged_blobs": sorted(damaged)}
+        data = {"sessions": sessions, "damaged_blobs": sorted(damaged), **({"old_index": old} if old else {})}
         print_json({"ok": not left and not damaged and is_up, "store": store or None, **data})
     else:
         for line in _about(store):
             print(line)
         for line in _report(checkups, damaged, can_repair=not repair):
             print(line)
+        if old:
+            print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
     if left or damaged or not is_up:
         context.exit(Corrupt.exit_code)
+
+
+def _old_index(home: Home) -> str:
+    """The index that earlier versions kept in a home, where it is still there and we may not remove it."""
+    if not isinstance(home.store, FileStore):
+        return ""
+    from turnlog.catalog.database import OLD, remove_old
+
+    remove_old(home.store.folder)
+    path = f"{home.store.folder}/{OLD}"
+    return path if os.path.lexists(path) else ""
 
 
 def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup], frozenset[str]]:

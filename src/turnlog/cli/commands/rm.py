@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli.name import own_id
-from turnlog.cli.option import print_json, shared, this_home
+from turnlog.cli.option import home_location, print_json, shared, this_home
 from turnlog.cli.text import count, moment, one_line, table
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from turnlog.session import Home
     from turnlog.session.report import Info
 
 
@@ -27,7 +26,7 @@ def command(context: click.Context, sessions: tuple[str, ...], purge: bool, yes:
     """Put sessions into the trash, or remove them for good.
 
     `turnlog restore` brings back what is in the trash. Forks of a session keep working either way. Files of other
-    agents are never touched.
+    agents are never touched. What --purge removes is gone from the index as well when the command is done.
 
     \b
     turnlog rm k3f9                   into the trash
@@ -49,8 +48,10 @@ def command(context: click.Context, sessions: tuple[str, ...], purge: bool, yes:
                 home.purge(session_id)
             else:
                 home.delete(session_id)
-        if purge:
-            _forget(home)
+    if purge:
+        from turnlog.cli.asking import forget_purged
+
+        forget_purged(home_location())
     told: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]
     if as_json:
         print_json({"purged": purge, "sessions": told})
@@ -77,13 +78,3 @@ def _sure(number: int) -> bool:
     from turnlog.cli.preview import ask
 
     return ask(f"remove {'it' if number == 1 else count(number, 'session')} for good?")
-
-
-def _forget(home: Home) -> None:
-    """What was in the sessions leaves the catalog now, and not when somebody asks it next."""
-    from turnlog.cli.asking import catalog, has_catalog
-
-    location = click.get_current_context().find_root().params.get("home")
-    if has_catalog(location):
-        with catalog(location) as asked:
-            asked.sync()

@@ -25,6 +25,8 @@ SESSIONS, TRASH, BASES = "sessions", "trash", "bases"
 _BLOBS, _DERIVED = "blobs", "derived"
 _ABANDONED_S = 3600.0
 """Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
+_OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.lock")
+"""Earlier versions kept an index in the home, with the text of other agents' sessions in it."""
 
 
 class Folder:
@@ -86,6 +88,10 @@ class Folder:
                 continue
             self._disk.sync_folder(os.path.dirname(path))
         self._disk.refuse_remote(self.folder)
+        for name in _OLD:
+            path = os.path.join(self.folder, name)
+            if not is_new and os.path.isfile(path):
+                self._discard(path)
         if is_new:
             self._sync_above()
             self._write_file(layout, msgspec.json.encode(LAYOUT) + b"\n")
