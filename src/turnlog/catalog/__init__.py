@@ -157,12 +157,12 @@ class Catalog:
             is_rebuilt=here.is_rebuilt,
         )
 
-    def _check_home(self) -> None:
+    def _check_home(self, folder: str) -> None:
         """A home that this version cannot read says so, whether there is anything new in it or not."""
         try:
-            with open(os.path.join(self._folder or os.devnull, "home.json"), "rb") as file:
+            with open(os.path.join(folder, "home.json"), "rb") as file:
                 layout = file.read(1000)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return
         except OSError:
             layout = b""
@@ -192,7 +192,8 @@ class Catalog:
         self._synced = None
 
     def _sync(self) -> Synced:
-        self._check_home()
+        if self._folder is not None:
+            self._check_home(self._folder)
         if not self._database.is_current:
             self._database.close()
         version, changes = -1, None
