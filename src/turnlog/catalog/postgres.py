@@ -277,8 +277,6 @@ def catch_up(
             touched = {one.num for one in changed} | _priced(tables, portion.prices)
             if touched or gone or was_dirty:
                 settle.settle(cast("sqlite3.Connection", tables), None if was_dirty else touched, loose)
-            if was_dirty or gone:  # what was removed for good may have been the last to name a file
-                tables.execute("DELETE FROM paths WHERE id NOT IN (SELECT path FROM touched)")
         tables.remember(since)
         if progress is not None and changed:
             progress("indexing", total, total)

@@ -132,9 +132,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     mine int := turnlog.tenant_num();
     docs bigint[] := array(select d.id from turnlog.catalog_docs as d where d.tenant = mine and d.session = of_session);
+    files bigint[] := array(
+        select distinct t.path from turnlog.catalog_touched as t where t.tenant = mine and t.doc = any (docs)
+    );
 begin
     delete from turnlog.catalog_texts where tenant = mine and id = any (docs);
     delete from turnlog.catalog_touched where tenant = mine and doc = any (docs);
+    delete from turnlog.catalog_paths as p where p.tenant = mine and p.id = any (files) and not exists (
+        select 1 from turnlog.catalog_touched as t where t.tenant = mine and t.path = p.id
+    );
     delete from turnlog.catalog_words where tenant = mine and session = of_session;
     delete from turnlog.catalog_docs where tenant = mine and session = of_session;
     delete from turnlog.catalog_quarters where tenant = mine and session = of_session;
