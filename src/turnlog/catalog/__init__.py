@@ -200,7 +200,7 @@ class Catalog:
         try:
             version = self._database.version
             homes = self._remembered()
-            changes = None if homes is None or self._is_unfinished() else self._sweep(homes)
+            changes = None if homes is None or self._database.is_unfinished else self._sweep(homes)
         except Damaged:
             changes = None  # it is looked at again when nobody else is at it
         if changes is not None and not changes:
@@ -230,14 +230,6 @@ class Catalog:
         indexer.run(changes)
         is_new, self._database.is_new = self._database.is_new, False
         return Synced(self._count(), indexer.read, indexer.read_bytes, indexer.gone, is_rebuilt=is_new)
-
-    def _is_unfinished(self) -> bool:
-        """Whether somebody was stopped while reading. Raises `Damaged` where tables do not agree."""
-        with whole():
-            dirty, *newest = self._database.connection.execute(_AGREE).fetchone()
-        if len(set(newest)) > 1:
-            raise Damaged("the tables do not agree on what is the newest")
-        return dirty is not None
 
     def _throw_away(self) -> None:
         if not self._database.is_current and os.path.exists(self.path):
@@ -387,10 +379,6 @@ class Catalog:
 
 
 _OWN = ("sessions", "trash")
-_AGREE = """
-SELECT (SELECT 1 FROM meta WHERE key IN ('unsettled', 'unscrubbed')),
-(SELECT max(id) FROM docs), (SELECT max(id) FROM texts), (SELECT max(id) FROM words_docsize)
-"""
 _LAYOUT = b'{"layout":1,"packs":1}\n'
 _LEFT_OUT = {
     "copied": "NOT is_copied",

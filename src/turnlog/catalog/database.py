@@ -27,6 +27,10 @@ OLD = "catalog.sqlite"
 """What it was called when it lay in the home."""
 _PAUSE_S = 0.05
 _CACHE_KB = 16_000
+_AGREE = """
+SELECT (SELECT 1 FROM meta WHERE key IN ('unsettled', 'unscrubbed')),
+(SELECT max(id) FROM docs), (SELECT max(id) FROM texts), (SELECT max(id) FROM words_docsize)
+"""
 _TABLES = frozenset(
     line.split()[2] if not line.startswith("CREATE VIRTUAL") else line.split()[3]
     for line in TABLES.splitlines()
@@ -115,6 +119,15 @@ class Database:
         """Another number whenever somebody else has written."""
         with whole():
             return self.connection.execute("PRAGMA data_version").fetchone()[0]
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether somebody was stopped while reading. Raises `Damaged` where tables do not agree."""
+        with whole():
+            dirty, *newest = self.connection.execute(_AGREE).fetchone()
+        if len(set(newest)) > 1:
+            raise Damaged("the tables do not agree on what is the newest")
+        return dirty is not None
 
     @property
     def is_current(self) -> bool:
