@@ -52,7 +52,10 @@ class Made:
             private_folders(os.path.dirname(self._path))
             fd = os.open(self._path, flags, 0o600)
         try:
-            os.write(fd, _line(os.fstat(fd), session_id, command))
+            found = os.fstat(fd)
+            if found.st_mode & 0o777 != 0o600:  # whatever the umask
+                os.fchmod(fd, 0o600)
+            os.write(fd, _line(found, session_id, command))
         finally:
             os.close(fd)
 
