@@ -263,10 +263,9 @@ def place_of(location: str, *, agents: bool) -> str:
 
     One with other agents' sessions and one without are two: each knows only what it is asked for.
     """
-    folders = cache_folders()
-    base = next(filter(_is_ours, folders), None)
+    base = next(filter(_is_ours, cache_folders()), None)
     if base is None:
-        tried = ", ".join(folders)
+        tried = ", ".join(cache_folders())
         raise Unavailable(f"the catalog can be written nowhere: {tried}", hint="XDG_CACHE_HOME names another folder")
     return os.path.join(base, f"{key_of(location)}{'' if agents else '-own'}.sqlite")
 

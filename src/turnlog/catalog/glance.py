@@ -23,7 +23,7 @@ def glance(location: str | None, start: str) -> list[tuple[str, str]]:
     place = location or default_home()
     folder = "" if place.startswith(_ELSEWHERE) else expand(place)
     try:
-        path = os.path.join(cache_folders()[0], f"{key_of(place)}.sqlite")
+        path = os.path.join(next(cache_folders()), f"{key_of(place)}.sqlite")
         database = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=_WAIT_S)
         try:
             rows = database.execute(_NAMES, (len(start), start, _MOST)).fetchall()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Invalid, NotFound, Unavailable, Unsupported
@@ -306,11 +306,12 @@ def key_of(location: str) -> str:
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def cache_folders() -> list[str]:
-    """Where things may lie that can be made again, if they cannot lie beside what they were made from."""
-    from tempfile import gettempdir
-
+def cache_folders() -> Iterator[str]:
+    """Where things may lie that can be made again; the next one is for where the one before cannot be used."""
     base = os.environ.get("XDG_CACHE_HOME")
     if not base or not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    return [os.path.join(base, "turnlog"), os.path.join(gettempdir(), f"turnlog-{os.getuid()}")]
+    yield os.path.join(base, "turnlog")
+    from tempfile import gettempdir  # hardly ever, and it takes a while to load
+
+    yield os.path.join(gettempdir(), f"turnlog-{os.getuid()}")
