@@ -189,3 +189,16 @@ def test_a_title_with_a_secret_in_it(folder: Path, process: Cli):
     for name in ("one", "two"):
         for form in FORMS:
             assert KEY not in text_of(process("export", name, "--to", form, "--json", "--force"))
+
+
+def test_the_texts_of_files_are_redacted_with_the_rest(process: Cli):
+    key = "sk-ant-api03-" + "k" * 80
+    with turnlog.open() as home, home.create(workspace=".") as session, session.turn():
+        session.user("go")
+        Path("settings.txt").write_text(f"token = {key}\n")
+    plain = process("export", session.handle, "--to", "owlen", "-o", "-")
+    clean = process("export", session.handle, "--to", "owlen", "-o", "-", "--redact")
+    assert (plain.code, clean.code) == (0, 0)
+    assert key in plain.out
+    assert key not in clean.out
+    assert "settings.txt" in clean.out

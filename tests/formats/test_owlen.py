@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests.formats.checkers import owlen as first_owlen
 from turnlog import AlreadyExists, Image, Invalid, Note, Text, Thinking, ToolCall, Usage
 from turnlog.formats import Output, Places, Source, Written, owlen
 from turnlog.formats._rust import pretty
@@ -220,9 +221,9 @@ def test_where_owlen_was_rewound_there_is_a_branch(home: Any, tmp_path: Path) ->
 def test_a_newer_checkpoint_adds_only_what_is_new(home: Any, tmp_path: Path) -> None:
     """Every checkpoint holds the whole conversation again."""
     shutil.copy(FIRST, tmp_path)
-    assert bring(home, tmp_path).added == 7
+    assert bring(home, tmp_path).added == 7 + 4  # two files to track, and how they were before and after
     shutil.copy(SECOND, tmp_path)
-    assert bring(home, tmp_path).added == 3
+    assert bring(home, tmp_path).added == 3 + 1
     assert files_of(session_of(home, tmp_path)) == {path.name: path.read_bytes() for path in (SECOND, FIRST)}
 
 
@@ -240,7 +241,7 @@ def test_one_file_and_later_all_of_them_are_the_same_session(home: Any) -> None:
     alone = bring(home, SECOND)
     done = bring(home, FOLDER)
     session = home.resume(done.id)
-    assert (alone.id, done.added) == (done.id, 1)
+    assert (alone.id, done.added) == (done.id, 1 + 4)
     assert len(session.messages()) == 8
     assert files_of(session) == {path.name: path.read_bytes() for path in (SECOND, FIRST)}
 
@@ -505,3 +506,183 @@ def test_sessions_of_every_other_agent_are_written_so_that_they_load(home: Any) 
             if session.agent != "owlen":
                 for output in render(session, "owlen").files:
                     loads_in_owlen(output.data)
+
+
+# ── the files of checkpoints ──────────────────────────────────────────────────────────────────────
+
+
+def moment(second: int) -> dict[str, int]:
+    return {"secs_since_epoch": 1767225600 + second, "nanos_since_epoch": 0}
+
+
+def save(folder: Path, second: int, said: list[str], diffs: list[tuple[Path, str, str]]) -> None:
+    """A checkpoint as owlen saves it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stats = {
+        "start_time": moment(0), "total_messages": len(said), "total_tool_calls": 0,
+        "total_duration": {"secs": 1, "nanos": 0}, "estimated_tokens": 3,
+    }  # fmt: skip
+    checkpoint = {
+        "id": f"checkpoint-{second}", "timestamp": moment(second), "stats": stats, "user_prompts": said,
+        "assistant_responses": [text.upper() for text in said], "tool_calls": [],
+        "file_diffs": [
+            {"path": str(path), "before": before, "after": after, "timestamp": moment(second)}
+            for path, before, after in diffs
+        ],
+    }  # fmt: skip
+    (folder / f"checkpoint-{second}.json").write_bytes(pretty(checkpoint))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A workspace that owlen changed in two steps, and a file of somebody else's in it."""
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    saved = work / ".owlen" / "checkpoints"
+    save(saved, 1, ["one"], [(work / "a.txt", "a1", "a2")])
+    save(saved, 2, ["one", "two"], [
+        (work / "a.txt", "a2", "a3"), (work / "sub/b.txt", "b1", "b2"), (work / "new.txt", "", "n"),
+    ])  # fmt: skip
+    for name, text in (("a.txt", "a3"), ("sub/b.txt", "b2"), ("new.txt", "n"), ("mine.txt", "m")):
+        (work / name).write_text(text)
+    (work / "a.txt").chmod(0o755)
+    return work
+
+
+def named(session: Any) -> dict[str, Any]:
+    found = {checkpoint.label: checkpoint for checkpoint in session.checkpoints()}
+    return {label: checkpoint for label, checkpoint in found.items() if not label.startswith("before ")}
+
+
+def test_imported_checkpoints_have_their_ids_as_labels_and_are_compared(tmp_path: Path, project: Path) -> None:
+    with turnlog.open(tmp_path / "home") as home:
+        (done,) = home.import_sessions(project)
+        assert done.problems == []
+        session = home.resume(done.id)
+        first, second = named(session).values()
+        assert list(named(session)) == ["checkpoint-1", "checkpoint-2"]
+        assert [item.path for item in session.diff(first, second)] == ["a.txt", "new.txt", "sub/b.txt"]
+        assert "-b1" in session.diff(first, second)[2].lines
+        assert session.diff(second) == []  # what it does not hold is not compared
+        assert [(item.path, item.action) for item in session.diff()] == [
+            ("a.txt", "modified"), ("new.txt", "modified"), ("sub/b.txt", "modified"),
+        ]  # fmt: skip
+        (again,) = home.import_sessions(project)
+        assert again.added == 0
+        written = render(session, "owlen")
+        assert files_of(session) == {p.name: p.read_bytes() for p in (project / ".owlen/checkpoints").iterdir()}
+        assert written.lost == []
+
+
+def test_imported_checkpoints_are_rewound_to_for_the_files_they_hold(tmp_path: Path, project: Path) -> None:
+    with turnlog.open(tmp_path / "home") as home:
+        (done,) = home.import_sessions(project)
+        session = home.resume(done.id)
+        first = named(session)["checkpoint-1"]
+        (project / "sub/b.txt").write_text("by a person")
+        steps = {step.path: (step.action, step.reason) for step in session.plan_rewind(to=first).steps}
+        assert steps[b"a.txt"][0] == "modify"
+        assert steps[b"sub/b.txt"] == ("conflict", "somebody changed it since")
+        assert steps[b"new.txt"][0] == "unknown"  # an empty text may be no file at all
+        session.rewind(to=first)
+        assert {p.name: p.read_text() for p in project.rglob("*.txt")} == {
+            "a.txt": "a2", "b.txt": "by a person", "new.txt": "n", "mine.txt": "m",
+        }  # fmt: skip
+        assert (project / "a.txt").stat().st_mode & 0o777 == 0o755
+        assert [m.blocks[0].text for m in session.messages()] == ["one", "ONE"]
+        session.undo()
+        assert (project / "a.txt").read_text() == "a3"
+        begin = session.checkpoints()[0]
+        assert begin.label == "before checkpoint-1"
+        session.rewind(to=begin)
+        assert (project / "a.txt").read_text() == "a1"
+
+
+def test_imported_checkpoints_are_not_given_up_for_space(tmp_path: Path, project: Path) -> None:
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.resume(next(iter(home.import_sessions(project))).id)
+        home.gc(quota_bytes=0)
+        assert list(named(session)) == ["checkpoint-1", "checkpoint-2"]
+        session.rewind(to=named(session)["checkpoint-1"])
+        assert (project / "a.txt").read_text() == "a2"
+
+
+def test_a_newer_checkpoint_is_one_more(tmp_path: Path, project: Path) -> None:
+    with turnlog.open(tmp_path / "home") as home:
+        home_id = next(iter(home.import_sessions(project))).id
+        save(project / ".owlen/checkpoints", 3, ["one", "two", "three"], [(project / "a.txt", "a3", "a4")])
+        (done,) = home.import_sessions(project)
+        assert done.id == home_id
+        session = home.resume(done.id)
+        assert list(named(session)) == ["checkpoint-1", "checkpoint-2", "checkpoint-3"]
+        (project / "a.txt").write_text("a4")
+        session.rewind(to=named(session)["checkpoint-2"])
+        assert (project / "a.txt").read_text() == "a3"
+
+
+@pytest.mark.parametrize("path", ["a/../b", "relative", "/", "", "/x/\0y", "//double"])
+def test_a_path_that_is_none_is_left_out_and_comes_back(tmp_path: Path, path: str) -> None:
+    saved = tmp_path / ".owlen" / "checkpoints"
+    save(saved, 1, ["one"], [])
+    file = saved / "checkpoint-1.json"
+    data = json.loads(file.read_bytes())
+    data["file_diffs"] = [{"path": path, "before": "x", "after": "y", "timestamp": moment(1)}]
+    file.write_bytes(pretty(data))
+    with turnlog.open(tmp_path / "home") as home:
+        (done,) = home.import_sessions(file)
+        session = home.resume(done.id)
+        assert session.diff(named(session)["checkpoint-1"]) == []
+        assert render(session, "owlen").files[0].data == file.read_bytes()
+
+
+def test_checkpoints_without_a_workspace_are_of_their_files_alone(tmp_path: Path) -> None:
+    file = tmp_path / "far" / "c.txt"
+    file.parent.mkdir()
+    file.write_text("c2")
+    save(tmp_path / "loose", 1, ["one"], [(file, "c1", "c2")])
+    with turnlog.open(tmp_path / "home") as home:
+        (done,) = home.import_sessions(tmp_path / "loose" / "checkpoint-1.json")
+        session = home.resume(done.id)
+        assert session.workspace is None
+        begin, end = session.checkpoints()
+        assert [item.path for item in session.diff(begin, end)] == [str(file)]
+        session.rewind(to=begin)
+        assert file.read_text() == "c1"
+        session.undo()
+        assert file.read_text() == "c2"
+
+
+def test_what_was_changed_here_goes_along_with_absolute_paths(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "x.txt").write_text("x1")
+    (work / "bin").write_bytes(b"\xff\0")
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.create(workspace=work)
+        with session.turn():
+            session.user("go")
+            (work / "x.txt").write_text("x2")
+            (work / "y.txt").write_text("y")
+            (work / "bin").write_bytes(b"\xff\1")
+        written = render(session, "owlen")
+        found = loads_in_owlen(written.files[0].data)["file_diffs"]
+        assert [(diff["path"], diff["before"], diff["after"]) for diff in found] == [
+            (str(work / "x.txt"), "x1", "x2"), (str(work / "y.txt"), "", "y"),
+        ]  # fmt: skip
+        assert first_owlen.faults(written.files[0].path, written.files[0].data) == []
+        told = {loss.what: loss.count for loss in written.lost}
+        assert (told["file that is no text"], told["file that was not there"]) == (1, 1)
+
+
+def test_what_is_said_here_after_an_import_has_the_changes_since(tmp_path: Path, project: Path) -> None:
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.resume(next(iter(home.import_sessions(project))).id)
+        with session.turn():
+            session.user("three")
+            (project / "a.txt").write_text("a4")
+        newest, *others = render(session, "owlen").files
+        found = json.loads(newest.data)["file_diffs"]
+        assert [(diff["path"], diff["before"], diff["after"]) for diff in found] == [
+            (str(project / "a.txt"), "a3", "a4")
+        ]
+        assert len(others) == 2

@@ -198,6 +198,39 @@ def test_a_session_without_a_workspace_says_so(home):
         s.checkpoint()
 
 
+def test_a_session_without_a_workspace_has_checkpoints_of_the_files_it_tracks(home, tmp_path):
+    file, other = tmp_path / "far" / "a.txt", tmp_path / "far" / "b.txt"
+    file.parent.mkdir()
+    file.write_text("one\n")
+    other.write_text("somebody's\n")
+    s = home.create()
+    s.track(file)
+    first = s.checkpoint("first")
+    with s.turn():
+        s.user("go")
+        file.write_text("two\n")
+    other.write_text("somebody's, changed\n")
+    assert [item.path for item in s.diff(first)] == [str(file)]
+    assert [item.path for item in s.diff()] == [str(file)]
+    s.rewind(to=first)
+    assert (file.read_text(), other.read_text()) == ("one\n", "somebody's, changed\n")
+    s.undo()
+    assert file.read_text() == "two\n"
+    file.unlink()
+    s.rewind(to=first)
+    assert file.read_text() == "one\n"
+
+
+def test_a_new_file_that_is_tracked_without_a_workspace_goes_again(home, tmp_path):
+    s = home.create()
+    s.track(tmp_path / "far" / "new.txt")
+    (tmp_path / "far").mkdir()
+    first = s.checkpoint()
+    (tmp_path / "far" / "new.txt").write_text("new\n")
+    s.rewind(to=first)
+    assert list((tmp_path / "far").iterdir()) == []
+
+
 # ── unknown is not absent ─────────────────────────────────────────────────────────────────────────────
 
 

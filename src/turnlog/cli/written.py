@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -21,7 +22,7 @@ from turnlog.view.redact import Redactor, in_words
 
 if TYPE_CHECKING:
     from turnlog.cli.name import Found
-    from turnlog.formats import Transcript
+    from turnlog.formats import TouchedFile, Transcript
 
 ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl"}
 _OURS = (Writer, Fold, Checkpoint, Intent)
@@ -83,10 +84,25 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
         facts=redactor.value(transcript.facts),
         path=[redactor.entry(entry) for entry in transcript.path],
         entries=lambda: clean,
+        files=partial(_clean_files, transcript, redactor),
         context=made,
     )
     redactor.found = counted  # each was counted once already
     return done
+
+
+def _clean_files(transcript: Transcript, redactor: Redactor, after: int) -> list[TouchedFile]:
+    return [_clean(file, redactor) for file in transcript.files(after)]
+
+
+def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
+    """What is no text goes to no agent, and stays as it is."""
+    try:
+        before, after = (None if data is None else data.decode() for data in (file.before, file.after))
+    except UnicodeDecodeError:
+        return file
+    texts = [None if text is None else redactor.text(text).encode() for text in (before, after)]
+    return replace(file, before=texts[0], after=texts[1])
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────

@@ -116,6 +116,8 @@ class Record(Struct, frozen=True, kw_only=True, gc=False):
     """A draft, with `at` where the source says when. Its id is given on import. `origin` is for the writer."""
     key: str | None = None
     names: dict[str, str] = {}
+    blobs: list[bytes] = []
+    """What the entry refers to by its digest, to be kept before it."""
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -161,6 +163,23 @@ class Reading(Struct, kw_only=True):
     """From where `grown` can go on, in formats that have it; None where it cannot, and all has to be read again."""
 
 
+class TouchedFile(Struct, frozen=True):
+    """A file that was changed: what was in it before and after, or None where it was not there."""
+
+    path: str
+    """Absolute."""
+    before: bytes | None
+    after: bytes | None
+    at: datetime | None = None
+    is_known: bool = True
+    """False where what was in it is not kept any more."""
+
+
+def no_files(after: int) -> list[TouchedFile]:
+    """For a session of which no files are known."""
+    return []
+
+
 class Transcript(Struct, frozen=True, kw_only=True):
     """A session as writers see it. Payloads are whole; times are as they were read."""
 
@@ -179,6 +198,8 @@ class Transcript(Struct, frozen=True, kw_only=True):
     """The nodes that lead to the head, oldest first."""
     entries: Callable[[], Iterable[AnyEntry]]
     """Every entry in the order of the log, side branches and marks included."""
+    files: Callable[[int], list[TouchedFile]] = no_files
+    """The files that differ between the first checkpoint made here after that entry, and the last."""
     context: Context
     usage: UsageReport
     head: int = 0

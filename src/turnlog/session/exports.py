@@ -6,19 +6,21 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Corrupt, Invalid, Unsupported
-from turnlog.formats import Format, Loss, Problem, Record, Transcript, Written, format_of
+from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
+from turnlog.formats import Format, Loss, Problem, Record, TouchedFile, Transcript, Written, format_of
 from turnlog.formats._place import put_file
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
 from turnlog.session.places import absolute
 from turnlog.session.readable import Readable
+from turnlog.workspace.tree import FILE, FOLDER, Node, Tree, changes, decode_tree, path_bytes
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,10 +79,38 @@ def transcript_of(session: Readable) -> Transcript:
         facts=session.facts,
         path=path,
         entries=entries,
+        files=partial(_touched, session),
         context=context,
         usage=session.usage(),
         head=session.head,
     )
+
+
+def _touched(session: Readable, after: int) -> list[TouchedFile]:
+    """See `Transcript.files`."""
+    made = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
+    found: list[TouchedFile] = []
+
+    def tree(name: str) -> Tree:
+        return decode_tree(session.blob(name))
+
+    def content(node: Node | None) -> tuple[bytes | None, bool]:
+        if node is None:
+            return None, True
+        try:
+            return (session.blob(node.digest), True) if node.kind == FILE else (None, False)
+        except NotFound:
+            return None, False
+
+    for root in (root for root in made[-1].roots if not root.is_private) if made else ():
+        begin = next((other for other in made[0].roots if other.name == root.name), None)
+        for path, old, new in changes(tree(begin.tree), tree(root.tree), tree) if begin is not None else ():
+            if FOLDER in (old.kind if old else "", new.kind if new else ""):
+                continue  # what is in it is told
+            where = os.path.join(os.fsdecode(path_bytes(root.path)), os.fsdecode(path))
+            (before, is_known), (then, is_known_then) = content(old), content(new)
+            found.append(TouchedFile(where, before, then, made[-1].at, is_known and is_known_then))
+    return found
 
 
 def render(session: Readable, agent: str, *, format_version: int | None = None) -> Written:

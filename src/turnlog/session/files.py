@@ -52,15 +52,17 @@ class Files:
         """Why there are no checkpoints of this session; empty if there are."""
         workspace = self._history.state.wide.get("workspace")
         if not workspace:
-            return "the session has no workspace"
+            return "" if self._history.state.tracked else "the session has no workspace"
         refused = refuses_checkpoints(os.fsdecode(path_bytes(str(workspace))))
         return f"{workspace} is never scanned: {refused}" if refused else ""
 
     def missing(self) -> str:
         """What is to be said where the workspace is not there now; empty if it is."""
-        workspace = str(self._history.state.wide.get("workspace"))
+        workspace = self._history.state.wide.get("workspace")
+        if not workspace:
+            return ""
         try:
-            is_there = permissions_of(os.fsdecode(path_bytes(workspace))) is not None
+            is_there = permissions_of(os.fsdecode(path_bytes(str(workspace)))) is not None
         except OSError as error:
             raise Unavailable(f"{workspace} cannot be looked at: {error.strerror or error}") from error
         return "" if is_there else f"the folder {workspace} is gone"
@@ -100,7 +102,9 @@ class Files:
     def _refuse(self) -> None:
         refused = self.why_not()
         if refused:
-            raise Invalid(f"no checkpoint: {refused}", hint="create the session with a project folder as workspace")
+            raise Invalid(
+                f"no checkpoint: {refused}", hint="create it with a project folder as workspace, or s.track(path)"
+            )
 
     def _telling(self, what: str) -> Progress | None:
         tell = self._settings.progress
@@ -301,6 +305,10 @@ class Files:
                 return any(lookup(tree, path, self._tree) is not None for tree in private)
 
             here = list(differences(*trees, self._tree, content, is_private))
+            end = same_root(after, root)
+            if end is not None and root.is_partial != end.is_partial:  # of what only one covers, nothing can be said
+                few = trees[0] if root.is_partial else trees[1]
+                here = [item for item in here if lookup(few, path_bytes(item.path), self._tree) is not None]
             if root.name != WORKSPACE:
                 here = [replace(item, path=f"{root.path}/{item.path}") for item in here]
             found += here

@@ -100,7 +100,8 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
         if isinstance(item, Checkpoint):
             trees, private = trees_of(item), private_of(item)
             others = [name for name in item.blobs if name not in (*trees, *private)]
-            found.checkpoints.append(Kept(log.id, item.id, item.at, item.when is not None, trees, private, others))
+            is_automatic = item.when is not None and item.label is None
+            found.checkpoints.append(Kept(log.id, item.id, item.at, is_automatic, trees, private, others))
         elif isinstance(item, Drop):
             dropped.update((log.id, name) for name in item.checkpoints)  # only the session's own
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import datetime
 from itertools import chain
 from typing import Any, cast
@@ -21,11 +22,13 @@ from turnlog.formats import Move, Problem, Reading, Record, Source, Step
 from turnlog.formats._key import content_key, gist, id_of, key_id, overlap
 from turnlog.log.draft import prepare
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
+from turnlog.log.payload import digest as digest_of
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 from turnlog.session.history import History
 from turnlog.session.rewind import rewind_to
 from turnlog.session.session import Session
+from turnlog.store import Store
 
 _BATCH = 200
 _BATCH_BYTES = 1 << 20
@@ -41,7 +44,8 @@ _TITLE = "source_title"
 class Importer:
     """Takes one reading into one session."""
 
-    def __init__(self, session: Session, history: History, source: Source, reading: Reading) -> None:
+    def __init__(self, store: Store, session: Session, history: History, source: Source, reading: Reading) -> None:
+        self._store = store
         self._session = session
         self._history = history
         self._source = source
@@ -51,6 +55,8 @@ class Importer:
         self.added = 0
         self._batch: list[Entry] = []
         self._batch_bytes = 0
+        self._blobs: dict[str, bytes] = {}
+        """What entries of the batch refer to."""
         self._seqs: dict[str, int] = {}
         """Where each record is, by its id."""
         self._counts: Counter[str] = Counter()
@@ -245,6 +251,7 @@ class Importer:
 
     def _named(self, record: Record, name: str) -> Entry:
         entry = replace(record.entry, id=name, origin=record.entry.origin or self._origin)
+        self._blobs.update({digest_of(data): data for data in record.blobs})
         if not record.names:
             return entry
         self._flush()
@@ -312,7 +319,11 @@ class Importer:
                 self._cursor = entry.seq
 
     def _append(self, entries: list[Any]) -> list[AnyEntry]:
-        done: Any = self._session.append(*entries)
+        blobs, self._blobs = self._blobs, {}
+        with self._store.keeping() if blobs else nullcontext():
+            if blobs:
+                self._store.put(blobs)
+            done: Any = self._session.append(*entries)
         return cast("list[AnyEntry]", done) if isinstance(done, list) else [done]
 
     def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:

@@ -156,7 +156,7 @@ def bring(home: Home, source: Source, reading: Reading) -> Imported:
             return Imported(name, source, 0, [*reading.problems, told])
         here, steps = _create(home, source, name, reading)
     with here.session:
-        importer = Importer(here.session, here.history, source, reading)
+        importer = Importer(home.store, here.session, here.history, source, reading)
         importer.run(steps)
         _link(home, source, reading.header, name)
         return Imported(name, source, importer.added, [*reading.problems, *importer.problems])

@@ -348,7 +348,7 @@ class Session(Readable):
             return self._append([self._files.take(label=label, progress=progress)])[0]
 
     def _append_end(self, turn: Turn, when: str) -> None:
-        if self._home.settings.checkpoints and self.workspace:
+        if self._home.settings.checkpoints and (self.workspace or self._state.tracked):
             if when == "begin" and self._state.intent:
                 self._travel.settle()
             self._bracket.append(turn, when)

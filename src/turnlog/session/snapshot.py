@@ -162,7 +162,8 @@ class Snapshots:
             skipped += [
                 {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in found.skipped
             ]
-        git = git_now(next(path for _, path, _, _ in roots_of(state)), self._remembered)
+        project = next((path for name, path, _, _ in roots_of(state) if name == WORKSPACE), None)
+        git = git_now(project, self._remembered) if project is not None else None
         return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED], git=git)
 
     def _remembered(self, key: str, value: bytes | None) -> bytes | None:
@@ -198,7 +199,7 @@ def _whole(state: State) -> Generator[None]:
         yield
     except OSError as error:
         name = error.filename
-        where = path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else str(state.wide["workspace"])
+        where = path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else str(state.wide.get("workspace"))
         raise Unavailable(
             f"no checkpoint: {where} cannot be looked at: {error.strerror or error}", hint=_HINTS.get(error.errno or 0)
         ) from error
@@ -217,17 +218,19 @@ def _mode(path: str, is_partial: bool) -> int:
 
 def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
     """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
-    workspace = os.fsdecode(path_bytes(str(state.wide["workspace"])))
+    told = state.wide.get("workspace")
+    workspace = os.fsdecode(path_bytes(str(told))) if told else None
     inside: set[bytes] = set()
     others: dict[str, set[bytes]] = {}
     for text in state.tracked:
         path = os.fsdecode(path_bytes(text))
-        relative = os.path.relpath(path, workspace)
+        relative = os.path.relpath(path, workspace) if workspace is not None else ".."
         if relative == ".." or relative.startswith("../"):
             others.setdefault(os.path.dirname(path), set()).add(os.fsencode(os.path.basename(path)))
         else:
             inside.add(os.fsencode(relative))
-    yield WORKSPACE, workspace, frozenset(inside), False
+    if workspace is not None:
+        yield WORKSPACE, workspace, frozenset(inside), False
     for folder, names in sorted(others.items()):
         yield folder, folder, frozenset(names), True
 

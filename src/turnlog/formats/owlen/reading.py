@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -16,9 +17,11 @@ from turnlog.formats._json import decode, document, fields, items, salvage
 from turnlog.formats._patch import patch_for
 from turnlog.formats._rust import compact, pretty
 from turnlog.formats.owlen import shape
+from turnlog.formats.owlen.files import Texts, checkpoint_of, first_seen, is_inside, name_of, texts_of
 from turnlog.formats.owlen.shape import AGENT, COUNTS, Lists, Time, time_of
 from turnlog.log.block import Text, ToolCall, ToolResult
-from turnlog.log.entry import Message, Note
+from turnlog.log.entry import Message, Note, Track
+from turnlog.workspace.tree import path_text
 
 HEAD = 64 << 10
 MAX_PROBLEMS = 1000
@@ -81,7 +84,8 @@ def read(source: Source) -> Reading:
         workspace=workspace_of(source.path),
         created=shape.moment(start) if start else None,
     )
-    return Reading(header=header, steps=_Story(problems).steps(in_order(mine)), problems=problems)
+    story = _Story(problems, header.workspace)
+    return Reading(header=header, steps=story.steps(in_order(mine)), problems=problems)
 
 
 def _key(one: Opening) -> str:
@@ -100,6 +104,8 @@ class _State(Struct, frozen=True):
 
     key: str
     running: list[list[str]]
+    files: Texts = {}
+    """What the files said then, as far as it is known."""
 
     @property
     def lengths(self) -> list[int]:
@@ -115,8 +121,10 @@ class _State(Struct, frozen=True):
 
 
 class _Story:
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[Problem], workspace: str | None) -> None:
         self.problems = problems
+        self.workspace = workspace
+        self.first: dict[str, tuple[int, str]] = {}
         self.states = [_State("", [[""], [""], [""]])]
         self.last = ""
         """The message that was told last."""
@@ -127,7 +135,8 @@ class _Story:
             self.problems.append(Problem(what, os.path.basename(path), offset))
 
     def steps(self, openings: list[Opening]) -> Iterator[Step]:
-        for one in openings:
+        self.first = first_seen(_value_at(one.path) for one in openings)
+        for number, one in enumerate(openings):
             try:
                 data, problems = document(one.path)
             except OSError as error:
@@ -136,31 +145,60 @@ class _Story:
             value, more = salvage(data)
             for problem in problems + more:
                 self.problem(problem.what, one.path, problem.offset)
-            yield from self.checkpoint(one, fields(value), data)
+            yield from self.checkpoint(number, one, fields(value), data)
 
-    def checkpoint(self, one: Opening, raw: dict[str, Any], data: bytes) -> Iterator[Step]:
+    def checkpoint(self, number: int, one: Opening, raw: dict[str, Any], data: bytes) -> Iterator[Step]:
         lists, at = self.lists(raw, one.path), shape.moment(one.at) if one.at else None
         about = self.about(raw, one.path)
         if about is None:
             self.problem("a checkpoint that owlen cannot load: what is new in it is read", one.path)
         running = [_running(texts) for texts in (lists.prompts, lists.responses, map(_as_text, lists.calls))]
         before = self.before(running, is_cut=about is None)
+        said: list[tuple[str, str, Message]] = []
         key = before.key
         for message in _said(lists, before.lengths):
             # A key says all that came before, too: the same words on another branch are another record.
             before_it, key = key, f"{message.role}.{_digest(key, msgspec.json.encode(message.blocks).decode())}"
-            if key in self.told:
+            said.append((before_it, key, message))
+        note = _note({"after": key, **about}, raw, lists, one, data) if about is not None else None
+        name = _digest(key, _as_text([one.id, note.data])) if note is not None else ""
+        diffs = items(raw.get("file_diffs")) if note is not None else []
+        turn = f"{AGENT}-{name}" if diffs else None
+        # What is changed later for the first time was until then as it was before that.
+        unchanged = {path: text for path, (at_first, text) in self.first.items() if at_first >= number}
+        files = {**unchanged, **before.files, **texts_of(diffs, "before")}
+        if turn is not None:
+            yield from self.tracks(files, at)
+            yield self.kept(files, f"begin.{name}", at, label=f"before {one.id}", when="begin", turn=turn)
+        for before_it, own, message in said:
+            if own in self.told:
                 continue
             if self.last != before_it:
                 yield Move(to=before_it)
-            self.told.add(key)
-            self.last = key
-            yield Record(entry=replace(message, at=at), key=key)
+            self.told.add(own)
+            self.last = own
+            yield Record(entry=replace(message, at=at), key=own)
+        files.update(texts_of(diffs, "after"))
         longer = [max(pair, key=len) for pair in zip(before.running, running, strict=True)]
-        self.states.append(_State(key, longer))
-        if about is not None:
-            note = _note({"after": key, **about}, raw, lists, one, data)
-            yield Record(entry=replace(note, at=at), key=f"checkpoint.{_digest(key, _as_text([one.id, note.data]))}")
+        self.states.append(_State(key, longer, files))
+        if note is not None:
+            yield Record(entry=replace(note, at=at), key=f"checkpoint.{name}")
+            when = "end" if turn is not None else None
+            label = str(fields(note.data).get("id"))
+            yield self.kept(files, f"files.{name}", at, label=label, when=when, turn=turn)
+
+    def kept(self, files: Texts, key: str, at: datetime | None, **more: Any) -> Record:
+        """The files that are known, as a checkpoint of ours."""
+        entry, blobs = checkpoint_of(files, self.workspace, at, **more)
+        return Record(entry=entry, key=key, blobs=blobs)
+
+    def tracks(self, files: Texts, at: datetime | None) -> Iterator[Record]:
+        """Files outside the workspace are covered one by one."""
+        for path in sorted(files):
+            key = f"track.{name_of(path)}"
+            if not is_inside(path, self.workspace) and key not in self.told:
+                self.told.add(key)
+                yield Record(entry=Track(path=path_text(os.fsencode(path)), at=at, origin={"agent": AGENT}), key=key)
 
     def before(self, running: list[list[str]], *, is_cut: bool) -> _State:
         """The newest checkpoint that this one goes on from, of those that share most with it."""
@@ -250,6 +288,13 @@ def _called(number: int, call: dict[str, Any]) -> Iterator[Message]:
     yield Message(role="assistant", blocks=[ToolCall(id=id, name=name, input=given)], origin=origin)
     result = ToolResult(call=id, name=name, content=call["result"], is_error=not call["success"])
     yield Message(role="tool", blocks=[result], origin={"agent": AGENT})
+
+
+def _value_at(path: str) -> dict[str, Any]:
+    try:
+        return fields(salvage(document(path)[0])[0])
+    except OSError:
+        return {}  # that is told when it is its turn
 
 
 def _as_text(value: Any) -> str:

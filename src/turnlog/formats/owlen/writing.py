@@ -52,7 +52,7 @@ class _Writer:
                     self.saved.append(entry)
                 elif not is_import_note(entry):
                     self.tally.add("note")
-            elif isinstance(entry, Checkpoint):
+            elif isinstance(entry, Checkpoint) and not _is_ours(entry):
                 self.tally.add("checkpoint of files")
             elif isinstance(entry, Message) and entry.seq not in on_path and not _is_ours(entry):
                 self.tally.add("message on another branch")
@@ -125,8 +125,25 @@ class _Writer:
         second = now[0]
         while f"checkpoint-{second}.json" in taken:
             second += 1
-        about = {"id": f"checkpoint-{second}", "timestamp": now, "stats": stats, "diffs": []}
+        diffs = self.diffs(_place(self.transcript.path, before), now)
+        about = {"id": f"checkpoint-{second}", "timestamp": now, "stats": stats, "diffs": diffs}
         return Output(f"checkpoint-{second}.json", pretty(shape.document(about, lists)))
+
+    def diffs(self, after: int, now: Time) -> list[dict[str, Any]]:
+        """The files that were changed here since, as far as they are texts."""
+        found: list[dict[str, Any]] = []
+        for file in self.transcript.files(after):
+            texts = [_as_text(data) for data in (file.before, file.after)]
+            before, then = texts
+            if not file.is_known or before is None or then is None:
+                self.tally.add("file that is no text")
+                continue
+            absent = sum(data is None for data in (file.before, file.after))
+            self.tally.add("file that was not there", "an empty one", absent)
+            time = shape.rust_time(file.at) if file.at is not None else now
+            path = self.tally.text(file.path)
+            found.append({"path": path, "before": before, "after": then, "timestamp": time})
+        return found
 
     def losses(self, since: list[AnyEntry]) -> None:
         messages = [entry for entry in since if isinstance(entry, Message)]
@@ -176,6 +193,20 @@ class _Writer:
 
 def _after(note: Note) -> str:
     return str(fields(note.data).get("after") or "")
+
+
+def _place(path: list[AnyEntry], note: Note | None) -> int:
+    """The entry that a checkpoint was made after."""
+    name = _after(note) if note is not None else ""
+    return next((entry.seq for entry in path if entry.id == name), 0)
+
+
+def _as_text(data: bytes | None) -> str | None:
+    """What owlen takes a file for; None if it is no text."""
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_ours(entry: AnyEntry) -> bool:
