@@ -53,6 +53,8 @@ def test_what_a_person_wrote_after_the_kill_stays(home, place: Path, tmp_path: P
     assert all(step.is_doubtful for step in plan.steps)
     assert s.rewind(to=begin).files == {"conflict": 3}
     assert (place / "mine.txt").read_text() == "mine"
+    asked = ("delete", f"asked for, though {DOUBT[1]}")
+    assert steps(s.plan_rewind(to=begin, only=["agents.txt"])) == {"agents.txt": asked}
     s.rewind(to=begin, only=["agents.txt"])
     assert sorted(path.name for path in place.iterdir()) == ["a.txt", "mine.txt"]
     s.rewind(to=begin, force=True)

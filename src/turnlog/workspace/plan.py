@@ -119,6 +119,8 @@ def make_plan(
             steps.append(Step(path, CONFLICT, reason, current, then, is_doubtful=is_doubtful))
         else:
             source = "declared" if path in declared else "tracked" if path in tracked else f"changed in {what}"
+            if is_doubtful:
+                source = f"asked for, though {reason}"
             steps.append(Step(path, _action(current, then), source, current, then, path in declared))
     return Plan(steps, note)
 
