@@ -321,9 +321,9 @@ MUTANTS = [
     Mutant(
         "collecting removes packs before what is needed of them is in its new place",
         "store/files/collect.py",
-        "    target, kept = _write_together(packs, rewrite, wanted)\n",
-        "    for name in rewrite:\n        disk.unlink(os.path.join(folder, name))\n"
-        "    target, kept = _write_together(packs, rewrite, wanted)\n",
+        "        target, _ = _write_together(packs, list(wanted), wanted)\n",
+        "        for name in wanted:\n            disk.unlink(os.path.join(folder, name))\n"
+        "        target, _ = _write_together(packs, list(wanted), wanted)\n",
         (CRASHES, PROCESSES),
     ),
     Mutant(
@@ -612,6 +612,27 @@ MUTANTS = [
         "store/files/collect.py",
         "        if not live:\n",
         "        if not live and not contents:\n",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "collecting does not ask what was appended while it looked",
+        "session/garbage.py",
+        "        needed = all_needed(store, found, needed)\n",
+        "",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "collecting reads everything while it keeps everybody out",
+        "session/garbage.py",
+        "        found = needs(store, known)\n        needed",
+        "        found = needs(store)\n        needed",
+        (COLLECTING,),
+    ),
+    Mutant(
+        "collecting writes packs while it keeps everybody out",
+        "session/garbage.py",
+        "        store.prepare(needed)\n",
+        "",
         (COLLECTING,),
     ),
     Mutant(

@@ -2,16 +2,21 @@
 
 import errno
 import os
+import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import turnlog
 from tests.store.faultlab import FailingDisk
 from tests.workspace.hostilelab import paths_in
+from turnlog import File, Home, Message, Session
 from turnlog.log.entry import Drop
 from turnlog.store.files import connect
+from turnlog.store.files.disk import Disk, Held
 from turnlog.workspace import scan
 from turnlog.workspace.restore import Restorer
 
@@ -433,3 +438,98 @@ def test_what_a_crash_left_and_somebody_sealed_off_does_not_stop_it(tmp_path: Pa
         with home.resume("s") as session:
             session.user("four")
         assert home.gc().blobs == 1
+
+
+class Watched(Disk):
+    """Knows what is done while everybody is kept out, and lets something happen just before."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[], object] | None = None
+        self.alone: Held | None = None
+        self.written = self.read = 0
+
+    def hold(self, path: str, *, shared: bool = False, create: bool = False) -> Held:
+        is_alone = not shared and path.endswith(".blobs.lock")
+        if is_alone and self.before is not None:
+            happens, self.before = self.before, None
+            happens()
+        held = super().hold(path, shared=shared, create=create)
+        if is_alone:
+            self.alone = held
+        return held
+
+    def write_once(self, fd: int, data: Any) -> int:
+        if self.alone is not None and not self.alone.closed:
+            self.written += len(data)
+        return os.write(fd, data)
+
+    def pread(self, fd: int, length: int, offset: int) -> bytes:
+        data = os.pread(fd, length, offset)
+        if self.alone is not None and not self.alone.closed:
+            self.read += len(data)
+        return data
+
+
+def _sparse(home: Home, place: Path) -> Session:
+    """A session whose packs are half garbage."""
+    s, other = home.create(workspace=place), home.create(workspace=place)
+    for number in range(4):
+        for name in ("mine", "theirs"):
+            (place / name).write_bytes(os.urandom(400_000))
+        other.checkpoint()
+        (place / "theirs").unlink()
+        s.checkpoint(f"{number}")
+    for number in range(300):
+        s.note(f"{number} " + "x" * 1000)
+    home.purge(other.id)
+    return s
+
+
+def test_nobody_is_kept_out_for_long(tmp_path: Path, place: Path):
+    """What takes long is done beside everybody else: reading logs and trees, writing what stays."""
+    disk = Watched()
+    home = Home(connect(str(tmp_path / "home"), disk=disk))
+    s = _sparse(home, place)
+    disk.written = disk.read = 0
+    assert home.gc().freed_bytes > 1_000_000
+    assert disk.alone is not None
+    assert disk.written == 0
+    assert disk.read < 20_000
+    for point in s.checkpoints():
+        s.diff(point)
+
+
+def test_what_somebody_finds_and_needs_meanwhile_stays(tmp_path: Path, place: Path):
+    """Between looking and removing, agents need blobs again that nobody needed: in old logs, new ones, deleted ones."""
+    disk = Watched()
+    home = Home(connect(str(tmp_path / "home"), disk=disk))
+    s = _sparse(home, place)
+    first, second, third = (home.put_blob(os.urandom(3_000)) for _ in range(3))
+    with turnlog.open(tmp_path / "home") as agents:
+
+        def happens() -> None:
+            agents.resume(s.id).append(Message(role="user", blocks=[File(blob=first)]))
+            agents.create(id="new").append(Message(role="user", blocks=[File(blob=second)]))
+            agents.create(id="gone").append(Message(role="user", blocks=[File(blob=third)]))
+            agents.delete("gone")
+
+        disk.before = happens
+        home.gc()
+        assert all(agents.store.has(name) and agents.get_blob(name) for name in (first, second, third))
+        assert home.gc().blobs == 0
+
+
+def test_a_checkpoint_that_reuses_what_nobody_needed_stays_whole(tmp_path: Path, place: Path):
+    disk = Watched()
+    home = Home(connect(str(tmp_path / "home"), disk=disk))
+    s, other = home.create(workspace=place), home.create(workspace=place)
+    (place / "deep").mkdir()
+    (place / "deep" / "file").write_bytes(os.urandom(50_000))
+    other.checkpoint()
+    home.purge(other.id)
+    disk.before = lambda: s.checkpoint("found again")
+    home.gc()
+    shutil.rmtree(place / "deep")
+    [point] = s.checkpoints()
+    s.rewind(to=point, force=True)
+    assert (place / "deep" / "file").stat().st_size == 50_000

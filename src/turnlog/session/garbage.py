@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from turnlog.errors import Corrupt, NotFound
+from turnlog.errors import Corrupt, NotFound, OutOfSpace
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
 from turnlog.session.content import private_of, trees_of
@@ -63,15 +65,24 @@ class Report(Struct, frozen=True):
     """What is left."""
 
 
-def needs(store: Store) -> Needs:
+Known = dict[tuple[str, object], tuple[Needs, set[tuple[str, str]]]]
+"""What each log needs, by its stamp, and which checkpoints it drops: so that only what changed is read again."""
+
+
+def needs(store: Store, known: Known | None = None) -> Needs:
     """Everything that any session refers to. Damage that may hide a reference stops it."""
     found = Needs(set(), [])
     dropped: set[tuple[str, str]] = set()
     for log in store.all_logs():
         try:
-            _read(log, found, dropped)
+            one, gone = _needs_of(log, {} if known is None else known)
         finally:
             log.close()
+        found.blobs |= one.blobs
+        found.checkpoints += [replace(kept) for kept in one.checkpoints]
+        found.parents |= one.parents
+        found.busy |= one.busy
+        dropped |= gone
     found.give_up(lambda kept: (kept.session, kept.id) in dropped)
     lacking = store.lacking({tree for kept in found.checkpoints for tree in kept.all_trees})
     if lacking:
@@ -85,6 +96,15 @@ def needs(store: Store) -> Needs:
             kept.is_automatic = kept.is_automatic and kept.session not in busy
         busy = {found.parents[name] for name in busy if name in found.parents}
     return found
+
+
+def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
+    key = (log.id, log.stamp())  # before it is read: what comes meanwhile gives it another
+    if key[1] is None or key not in known:
+        found, dropped = Needs(set(), [], {}, set()), set[tuple[str, str]]()
+        _read(log, found, dropped)
+        known[key] = (found, dropped)
+    return known[key]
 
 
 def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
@@ -154,30 +174,41 @@ def reachable(store: Store, roots: Iterable[str], seen: set[str]) -> int:
     return size
 
 
-def all_needed(store: Store, found: Needs) -> set[str]:
-    """Every blob that has to stay."""
-    seen = set(found.blobs)
+def all_needed(store: Store, found: Needs, seen: Iterable[str] = ()) -> set[str]:
+    """Every blob that has to stay, and what was `seen` to be needed, with all that is below it."""
+    seen = {*seen, *found.blobs}
     for kept in found.checkpoints:
         seen.update(kept.others)
         reachable(store, kept.all_trees, seen)
     return seen
 
 
-def remove(store: Store, found: Needs) -> dict[str, int]:
-    """Remove what is not needed. Inside `exclusively`.
+def remove(store: Store, known: Known) -> dict[str, int]:
+    """Remove what is not needed. What takes long is done beside everybody else; they are kept out for the rest.
 
+    Then only what was appended meanwhile is looked at: somebody may have found a blob that nobody needed, and need it.
     The root trees of what was given up go before any content: who has one of those has all of it, whatever stops this.
     """
-    needed = all_needed(store, found)
-    stay = store.forget(found.gone - needed)
-    reachable(store, stay, needed)
-    return store.collect(needed)
+    needed: set[str] = set()
+    with store.keeping(), suppress(NotFound, OutOfSpace):  # a session is moved under us; what is removed makes room
+        needed = all_needed(store, needs(store, known))
+        store.prepare(needed)
+    with store.exclusively():
+        found = needs(store, known)
+        needed = all_needed(store, found, needed)
+        stay = store.forget(found.gone - needed)
+        reachable(store, stay, needed)
+        return store.collect(needed)
 
 
 def forget_unneeded(store: Store, trees: set[str]) -> None:
     """Remove those of these trees that no session needs. Raises `Corrupt` where nobody can tell."""
+    known: Known = {}
+    needed: set[str] = set()
+    with store.keeping(), suppress(NotFound):  # a session is moved under us
+        needed = all_needed(store, needs(store, known))
     with store.exclusively():
-        store.forget(trees - all_needed(store, needs(store)))
+        store.forget(trees - all_needed(store, needs(store, known), needed))
 
 
 def estimate(store: Store, *, quota_bytes: int | None) -> Report:
@@ -200,23 +231,33 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
 
     `drop` writes that into their sessions. Labelled and explicit checkpoints are never given up.
     """
-    blobs = freed = dropped = 0
+    dropped, known = 0, Known()
+    done = remove(store, known)
+    blobs, freed = done["blobs"], done["bytes"]
+    # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
+    while quota_bytes is not None and (left := store.disk()["blobs"]) > quota_bytes:
+        given_up = _give_up(store, known, left - quota_bytes, drop)
+        if not given_up:
+            break
+        dropped += len(given_up)
+        done = remove(store, known)
+        blobs, freed = blobs + done["blobs"], freed + done["bytes"]
+    return Report(blobs, freed, dropped, store.disk()["blobs"])
+
+
+def _give_up(store: Store, known: Known, size: int, drop: Callable[[list[Kept]], None]) -> list[Kept]:
+    """Have so much given up. What somebody made, moved or began meanwhile is not."""
+    chosen: list[Kept] | None = None
+    with store.keeping(), suppress(NotFound):  # a session is moved under us
+        chosen = _enough(store, needs(store, known), size)
     with store.exclusively():
-        found = needs(store)
-        done = remove(store, found)
-        blobs, freed = done["blobs"], done["bytes"]
-        # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
-        while quota_bytes is not None and (left := store.disk()["blobs"]) > quota_bytes:
-            given_up = _enough(store, found, left - quota_bytes)
-            if not given_up:
-                break
+        found, live = needs(store, known), set(store.ids())
+        names = {(kept.session, kept.id) for kept in (_enough(store, found, size) if chosen is None else chosen)}
+        there = [kept for kept in found.checkpoints if kept.is_automatic and kept.session in live]
+        given_up = [kept for kept in there if (kept.session, kept.id) in names]
+        if given_up:
             drop(given_up)
-            dropped += len(given_up)
-            gone = frozenset(kept.id for kept in given_up)
-            found.give_up(lambda kept, gone=gone: kept.id in gone)
-            done = remove(store, found)
-            blobs, freed = blobs + done["blobs"], freed + done["bytes"]
-        return Report(blobs, freed, dropped, store.disk()["blobs"])
+    return given_up
 
 
 def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:

@@ -104,6 +104,10 @@ class Log(Protocol):
         """Whether there may be entries after `seq`: cheap, and never wrong when it says no."""
         ...
 
+    def stamp(self) -> object | None:
+        """Another value whenever the log is another; None if that cannot be told without reading it."""
+        ...
+
     def wait(self, seq: int, *, seconds: float) -> None:
         """Until there may be entries after `seq`, or about so long, or until `close`: it may also end for nothing."""
         ...
@@ -286,6 +290,10 @@ class Store(Protocol):
 
         The caller is inside `exclusively`. They are gone when this returns, so what goes next is never missed by them.
         """
+        ...
+
+    def prepare(self, needed: Container[str]) -> None:
+        """Do what takes `collect` long and keeps nobody out. The caller is inside `keeping`."""
         ...
 
     def collect(self, needed: Container[str]) -> dict[str, int]:

@@ -21,35 +21,25 @@ def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> di
     """
     packs.learn()
     contents = {name: packs.objects(name) for name in packs.names()}
-    rewrite: list[str] = []
-    wanted: dict[str, list[bytes]] = {}
-    empty: list[str] = []
+    empty, wanted = _plan(packs, disk, folder, contents, needed)
     freed = gone = 0
-    for name, objects in contents.items():
-        if not objects:
-            continue  # nobody can say what is in it: it stays
-        size = disk.stat(os.path.join(folder, name)).st_size
-        live = [key for _, key in objects if "sha256:" + key.hex() in needed]
-        dead = sum(share for key, share in _shares(objects, size) if "sha256:" + key.hex() not in needed)
-        if not live:
-            # These go first: where the disk is full, that is the room for the rest.
-            disk.unlink(os.path.join(folder, name))
-            empty.append(name)
-            freed += size
-            gone += len(objects)
-        elif dead > size * _SPARSE or size < _SMALL:
-            rewrite.append(name)
-            wanted[name] = live
+    for name in empty:
+        # These go first: where the disk is full, that is the room for the rest.
+        freed += disk.stat(os.path.join(folder, name)).st_size
+        gone += len(contents[name])
+        disk.unlink(os.path.join(folder, name))
     if empty:
         disk.sync_folder(folder)
         packs.learn()
-    if len(rewrite) == 1 and len(wanted[rewrite[0]]) == len(contents[rewrite[0]]):
-        rewrite = []
-    if not rewrite:
+    if not wanted:
         return {"blobs": gone, "bytes": freed, "packs": len(contents) - len(empty)}
-    target, kept = _write_together(packs, rewrite, wanted)
-    freed -= disk.stat(os.path.join(folder, target)).st_size if target else 0
-    for name in rewrite:
+    prepared = packs.prepared if packs.prepared in contents else ""
+    there = {key for _, key in contents.get(prepared, [])}
+    missing = {name: [key for key in keys if key not in there] for name, keys in wanted.items()}
+    target, kept = _write_together(packs, [name for name, keys in missing.items() if keys], missing)
+    for name in {target, prepared} - {""}:
+        freed -= disk.stat(os.path.join(folder, name)).st_size
+    for name in wanted:
         if name in kept:
             continue
         freed += disk.stat(os.path.join(folder, name)).st_size
@@ -57,8 +47,43 @@ def collect(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> di
         if name != target:
             disk.unlink(os.path.join(folder, name))
     disk.sync_folder(folder)
+    packs.prepared = ""
     packs.learn()
     return {"blobs": gone, "bytes": freed, "packs": len(packs.names())}
+
+
+def prepare(packs: Packs, disk: Disk, folder: str, needed: Container[str]) -> None:
+    """Write anew what `collect` would have to, beside everybody else: then it has little more to do than remove."""
+    packs.learn()
+    packs.prepared = ""
+    contents = {name: packs.objects(name) for name in packs.names()}
+    _, wanted = _plan(packs, disk, folder, contents, needed)
+    if wanted:
+        target, _ = _write_together(packs, list(wanted), wanted)
+        packs.prepared = "" if target in contents else target
+
+
+def _plan(
+    packs: Packs, disk: Disk, folder: str, contents: dict[str, list[tuple[int, bytes]]], needed: Container[str]
+) -> tuple[list[str], dict[str, list[bytes]]]:
+    """The packs that nobody needs; and those to be written anew, with what is needed of them."""
+    empty: list[str] = []
+    wanted: dict[str, list[bytes]] = {}
+    for name, objects in contents.items():
+        if not objects or name == packs.prepared:
+            continue  # nobody can say what is in it, or it was only just written: it stays
+        size = disk.stat(os.path.join(folder, name)).st_size
+        live = [key for _, key in objects if "sha256:" + key.hex() in needed]
+        dead = sum(share for key, share in _shares(objects, size) if "sha256:" + key.hex() not in needed)
+        if not live:
+            empty.append(name)
+        elif dead > size * _SPARSE or size < _SMALL:
+            wanted[name] = live
+    if len(wanted) == 1 and not packs.prepared:
+        [(name, live)] = wanted.items()
+        if len(live) == len(contents[name]):
+            return empty, {}
+    return empty, wanted
 
 
 def forget(packs: Packs, disk: Disk, folder: str, digests: Collection[str]) -> set[str]:
@@ -69,7 +94,9 @@ def forget(packs: Packs, disk: Disk, folder: str, digests: Collection[str]) -> s
     wanted = {
         name: [key for key in held if key not in keys] for name, held in contents.items() if not keys.isdisjoint(held)
     }
-    target, kept = _write_together(packs, list(wanted), wanted)
+    there = set(contents[packs.prepared] if packs.prepared in contents.keys() - wanted.keys() else [])
+    missing = {name: [key for key in held if key not in there] for name, held in wanted.items()}
+    target, kept = _write_together(packs, list(missing), missing)
     for name in wanted:
         if name not in kept and name != target:
             disk.unlink(os.path.join(folder, name))

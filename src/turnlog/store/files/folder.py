@@ -14,7 +14,7 @@ from turnlog.errors import Corrupt, Unsupported
 from turnlog.log.ids import word
 from turnlog.log.payload import digest_key
 from turnlog.store import Clock
-from turnlog.store.files.collect import collect, forget, unneeded
+from turnlog.store.files.collect import collect, forget, prepare, unneeded
 from turnlog.store.files.disk import Disk, Held, as_error, disk_errors
 from turnlog.store.files.names import file_name, is_hashed
 from turnlog.store.files.packs import Packs
@@ -214,6 +214,11 @@ class Folder:
         """See `Store.forget`."""
         with disk_errors("removing blobs"):
             return forget(self._packs, self._disk, os.path.join(self.folder, _BLOBS), digests) if digests else set()
+
+    def prepare(self, needed: Container[str]) -> None:
+        """See `Store.prepare`."""
+        with disk_errors("collecting blobs"):
+            prepare(self._packs, self._disk, os.path.join(self.folder, _BLOBS), needed)
 
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`. The caller found out what is needed inside `exclusively`."""

@@ -49,6 +49,8 @@ class Packs:
         self._known: set[str] = set()
         self._named: set[str] = set()
         """Packs whose names are on the disk: whoever wrote one may have died before that."""
+        self.prepared = ""
+        """A pack that was only just written, and verified, for a collection that is about to come."""
         renew_after_fork(self)
 
     def after_fork(self) -> None:

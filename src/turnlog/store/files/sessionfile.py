@@ -10,7 +10,8 @@ from turnlog.log.codec import Damage, is_verified
 from turnlog.log.draft import Draft, to_ms
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
 from turnlog.log.written import Written, entries_of, entry_of, with_hints
-from turnlog.store.files.disk import as_error
+from turnlog.store.files.disk import as_error, disk_errors
+from turnlog.store.files.handle import identity
 from turnlog.store.files.lines import last_newline
 from turnlog.store.files.lines import lines as lines_of
 from turnlog.store.files.logfile import LogFile
@@ -94,6 +95,12 @@ class SessionFile(LogFile):
     def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
         """See `Log.lines`."""
         return self._read(lambda read, size: written_after(read, size, after))
+
+    def stamp(self) -> object | None:
+        """See `Log.stamp`."""
+        with disk_errors(f"looking at session {self.id}"):
+            status = self._disk.stat(self._file.path)
+        return (*identity(status), status.st_size, status.st_mtime_ns)
 
     def prefix(self, seq: int) -> bytes:
         """The log up to that entry, to the byte, with the rest of its batch."""

@@ -226,6 +226,9 @@ class MemoryStore:
                 self._blobs.pop(name, None)
         return set()
 
+    def prepare(self, needed: Container[str]) -> None:
+        """See `Store.prepare`: nothing here takes long."""
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`."""
         with self._mutex:

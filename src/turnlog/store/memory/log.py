@@ -122,6 +122,11 @@ class MemoryLog(Polled):
         with self._mutex:
             return self._by_id.get(entry_id)
 
+    def stamp(self) -> object | None:
+        """See `Log.stamp`."""
+        with self._mutex:
+            return len(self.entries), self.entries[-1].id if self.entries else ""
+
     def has_grown(self, seq: int) -> bool:
         """See `Log.has_grown`."""
         with self._mutex:

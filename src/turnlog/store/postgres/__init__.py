@@ -301,6 +301,9 @@ class PostgresStore:
         """See `Store.forget`."""
         return self._blobs.forget(digests)
 
+    def prepare(self, needed: Container[str]) -> None:
+        """See `Store.prepare`: rows are removed one page at a time."""
+
     def collect(self, needed: Container[str]) -> dict[str, int]:
         """See `Store.collect`."""
         return self._blobs.collect(needed)

@@ -335,6 +335,10 @@ class PostgresLog:
         rows = self._pool.rows(f"looking in session {self.id}", PRESENT, values)
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
+    def stamp(self) -> object | None:
+        """See `Log.stamp`."""
+        return self._num, self._end()
+
     def has_grown(self, seq: int) -> bool:
         """See `Log.has_grown`."""
         return self._end() != seq
