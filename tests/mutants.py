@@ -707,10 +707,10 @@ MUTANTS = [
         (WAITS,),
     ),
     Mutant(
-        "the blobs are waited for without end",
+        "whoever waited long enough goes on without the lock",
         DISK,
-        "                if time.monotonic() > deadline:\n",
-        "                if kind == fcntl.LOCK_EX and time.monotonic() > deadline:\n",
+        "                    raise waited_too_long(fd) from None\n",
+        "                    return\n",
         (WAITS,),
     ),
     # Other processes and threads.
