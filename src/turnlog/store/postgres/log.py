@@ -60,6 +60,9 @@ _APPEND_MANY_KEEPING = Statement(_KEEPING + _INSERT_MANY, (*_END, "text", *_MANY
 _APPEND_ONE_UNWATCHED = Statement(
     _PLAIN + "select root, num, tenant, $10, $11, $12 from moved returning true", (*_END, *_ONE)
 )
+_APPEND_MANY_UNWATCHED = Statement(
+    _PLAIN + "select root, num, tenant, new.* from moved, unnest($10, $11, $12) as new returning true", (*_END, *_MANY)
+)
 _int8 = struct.Struct(">q").pack
 _int4 = struct.Struct(">i").pack
 LOCK = """
@@ -200,8 +203,8 @@ class PostgresLog:
         if lease is not None:
             statement = _APPEND_ONE_KEEPING if is_one else _APPEND_MANY_KEEPING
             done = connection.call(statement, [*values, self._watched, *what, lease.name.encode()])
-        elif is_one and now < self._unwatched_until:
-            done = connection.call(_APPEND_ONE_UNWATCHED, [*values, *what])
+        elif now < self._unwatched_until:
+            done = connection.call(_APPEND_ONE_UNWATCHED if is_one else _APPEND_MANY_UNWATCHED, [*values, *what])
         else:
             done = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
         if done.ntuples != len(new.lines):
