@@ -82,3 +82,23 @@ def test_an_agent_that_nobody_knows(process: Cli, session: str):
     assert done.code == 3
     assert "error: no format 'nobody'\nhint: one of a3s, " in done.err
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_newer_vocabulary_is_written_on_request_and_the_report_says_who_opens_it(cli: Cli, session: str):
+    plain = cli("export", session, "--to", "rho", "-o", "one/", "--json").json
+    newer = cli("export", session, "--to", "rho", "-o", "two/", "--format-version", "4", "--json").json
+    assert plain["report"]["notes"] == []
+    assert newer["report"]["notes"] == ["opens in rho of 2026-07-21 or newer, and in no older one"]
+    told = cli("export", session, "--to", "rho", "-o", "three/", "--format-version", "4").err
+    assert "opens in rho of 2026-07-21 or newer" in told
+    first = json.loads(Path(newer["path"]).read_text().splitlines()[0])
+    assert first["version"] == 4
+
+
+def test_a_vocabulary_that_there_is_not_is_refused(cli: Cli, session: str):
+    done = cli("export", session, "--to", "claw", "--format-version", "3")
+    assert done.code != 0
+    assert "no format version 3 of claw is written" in done.err
+    assert "2 (claw-code of 2026-08 or newer)" in done.err
+    assert "is for agents" in cli("export", session, "--to", "html", "--format-version", "1").err
+    assert not list(Path.cwd().glob("*.html"))

@@ -494,3 +494,11 @@ def test_what_is_printed_can_be_pasted_whatever_is_in_it(process: Cli, person: P
     assert not any(bad in done.out for bad in "\x1b\u202e\ufeff")
     ran = subprocess.run(["bash", "-c", done.out], capture_output=True, encoding="utf-8", check=True)
     assert ran.stdout.split("\n", 1)[1] == "".join(f"<{word}>\n" for word in words)
+
+
+def test_a_newer_vocabulary_is_placed_on_request(cli: Cli, session: str, tmp_path: Path):
+    done = cli("resume", session, "--in", "claw", "--json").json
+    assert Path(done["path"]).parent == Path.cwd() / ".claw" / "sessions"  # where every claw looks
+    assert done["report"]["notes"] == []
+    newer = cli("resume", session, "--in", "rho", "--format-version", "4", "--json").json
+    assert newer["report"]["notes"][0].startswith("opens in rho of 2026-07-21 or newer")
