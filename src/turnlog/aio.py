@@ -185,6 +185,7 @@ class Session:
     plan_undo = _call(blocking.Session.plan_undo)
     plan_redo = _call(blocking.Session.plan_redo)
     problems = _call(blocking.Session.problems)
+    incomplete = _call(blocking.Session.incomplete)
     interrupted = _call(blocking.Session.interrupted)
     finish_rewind = _call(blocking.Session.finish_rewind)
     diff = _call(blocking.Session.diff)

@@ -105,6 +105,8 @@ def detail(item: Difference) -> str:
         parts.append(f"{shape(old)} becomes {shape(new)}")
     elif old.digest != new.digest and old.kind == FILE:
         parts.append(size(old.size) if size(old.size) == size(new.size) else f"{size(old.size)} → {size(new.size)}")
+    if old.kind == new.kind and old.extra != new.extra:
+        parts.append("owner or attributes")
     if old.kind == new.kind and old.mode != new.mode:
         parts.append(f"mode {old.mode:o} → {new.mode:o}")
     return ", ".join(parts)

@@ -20,6 +20,7 @@ _MOVE = {
     "entry": "the entry that says so",
     "result": "how many paths came out how",
     "problems": "what could not be done: `path`, `root`, `problem`",
+    "incomplete": "what was put back without its owner or an attribute: `path`, `root`, `note`",
 }
 _MOVED = {
     "dry_run": _DRY,

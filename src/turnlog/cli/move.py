@@ -99,6 +99,12 @@ def report(session: Session, what: str, done: Head) -> None:
         print(f"warning: {path} stays as it is: {one_line(outcome.problem)}", file=sys.stderr)
     if len(problems) > _PROBLEMS_SHOWN:
         print(f"warning: {count(len(problems) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
+    notes = session.incomplete()
+    for outcome in notes[:_PROBLEMS_SHOWN]:
+        path = path_shown(outcome.step, session.workspace)
+        print(f"warning: {path} is back, but {one_line(outcome.note)}", file=sys.stderr)
+    if len(notes) > _PROBLEMS_SHOWN:
+        print(f"warning: {count(len(notes) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
     back = _BACK.get(done.why)
     files = f": {in_words(done.files)}" if done.files else ""
     print(f"{what} done, entry {done.seq}{files}")
@@ -117,6 +123,7 @@ def _exit_for_problems(context: click.Context, session: Session, done: Head | No
 
 def _plain(session: Session, done: Head | None) -> dict[str, Any]:
     if done is None:
-        return {"done": False, "entry": None, "result": {}, "problems": []}
+        return {"done": False, "entry": None, "result": {}, "problems": [], "incomplete": []}
     problems = [{"path": path_text(o.step.path), "root": o.step.root, "problem": o.problem} for o in session.problems()]
-    return {"done": True, "entry": done.seq, "result": done.files, "problems": problems}
+    notes = [{"path": path_text(o.step.path), "root": o.step.root, "note": o.note} for o in session.incomplete()]
+    return {"done": True, "entry": done.seq, "result": done.files, "problems": problems, "incomplete": notes}

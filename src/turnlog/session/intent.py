@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from turnlog.workspace.folder import close_root, make_root
 from turnlog.workspace.ignore import ALWAYS
 from turnlog.workspace.plan import Plan, Step
 from turnlog.workspace.restore import FULL, Outcome, Restorer
-from turnlog.workspace.tree import Node, path_bytes, path_text
+from turnlog.workspace.tree import Extra, Node, path_bytes, path_text
 
 HINT = "`turnlog rewind --continue` finishes it, `--abort` takes it back"
 _running: set[str] = set()
@@ -33,6 +34,7 @@ class _Saved(Struct, array_like=True):
     digest: str
     size: int
     target: str
+    extra: tuple[tuple[int, int] | None, list[tuple[str, str]]] | None = None
 
 
 Covered = dict[str, tuple[frozenset[bytes], bool]]
@@ -49,7 +51,11 @@ def make_intent(plan: Plan, before: Checkpoint, head: Head) -> Intent:
 def _saved(node: Node | None) -> Any:
     if node is None:
         return None
-    return [node.kind, node.mode, node.digest, node.size, path_text(node.target)]
+    saved: list[Any] = [node.kind, node.mode, node.digest, node.size, path_text(node.target)]
+    if node.extra is not None:
+        attributes = [[path_text(name), b64encode(value).decode()] for name, value in node.extra.attributes]
+        saved.append([list(node.extra.owner) if node.extra.owner is not None else None, attributes])
+    return saved
 
 
 def steps_of(intent: Intent) -> list[Step]:
@@ -96,7 +102,11 @@ def paths_of(intent: Intent, head: Head) -> frozenset[str]:
 def _node(saved: _Saved | None) -> Node | None:
     if saved is None:
         return None
-    return Node(saved.kind, saved.mode, saved.digest, saved.size, path_bytes(saved.target))
+    extra = None
+    if saved.extra is not None:
+        owner, attributes = saved.extra
+        extra = Extra(owner, tuple((path_bytes(name), b64decode(value)) for name, value in attributes))
+    return Node(saved.kind, saved.mode, saved.digest, saved.size, path_bytes(saved.target), extra=extra)
 
 
 def _unreadable(intent: Intent) -> Corrupt:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.session.snapshot import WORKSPACE
 from turnlog.workspace.ignore import ALWAYS
 from turnlog.workspace.ignored import CACHES
-from turnlog.workspace.tree import FOLDER, GetTree, Node, Tree, decode_tree, lookup
+from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
 
 _UNTOLD = ALWAYS.union(name.encode() for name in CACHES)
 
@@ -77,7 +79,7 @@ class Overlay:
             if one.kind == other.kind == FOLDER:
                 both = f"{one.digest} over {other.digest}"
                 self._both[both] = one.digest, other.digest
-                tree[name] = Node(FOLDER, one.mode, both)
+                tree[name] = replace(one, digest=both)
         return tree
 
     def is_known(self, private: Tree | None, path: bytes) -> bool:

@@ -333,6 +333,10 @@ class Readable:
         """What the last rewind, undo or redo of this object could not do to files, and why."""
         return list(self._travel.problems)
 
+    def incomplete(self) -> list[Outcome]:
+        """What it did put back, but for an owner or an attribute that the system does not allow to set."""
+        return list(self._travel.notes)
+
     def _overlapping(self, since: Checkpoint) -> list[Work]:
         """Other sessions' work in these folders, around them or inside them, that was not over at that checkpoint."""
         from turnlog.session.others import work_of_others

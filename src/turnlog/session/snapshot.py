@@ -19,11 +19,12 @@ from turnlog.session.report import Settings
 from turnlog.store import Pack, Store
 from turnlog.workspace import cache
 from turnlog.workspace.folder import permissions_of
+from turnlog.workspace.found import Scan
 from turnlog.workspace.git import git_now
 from turnlog.workspace.ignore import Outside, rules_of_tree
 from turnlog.workspace.ignored import IgnoredScanner
 from turnlog.workspace.read import Glance, Sink
-from turnlog.workspace.scan import Scan, Scanner
+from turnlog.workspace.scan import Scanner
 from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
 WORKSPACE = "workspace"
@@ -182,13 +183,13 @@ class Snapshots:
     ) -> None:
         scanner = IgnoredScanner(
             sink,
-            seen=seen.ignored,
+            seen=seen.ignored if seen.owner == found.seen.owner else cache.SeenIgnored(),
             tracked=tracked,
             max_file=self._settings.max_file_bytes,
             has=has,
             avoid=self._store.own_folders(),
         )
-        found.seen.ignored = scanner.scan(path, found.seen.folders)
+        found.seen.ignored = scanner.scan(path, found.seen)
         found.is_news = found.is_news or found.seen.ignored is not seen.ignored
 
 

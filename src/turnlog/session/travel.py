@@ -34,6 +34,8 @@ class Moved(Struct, frozen=True):
     entry: Head
     plan: Plan
     problems: list[Outcome]
+    notes: list[Outcome] = []
+    """What was done, but for an owner or an attribute that the system does not allow to set."""
 
 
 class Travel:
@@ -47,6 +49,8 @@ class Travel:
         self._others = others
         self.problems: list[Outcome] = []
         """What the last move could not do to files, and why."""
+        self.notes: list[Outcome] = []
+        """What it did, but for an owner or an attribute."""
 
     # ── plans ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -157,9 +161,10 @@ class Travel:
         for step in plan.of(CONFLICT, UNSURE, SKIPPED):
             counts[step.action] = counts.get(step.action, 0) + 1
         self.problems = [outcome for outcome in outcomes if not outcome.is_done]
+        self.notes = [outcome for outcome in outcomes if outcome.note]
         head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=counts)
         entry = self._append(replace(head, kept=self._files.kept(intent, self.problems)))
-        return Moved(entry, plan, self.problems)
+        return Moved(entry, plan, self.problems, self.notes)
 
     def _checkpoint(self, when: str) -> Checkpoint:
         return self._appender.append([self._files.take(when=when)])[0]

@@ -13,7 +13,9 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-VERSION = 3
+from turnlog.workspace.tree import Extra
+
+VERSION = 4
 WIDTH = 32
 """Of a digest."""
 SIGNATURE = 5
@@ -48,6 +50,8 @@ class SeenFolder(Struct, array_like=True, gc=False):
     """Names in it that are not covered, why, and their sizes."""
     files: int
     size: int
+    extras: dict[str, Extra] = {}
+    """What names have beside content and mode, for those that have any."""
 
     def known(self) -> dict[str, Known]:
         """Each name with its kind, its signature and its digest."""
@@ -66,6 +70,7 @@ class SeenIgnored(Struct, array_like=True):
     """Tells whether anything that is in that tree differs, but for the contents."""
     digests: dict[bytes, tuple[bytes, bytes]] = {}
     """Of each file its signature and its digest, if that can be relied on."""
+    extras: dict[bytes, Extra] = {}
 
 
 class Seen(Struct, array_like=True):
@@ -76,6 +81,8 @@ class Seen(Struct, array_like=True):
     """What held the contents. While it is all still there, so is everything that the folders name."""
     outside: tuple[bytes, str] = (b"", "")
     """The key of the rules from outside the tree, and the digest they are kept under."""
+    owner: tuple[int, int] = (-1, -1)
+    """Of the root: what is told of owners is told beside it."""
     folders: dict[bytes, SeenFolder] = {}
     ignored: SeenIgnored = msgspec.field(default_factory=SeenIgnored)
 

@@ -48,6 +48,9 @@ def make_root(path: str, step: Step) -> str:
         return error.strerror or str(error)
     try:
         os.mkdir(name, PRIVATE, dir_fd=fd)
+        if os.geteuid() == 0:  # nobody knows whose it was: whoever owns the folder above, most likely
+            above_it = os.fstat(fd)
+            os.chown(name, above_it.st_uid, above_it.st_gid, dir_fd=fd, follow_symlinks=False)
         os.chmod(name, node.mode | PRIVATE, dir_fd=fd)
         os.fsync(fd)
     except FileExistsError:

@@ -6,9 +6,11 @@ import os
 import stat
 import sys
 
-from turnlog.workspace.cache import IS_IGNORED, IS_UNKNOWN, NONE, Known
+from msgspec import Struct
+
+from turnlog.workspace.cache import IS_FOLDER, IS_IGNORED, IS_PARTLY, IS_UNKNOWN, NONE, Known, Seen
 from turnlog.workspace.read import signature
-from turnlog.workspace.tree import UNKNOWN, Node, Tree
+from turnlog.workspace.tree import UNKNOWN, Extra, Node, Tree
 
 BLANK = (0, 0, 0, 0, 0)
 REPOSITORY = "a repository of its own: a session in that folder covers it"
@@ -24,10 +26,39 @@ def refuse_repository(prefix: bytes, names: list[str], tracked: frozenset[bytes]
         raise Separate
 
 
+def wanted_names(prefix: bytes, tracked: frozenset[bytes]) -> list[str]:
+    """The names in a folder that is only looked into for what is tracked; `tracked` has the folders above it, too."""
+    start = len(prefix)
+    paths = (path for path in tracked if path.startswith(prefix))
+    return sorted(os.fsdecode(path[start:]) for path in paths if b"/" not in path[start:])
+
+
+class Skipped(Struct, frozen=True):
+    """A path that a checkpoint does not cover, and why."""
+
+    path: bytes
+    reason: str
+    size: int = 0
+
+
+class Scan(Struct):
+    """What a scan found."""
+
+    tree: str
+    seen: Seen
+    skipped: list[Skipped]
+    files: int = 0
+    bytes: int = 0
+    read: int = 0
+    """How many files had to be read."""
+    is_news: bool = False
+    """Whether `seen` differs from what the last scan saw."""
+
+
 class Found:
     """One folder while it is looked at, name by name, in the order of the listing."""
 
-    __slots__ = ("digests", "files", "is_settled", "kinds", "numbers", "size", "skipped", "tree")
+    __slots__ = ("digests", "extras", "files", "is_settled", "kinds", "numbers", "size", "skipped", "tree")
 
     def __init__(self) -> None:
         self.kinds = bytearray()
@@ -37,6 +68,7 @@ class Found:
         self.skipped: list[tuple[bytes, str, int]] = []
         self.is_settled = True
         self.files = self.size = 0
+        self.extras: dict[str, Extra] = {}
 
     def add(self, kind: int, numbers: tuple[int, ...], digest: bytes = NONE) -> None:
         """The next name: what it is, what tells it from what it was, and its digest if that can be relied on."""
@@ -45,6 +77,11 @@ class Found:
         self.kinds += kinds
         self.numbers += numbers
         self.digests += (digest,)
+
+    def note_extra(self, name: str, extra: Extra | None) -> None:
+        """What the next scan will know of that name beside content and mode."""
+        if extra is not None:
+            self.extras[name] = extra
 
     def skip(self, name: str, status: os.stat_result | None, reason: str, size: int = 0) -> None:
         """The next name is not covered."""
@@ -59,7 +96,8 @@ def mark_of(kind: int, status: os.stat_result) -> tuple[int, ...]:
         return (*BLANK[:4], stat.S_IFMT(status.st_mode))
     if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
         return signature(status)
-    return (*BLANK[:4], status.st_mode)
+    changed = status.st_ctime_ns if kind in (IS_FOLDER, IS_PARTLY) else 0
+    return (0, 0, changed, 0, status.st_mode)
 
 
 def was_folder(known: Known) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from turnlog.workspace.read import FOLDER_FLAGS
 
@@ -47,6 +49,15 @@ class Handles:
         handle = Handle(above, name, os.open(name, FOLDER_FLAGS, dir_fd=self.fd(above)))
         self._keep(handle)
         return handle
+
+    @contextmanager
+    def entered(self, above: Handle, name: str) -> Generator[Handle]:
+        """A folder in a folder, while somebody looks at it."""
+        handle = self.enter(above, name)
+        try:
+            yield handle
+        finally:
+            self.leave(handle)
 
     def leave(self, handle: Handle) -> None:
         """The scan is done with it."""

@@ -20,6 +20,7 @@ from turnlog.workspace.cache import (
     IS_IGNORED,
     IS_PARTLY,
     SIGNATURE,
+    Seen,
     SeenFolder,
     SeenIgnored,
     digest_bytes,
@@ -27,11 +28,12 @@ from turnlog.workspace.cache import (
     flat,
     split,
 )
+from turnlog.workspace.extra import extra_of
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.handle import Handle, Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE
 from turnlog.workspace.read import Sink, read_file, refuse_hole, signature
-from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Node, Tree, encode_tree
+from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Node, Owner, Tree, encode_tree
 
 MOST_FILES = 2000
 MOST_BYTES = 16 << 20
@@ -112,12 +114,14 @@ class IgnoredScanner:
         self._found = _Part()
         self._young = time.time_ns() - _YOUNG_NS
         self._handles: Handles
+        self._owner: Owner
 
-    def scan(self, root: str, folders: dict[bytes, SeenFolder]) -> SeenIgnored:
-        """The tree of ignored files, and what to remember. `folders` is what the scan saw."""
+    def scan(self, root: str, seen: Seen) -> SeenIgnored:
+        """The tree of ignored files, and what to remember. `seen` is what the scan saw."""
+        self._owner = seen.owner
         self._handles = Handles(root)
         try:
-            for prefix, names in self._listed(folders):
+            for prefix, names in self._listed(seen.folders):
                 self._look(prefix, names)
             return self._keep(self._chosen())
         finally:
@@ -254,9 +258,11 @@ class IgnoredScanner:
             if digest is None:
                 self._read(path, status, digests)
             else:
-                found.nodes[path] = Node(FILE, stat.S_IMODE(status.st_mode), digest, status.st_size)
+                extra = self._seen.extras.get(path)
+                found.nodes[path] = Node(FILE, stat.S_IMODE(status.st_mode), digest, status.st_size, extra=extra)
                 digests[path] = self._seen.digests[path]
-        return SeenIgnored(self._tree(), what, digests)
+        extras = {path: node.extra for path, node in found.nodes.items() if node.extra is not None}
+        return SeenIgnored(self._tree(), what, digests, extras)
 
     def _known(self, path: bytes, status: os.stat_result) -> str | None:
         mark, digest = self._seen.digests.get(path, (b"", b""))
@@ -269,13 +275,14 @@ class IgnoredScanner:
         prefix, slash, name = path.rpartition(b"/")
         try:
             with self._inside(prefix + slash) as here:
-                digest, size, after = read_file(self._sink, self._handles.fd(here), os.fsdecode(name))
+                digest, size, after, attributes = read_file(self._sink, self._handles.fd(here), os.fsdecode(name))
         except _GONE:
             return
         except OSError as error:
             refuse_hole(error, path)
             return self._found.unknown(path, f"ignored, and unreadable: {error.strerror}")
-        self._found.nodes[path] = Node(FILE, stat.S_IMODE(after[4]), digest, size)
+        extra = extra_of(status, self._owner, attributes)
+        self._found.nodes[path] = Node(FILE, stat.S_IMODE(after[4]), digest, size, extra=extra)
         if after == signature(status) and max(status.st_mtime_ns, status.st_ctime_ns) < self._young:
             digests[path] = flat(list(after)), digest_bytes(digest)
 

@@ -141,7 +141,7 @@ def _unknown(node: Node | None) -> bool:
 def is_same(one: Node | None, other: Node | None) -> bool:
     """Folders are the same whatever is in them: that has its own steps."""
     if one is not None and other is not None and one.kind == other.kind == FOLDER:
-        return one.mode == other.mode
+        return (one.mode, one.extra) == (other.mode, other.extra)
     return one == other
 
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
@@ -46,10 +47,32 @@ def signature(status: os.stat_result) -> Signature:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode
 
 
-def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> tuple[str, int, Signature]:
-    """The digest and size of what is in a file, and its signature after it was read. `data`: it was read already.
+Attributes = tuple[tuple[bytes, bytes], ...]
+"""Extended attributes with their values, in order."""
 
-    Somebody may write to it meanwhile: then it is read again, and given up after a few times.
+
+def is_kept(name: bytes) -> bool:
+    """Whether an extended attribute belongs to a file; what the system puts there for itself is the system's."""
+    return name.startswith((b"user.", b"system.posix_acl_"))
+
+
+def attributes_of(fd: int) -> Attributes:
+    """The extended attributes of an open file or folder, ACLs among them; none where the system has no such thing."""
+    if sys.platform != "linux":
+        return ()
+    try:
+        names = os.listxattr(fd)
+        return tuple((name, os.getxattr(fd, name)) for name in sorted(map(os.fsencode, names)) if is_kept(name))
+    except OSError as error:
+        refuse_hole(error, b"")
+        return ()  # a file system without them, or they changed while we looked
+
+
+def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> tuple[str, int, Signature, Attributes]:
+    """The digest and size of what is in a file, its signature after it was read, and its extended attributes.
+
+    `data`: it was read already. Somebody may write to it meanwhile: then it is read again, and given up after a few
+    times.
     """
     fd = os.open(name, FILE_FLAGS, dir_fd=folder)
     try:
@@ -66,7 +89,7 @@ def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> 
                 size = os.lseek(fd, 0, os.SEEK_CUR)
             after = signature(os.fstat(fd))
             if after == signature(before) and size == before.st_size:
-                return digest, size, after
+                return digest, size, after, attributes_of(fd)
             data = None
             os.lseek(fd, 0, os.SEEK_SET)
         raise OSError(errno.EBUSY, "it changed each time it was read")
@@ -81,6 +104,15 @@ def read_small(folder: int, name: str | bytes) -> bytes:
         return _read(fd, os.fstat(fd).st_size)
     finally:
         os.close(fd)
+
+
+def read_rules(folder: int, prefix: bytes, name: str) -> bytes:
+    """What is in a rule file; nothing if there is none, or none that can be read. `prefix` is where the folder is."""
+    try:
+        return read_small(folder, name)
+    except OSError as error:
+        refuse_hole(error, prefix + os.fsencode(name))
+        return b""
 
 
 def read_below(root: str, path: bytes) -> bytes | None:

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct
 
 from turnlog.errors import TurnlogError
+from turnlog.workspace.extra import dress, own_link
 from turnlog.workspace.ignore import TEMPORARY
 from turnlog.workspace.plan import Step
-from turnlog.workspace.read import hash_file
+from turnlog.workspace.read import FILE_FLAGS, hash_file
 from turnlog.workspace.scan import MAX_DEPTH
 from turnlog.workspace.tree import FILE, FOLDER, LINK, Node
 
@@ -36,6 +37,8 @@ class Outcome(Struct, frozen=True):
     step: Step
     is_done: bool
     problem: str = ""
+    note: str = ""
+    """What the system did not allow of a step that was done: an owner, an attribute."""
 
 
 class Restorer:
@@ -43,6 +46,9 @@ class Restorer:
 
     def __init__(self, root: str, get: Get, mark: str) -> None:
         self._root = os.open(root, _FOLDER_FLAGS)
+        top = os.fstat(self._root)
+        self._owner = (top.st_uid, top.st_gid)
+        self._note = ""
         self._get = get
         self._mark = mark.encode("utf-8", "surrogatepass")
         self._dirty: set[bytes] = set()
@@ -122,6 +128,7 @@ class Restorer:
         return ""
 
     def _try(self, step: Step, act: Callable[[Step, Node], str]) -> Outcome:
+        self._note = ""
         try:
             problem = _impossible(step) or act(step, step.then or Node(""))
         except TurnlogError as error:
@@ -130,7 +137,7 @@ class Restorer:
             if error.errno in FULL:
                 raise
             problem = error.strerror or str(error)
-        return Outcome(step, not problem, problem)
+        return Outcome(step, not problem, problem, "" if problem else self._note)
 
     @contextmanager
     def _folder(self, path: bytes, *, make: bool = False) -> Generator[int]:
@@ -241,11 +248,19 @@ class Restorer:
     def _close_folder(self, step: Step, node: Node) -> str:
         parent, _, name = step.path.rpartition(b"/")
         with self._folder(parent) as fd:
-            seen = _look(fd, name)
-            if seen is not None and stat.S_IMODE(seen[0]) != node.mode:
+            if _look(fd, name) is not None:
                 self._dirty.add(parent)
-                _set_mode(fd, name, node.mode, _FOLDER_FLAGS)
+                self._dress(fd, name, node, _FOLDER_FLAGS)
         return ""
+
+    def _dress(self, fd: int, name: bytes, node: Node, flags: int) -> None:
+        """Owner, mode and attributes as the node says."""
+        handle = os.open(name, flags, dir_fd=fd)
+        try:
+            self._note = dress(handle, node.mode, node.extra, self._owner)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
     # ── files and links ───────────────────────────────────────────────────────────────────────────
 
@@ -255,7 +270,7 @@ class Restorer:
         was_folder = now is not None and now.kind == FOLDER
         with self._folder(parent, make=now is None) as fd:
             seen = _look(fd, name)
-            if is_as(fd, name, node):
+            if is_as(fd, name, node) and (now is None or now.extra == node.extra):
                 return ""
             if not is_as(fd, name, now) and not _is_as_opened(fd, name, now) and not (was_folder and seen is None):
                 return _CHANGED
@@ -263,12 +278,13 @@ class Restorer:
             # The mode of a file with several names is everybody's: it gets a copy of its own.
             is_same = now is not None and now.kind == node.kind == FILE and now.digest == node.digest
             if is_same and seen is not None and seen[5] == 1:
-                _set_mode(fd, name, node.mode, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._dress(fd, name, node, FILE_FLAGS)
                 return ""
             temporary = self._temporary(step)
             try:
                 if node.kind == LINK:
                     os.symlink(node.target, temporary, dir_fd=fd)
+                    self._note = own_link(fd, temporary, node.extra, self._owner)
                 else:
                     self._write(fd, temporary, node)
                 problem = self._take_place(fd, temporary, name, seen, was_folder=was_folder)
@@ -300,7 +316,7 @@ class Restorer:
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(handle, view) :]
-            os.fchmod(handle, node.mode)
+            self._note = dress(handle, node.mode, node.extra, self._owner)
             os.fsync(handle)
         finally:
             os.close(handle)

@@ -11,8 +11,6 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 
-from msgspec import Struct
-
 from turnlog.workspace.cache import (
     IS_FILE,
     IS_FOLDER,
@@ -29,12 +27,24 @@ from turnlog.workspace.cache import (
     digest_text,
     flat,
     join,
+)  # fmt: skip
+from turnlog.workspace.extra import extra_of
+from turnlog.workspace.found import (
+    BLANK,
+    REPOSITORY,
+    Found,
+    Scan,
+    Separate,
+    Skipped,
+    mark_of,
+    refuse_repository,
+    wanted_names,
+    was_folder,
 )
-from turnlog.workspace.found import BLANK, REPOSITORY, Found, Separate, mark_of, refuse_repository, was_folder
 from turnlog.workspace.handle import Handle, Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
-from turnlog.workspace.read import Sink, read_file, read_small, refuse_hole, signature
-from turnlog.workspace.tree import FILE, FOLDER, LINK, Node, encode_tree
+from turnlog.workspace.read import Sink, attributes_of, read_file, read_rules, refuse_hole, signature
+from turnlog.workspace.tree import FILE, FOLDER, LINK, Extra, Node, Owner, encode_tree
 
 MAX_FILE = 256 << 20
 MAX_DEPTH = 200
@@ -43,28 +53,6 @@ _YOUNG_NS = 2_000_000_000
 _ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
 _RULE_FILES = tuple(os.fsdecode(name) for name in RULE_FILES)
 _FOLDERS = (IS_FOLDER, IS_PARTLY)
-
-
-class Skipped(Struct, frozen=True):
-    """A path that a checkpoint does not cover, and why."""
-
-    path: bytes
-    reason: str
-    size: int = 0
-
-
-class Scan(Struct):
-    """What a scan found."""
-
-    tree: str
-    seen: Seen
-    skipped: list[Skipped]
-    files: int = 0
-    bytes: int = 0
-    read: int = 0
-    """How many files had to be read."""
-    is_news: bool = False
-    """Whether `seen` differs from what the last scan saw."""
 
 
 class Scanner:
@@ -99,6 +87,8 @@ class Scanner:
         self._young = time.time_ns() - _YOUNG_NS
         self._scan = Scan("", Seen(folders={}), [])
         self._handles: Handles
+        self._owner: Owner = (-1, -1)
+        self._was_owner = seen.owner if seen is not None else self._owner
 
     def scan(self, root: str, *, only_tracked: bool = False) -> Scan:
         """Look at everything below `root`, or only at what is tracked.
@@ -107,6 +97,10 @@ class Scanner:
         """
         self._handles = Handles(root)
         try:
+            top = os.fstat(self._handles.root.fd)
+            self._owner = self._scan.seen.owner = (top.st_uid, top.st_gid)
+            if self._was_owner != self._owner:
+                self._old = {}
             self._scan.tree = self._folder(self._handles.root, b"", self._top, 0, only_tracked)
         finally:
             self._handles.close()
@@ -115,7 +109,9 @@ class Scanner:
 
     def _folder(self, here: Handle, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
         if partly:
-            return self._look(here, prefix, self._wanted(prefix), above, depth, True, {})
+            return self._look(
+                here, prefix, wanted_names(prefix, self._tracked | self._tracked_parents), above, depth, True, {}
+            )
         fd: int = self._handles.fd(here)
         names = os.listdir(fd)
         refuse_repository(prefix, names, self._tracked)
@@ -132,12 +128,6 @@ class Scanner:
             self._take(prefix, old)
             return old.tree
         return self._look(here, prefix, names, above, depth, False, below)
-
-    def _wanted(self, prefix: bytes) -> list[str]:
-        """The names in a folder that is only looked into for what is tracked."""
-        start = len(prefix)
-        paths = (path for path in self._tracked | self._tracked_parents if path.startswith(prefix))
-        return sorted(os.fsdecode(path[start:]) for path in paths if b"/" not in path[start:])
 
     # ── folders where nothing happened ────────────────────────────────────────────────────────────
 
@@ -208,6 +198,7 @@ class Scanner:
     ) -> str:
         old = self._old.get(prefix)
         known = old.known() if old is not None else {}
+        extras = old.extras if old is not None else {}
         found = Found()
         fd = self._handles.fd(here)
         stats = {name: self._stat(fd, prefix, name, found) for name in names}
@@ -239,14 +230,15 @@ class Scanner:
                 if is_folder:
                     inner = rules_of_tree([]) if is_tracked else rules
                     is_part = left_out and not is_tracked
-                    self._subfolder(found, here, name, prefix, status, inner, depth, is_part, below.get(name))
+                    extra = self._extra(here, name, status, known.get(name), extras.get(name))
+                    self._subfolder(found, here, name, prefix, status, inner, depth, is_part, below.get(name), extra)
                 elif HALF_DONE.fullmatch(name):
                     found.skip(name, status, "named like what a rewind has half done")
                 elif stat.S_ISREG(status.st_mode):
-                    self._file(found, fd, name, status, known.get(name), texts.get(name))
+                    self._file(found, fd, name, status, known.get(name), texts.get(name), extras.get(name))
                 elif stat.S_ISLNK(status.st_mode):
                     target = os.readlink(os.fsencode(name), dir_fd=fd)
-                    found.tree[os.fsencode(name)] = Node(LINK, target=target)
+                    found.tree[os.fsencode(name)] = Node(LINK, target=target, extra=extra_of(status, self._owner))
                     found.is_settled = found.is_settled and self._is_old(status)
                     found.add(IS_LINK, signature(status))
                 else:
@@ -270,6 +262,7 @@ class Scanner:
             found.skipped,
             found.files,
             found.size,
+            found.extras,
         )
         self._scan.is_news = self._scan.is_news or folder != old
         self._take(prefix, folder)
@@ -312,20 +305,12 @@ class Scanner:
         if old is not None and trusted and not any(name in known and name not in texts for name in _RULE_FILES):
             return above.known_below(prefix, old.rules, lambda: self._texts(here, prefix)), texts
         for name in texts:
-            texts[name] = self._text(here, prefix, name)
+            texts[name] = read_rules(self._handles.fd(here), prefix, name)
         return above.below(prefix, [text for text in texts.values() if text]), texts
 
     def _texts(self, here: Handle, prefix: bytes) -> list[bytes]:
-        texts = (self._text(here, prefix, name) for name in _RULE_FILES)
+        texts = (read_rules(self._handles.fd(here), prefix, name) for name in _RULE_FILES)
         return [text for text in texts if text]
-
-    def _text(self, here: Handle, prefix: bytes, name: str) -> bytes:
-        """What is in a rule file; nothing if there is none, or none that can be read."""
-        try:
-            return read_small(self._handles.fd(here), name)
-        except OSError as error:
-            refuse_hole(error, prefix + os.fsencode(name))
-            return b""
 
     def _subfolder(
         self,
@@ -338,6 +323,7 @@ class Scanner:
         depth: int,
         partly: bool,
         digest: str | None,
+        extra: Extra | None,
     ) -> None:
         if (status.st_dev, status.st_ino) in self._avoid:
             return found.skip(name, status, "Turnlog's own folder")
@@ -351,15 +337,22 @@ class Scanner:
             if not partly:
                 return found.skip(name, status, REPOSITORY)
             digest = self._below(here, name, prefix, rules, depth, partly)
-        found.tree[os.fsencode(name)] = Node(FOLDER, stat.S_IMODE(status.st_mode), digest)
+        found.tree[os.fsencode(name)] = Node(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
+        found.note_extra(name, extra)
         found.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 
+    def _extra(
+        self, here: Handle, name: str, status: os.stat_result, known: Known | None, extra: Extra | None
+    ) -> Extra | None:
+        """Owner and attributes of a folder; looked up if anything in it or about it changed."""
+        if known is not None and known[1] == flat(list(mark_of(IS_FOLDER, status))):
+            return extra
+        with self._handles.entered(here, name) as below:
+            return extra_of(status, self._owner, attributes_of(self._handles.fd(below)))
+
     def _below(self, here: Handle, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
-        below = self._handles.enter(here, name)
-        try:
+        with self._handles.entered(here, name) as below:
             return self._folder(below, prefix + os.fsencode(name) + b"/", rules, depth + 1, partly)
-        finally:
-            self._handles.leave(below)
 
     def _file(
         self,
@@ -369,6 +362,7 @@ class Scanner:
         status: os.stat_result,
         known: Known | None,
         text: bytes | None,
+        extra: Extra | None,
     ) -> None:
         found.files += 1
         found.size += status.st_size
@@ -378,11 +372,12 @@ class Scanner:
         is_sure = digest is not None
         if digest is None:
             self._scan.read += 1
-            digest, size, after = read_file(self._sink, fd, name, text)
-            mode = after[4]
+            digest, size, after, attributes = read_file(self._sink, fd, name, text)
+            mode, extra = after[4], extra_of(status, self._owner, attributes)
             is_sure = after == signature(status) and self._is_old(status)
             found.is_settled = found.is_settled and is_sure
-        found.tree[os.fsencode(name)] = Node(FILE, stat.S_IMODE(mode), digest, size)
+        found.tree[os.fsencode(name)] = Node(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
+        found.note_extra(name, extra)
         found.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NONE)
 
     def _digest_of(self, known: Known | None, status: os.stat_result) -> str | None:

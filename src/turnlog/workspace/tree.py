@@ -19,6 +19,18 @@ MAGIC = b"TREE1\n"
 """What every tree begins with."""
 
 
+Owner = tuple[int, int]
+"""User and group."""
+
+
+class Extra(Struct, array_like=True, frozen=True, gc=False):
+    """What a file has beside its content and its mode. Kept where there is any: most files have none."""
+
+    owner: Owner | None = None
+    """Where it is not that of the folder which the checkpoint covers."""
+    attributes: tuple[tuple[bytes, bytes], ...] = ()
+
+
 class Node(Struct, array_like=True, frozen=True, gc=False):
     """One name in a folder. Names and link targets are bytes: file systems promise no more."""
 
@@ -32,6 +44,8 @@ class Node(Struct, array_like=True, frozen=True, gc=False):
     """Where a link points; of an unknown one that is ignored, what tells whether it changed."""
     reason: str = ""
     """Why an unknown one is not covered."""
+    extra: Extra | None = None
+    """Owner and extended attributes, where there is anything to tell."""
 
 
 Tree = dict[bytes, Node]
@@ -43,7 +57,14 @@ GetTree = Callable[[str], Tree]
 
 def encode_tree(tree: Tree) -> bytes:
     """A folder as bytes; the same folder always gives the same ones."""
-    return MAGIC + _encode(sorted(tree.items()))
+    return MAGIC + _encode([(name, _row(node)) for name, node in sorted(tree.items())])
+
+
+def _row(node: Node) -> Node | tuple[str, int, str, int, bytes, str]:
+    """Without what most nodes have nothing of: the same folder has the digest it always had."""
+    if node.extra is not None:
+        return node
+    return node.kind, node.mode, node.digest, node.size, node.target, node.reason
 
 
 def decode_tree(data: bytes) -> Tree:
@@ -92,10 +113,14 @@ def changes(
             continue
         path = prefix + name
         inside = old is not None and old.kind == FOLDER, new is not None and new.kind == FOLDER
-        if inside == (False, False) or old is None or new is None or old.mode != new.mode or inside[0] != inside[1]:
+        if inside == (False, False) or old is None or new is None or _differ(old, new) or inside[0] != inside[1]:
             yield path, old, new
         is_unknown = any(node is not None and node.kind == UNKNOWN for node in (old, new))
         if any(inside) and not is_unknown:
             below = get(old.digest) if old is not None and inside[0] else {}
             above = get(new.digest) if new is not None and inside[1] else {}
             yield from changes(below, above, get, path + b"/")
+
+
+def _differ(one: Node, other: Node) -> bool:
+    return (one.mode, one.extra) != (other.mode, other.extra)
