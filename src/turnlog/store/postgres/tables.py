@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
-from turnlog.errors import Unavailable
+from turnlog.errors import TurnlogError, Unavailable
 from turnlog.store.postgres.lease import Lease
 from turnlog.store.postgres.names import id_text
 from turnlog.store.postgres.problem import as_error
@@ -196,10 +196,10 @@ class Tables:
         finally:
             self._lease = None
             self._leases.leave(lease)
-            # Where the connection broke, others wait until nobody has renewed it for a while.
-            if self._connection is not None and not self._connection.closed:
-                with self._doing():
-                    lease.drop(self.connection)
+            try:
+                self._pool.run("letting go of the catalog", lambda made, _: lease.drop(made))
+            except TurnlogError:
+                pass  # nobody renews it: others wait for a while, and go on
 
     def _taken(self, lease: Lease) -> str | None:
         with self._doing():
