@@ -38,6 +38,7 @@ PG_CUTS = "tests/store/test_postgres_cuts.py"
 PG_PROCESSES = "tests/store/test_postgres_processes.py"
 PG_TROUBLE = "tests/store/test_postgres_trouble.py"
 PG_TENANTS = "tests/store/test_postgres_tenants.py"
+PG_MIGRATIONS = "tests/store/test_postgres_migrations.py"
 PG_HOSTILE = "tests/store/test_postgres_hostile.py"
 PG_WATCH = "tests/store/test_postgres_watch.py"
 PG_LISTING = "tests/store/test_postgres_listing.py"
@@ -889,7 +890,7 @@ MUTANTS = [
         PG_SCHEMA,
         "                connection.execute(_LOCK)\n",
         "",
-        (PG_PROCESSES,),
+        (PG_MIGRATIONS,),
     ),
     Mutant(
         "a fork of a parent that is gone",

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -126,6 +127,23 @@ def test_a_process_that_runs_on_from_before_is_refused_and_writes_nothing(first:
     with pytest.raises(psycopg.errors.UndefinedColumn):
         old.execute(query, (NOON + 2,))
     old.close()
+
+
+def test_who_comes_while_tables_are_made_waits_and_finds_them_made(database: str, admin: psycopg.Connection):
+    admin.execute(schema._FIRST)
+    with ThreadPoolExecutor(1) as threads:
+        with admin.transaction():
+            admin.execute(schema._LOCK)
+            late = threads.submit(turnlog.open, database)
+            waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query = %s and datname = %s"
+            name = database.rpartition("/")[2]
+            while not late.done() and not admin.execute(waiting, (schema._LOCK, name)).fetchall():
+                admin.execute("select pg_sleep(0.01), pg_stat_clear_snapshot()")
+            for number, text in schema.migrations().items():
+                admin.execute(text.encode())
+                admin.execute("insert into turnlog.migration (number) values (%s)", (number,))
+        late.result(30).close()
+    assert admin.execute("select count(*) from turnlog.migration").fetchall() == [(len(schema.migrations()),)]
 
 
 OF_BEFORE = (
