@@ -23,7 +23,6 @@ sys.path.insert(0, str(ROOT))
 
 import turnlog  # noqa: E402
 from tests.session import interruptscenes as scenes  # noqa: E402
-from tests.session.interruptlab import Expired, Interrupt  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
 from tests.store import test_io_errors as errors  # noqa: E402
 from tests.store import test_threads as threads  # noqa: E402
@@ -145,7 +144,7 @@ def interrupts(seed: int) -> str:
     """An exception of a signal's handler at every point of something that is done, one point at a time."""
     rng = random.Random(seed)
     name = rng.choice(list(scenes.SCENES))
-    error = rng.choice((Interrupt, Expired))
+    error = rng.choice(scenes.errors_for(name))
     scenes.live(name, 0, error)
     points = scenes.live(name, 0, error)
     for at in range(1, points + 1):

@@ -5,6 +5,7 @@ import shutil
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from io import IOBase
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -151,10 +152,13 @@ class Cutting:
             is_now = self._clock["calls"] == self._clock["at"]
             if is_now and self._when == "before":
                 raise Cut
+            found = None
             try:
                 found = value(*args, **options)
             finally:
                 if is_now:
+                    if isinstance(found, IOBase):
+                        found.close()  # the lock that nobody got
                     raise Cut
             wraps = name in ("open", "base", "pack", "create")
             return Cutting(found, self._clock, self._when) if wraps else found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import turnlog
-from tests.session.interruptlab import Interrupt, Interrupter, leftovers, locked_files, open_below, quiet, room
+from tests.session.interruptlab import Expired, Interrupt, Interrupter, leftovers, locked_files, open_below, quiet, room
 from turnlog import AlreadyExists, Image, Message, NotFound, Session, Text, ToolCall, Usage
 from turnlog.catalog import Catalog
 from turnlog.log.entry import Fold
@@ -213,6 +213,11 @@ SCENES: dict[str, tuple[Act, Act, Act]] = {
     "push": (_append_big, _push, _pushed),
 }
 """What comes before, what is interrupted, and what has to work afterwards."""
+
+
+def errors_for(name: str) -> tuple[type[BaseException], ...]:
+    """What may come up. A rewind takes an error of the disk for that of a file, which is left alone then, and named."""
+    return (Interrupt,) if name == "rewind" else (Interrupt, Expired)
 
 
 def known(session: Session) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from tests.session.interruptlab import Expired, Interrupt, Interrupter, locked_files, quiet, room
-from tests.session.interruptscenes import SCENES, live
+from tests.session.interruptlab import Interrupt, Interrupter, locked_files, quiet, room
+from tests.session.interruptscenes import SCENES, errors_for, live
 from turnlog import Session
 from turnlog.store.files.disk import Disk
 
@@ -24,7 +24,7 @@ def test_after_an_interrupt_anywhere_object_log_and_reader_agree_and_nobody_is_k
     live(name, 0, Interrupt)  # what is imported or remembered the first time is there then
     points = live(name, 0, Interrupt)
     for at in random.sample(range(1, points + 1), _SAMPLE):
-        live(name, at, random.choice((Interrupt, Interrupt, Expired)))
+        live(name, at, random.choice(errors_for(name)))
 
 
 def test_the_lab_interrupts_where_python_does():
