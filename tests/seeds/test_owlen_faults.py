@@ -240,8 +240,9 @@ def test_changes_nobody_announced_are_covered(s, project):
     assert not (project / "untold.txt").exists()
 
 
-def test_a_content_is_kept_once_and_what_is_ignored_not_at_all(s, project, folder):
+def test_a_content_is_kept_once_and_what_is_ignored_not_at_all_if_nobody_wants_it(project, folder):
     """Owlen keeps every content twice in every checkpoint, secrets included."""
+    s = turnlog.open(folder, covers_ignored=False).create(workspace=project)
     big = os.urandom(40_000)
     (project / "big.bin").write_bytes(big)
     (project / ".gitignore").write_text(".env\n")
