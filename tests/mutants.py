@@ -279,7 +279,7 @@ MUTANTS = [
     Mutant(
         "a fork does not look whether its parent was purged",
         STORE,
-        "found.last.seq < seq:\n",
+        "found.last.seq < parent.seq:\n",
         "False:\n",
         (PROCESSES,),
     ),
@@ -416,7 +416,8 @@ MUTANTS = [
     Mutant(
         "a folder in a log is believed",
         INTENT,
-        "    if step.root not in covered:\n        return False\n    tracked, is_partial = covered[step.root]\n",
+        "    if step.root not in covered:\n        return False\n    if not step.path:  # the folder itself\n"
+        "        return True\n    tracked, is_partial = covered[step.root]\n",
         "    tracked, is_partial = covered.get(step.root, (frozenset(), False))\n",
         (ATTACKS,),
     ),
@@ -465,8 +466,8 @@ MUTANTS = [
     Mutant(
         "half of a file is taken into a checkpoint",
         SCAN,
-        " or name.startswith(_TEMPORARY)\n",
-        "\n",
+        "elif HALF_DONE.fullmatch(name):",
+        "elif False:",
         (INTERRUPTED,),
     ),
     Mutant(
@@ -639,14 +640,14 @@ MUTANTS = [
     Mutant(
         "collecting gives up what an interrupted rewind needs",
         "session/garbage.py",
-        "        found.busy.add(log.id)\n",
+        "        found.busy.add(first)\n",
         "        pass\n",
         (COLLECTING,),
     ),
     Mutant(
         "a session gives up the checkpoints of another",
         "session/garbage.py",
-        "(kept.session, kept.id) in dropped)\n",
+        "(kept.first, kept.id) in dropped)\n",
         "kept.id in {name for _, name in dropped})\n",
         (COLLECTING,),
     ),
@@ -823,7 +824,7 @@ MUTANTS = [
     ),
     Mutant(
         "summary: what is kept is summarised as well",
-        "session/session.py",
+        "session/compaction.py",
         "before=first)",
         "before=0)",
         ("tests/seeds/test_claw_features.py",),
@@ -1021,15 +1022,15 @@ MUTANTS = [
     Mutant(
         "lines are taken over wherever a log ends",
         SESSION_FILE,
-        "            if tail.last != after:\n",
-        "            if False:\n",
+        "        if tail.last != after:\n",
+        "        if False:\n",
         ("tests/store/test_contract.py::TestFiles",),
     ),
     Mutant(
         "many batches of a copy are one write",
         SESSION_FILE,
-        "                if end < len(entries) and self._durable:\n",
-        "                if False:\n",
+        "            if end < len(entries) and self._durable:\n",
+        "            if False:\n",
         (MOVING_CUT,),
     ),
     Mutant(

@@ -187,18 +187,64 @@ def test_forks_of_what_became_a_fork_come_as_forks_of_that(pair: tuple[Home, Hom
     assert sorted(said(here, name)[-1] for name in here.store.ids()) == ["more", "other", "still deeper", "theirs"]
 
 
-def test_two_sessions_that_only_have_the_same_id_are_both_kept(pair: tuple[Home, Home]):
+def test_two_sessions_that_only_have_the_same_id_are_left_as_they_are(pair: tuple[Home, Home]):
+    here, there = pair
+    with here.create(id="s") as mine, there.create(id="s") as theirs:
+        mine.user("mine")
+        mine.fork(id="fork").user("forked")
+        theirs.user("theirs")
+        theirs.note("more")
+    here.create(id="other").close()
+    before = everything(here), everything(there)
+    for rows in here.sync(there):
+        told = {row.id: row for row in rows}
+        assert isinstance(told["s"].error, turnlog.AlreadyExists)
+        assert told["s"].outcome == "failed" and "'s'" in str(told["s"].error) and told["s"].error.hint
+        assert "fork" not in told or told["fork"].outcome == "failed"
+    assert everything(here) == before[0]
+    assert everything(there) == {**before[1], "other": lines(here, "other")}
+
+
+def test_under_another_id_it_comes_with_its_forks(pair: tuple[Home, Home]):
     here, there = pair
     with here.create(id="s") as mine, there.create(id="s") as theirs:
         mine.user("mine")
         theirs.user("theirs")
-    here.sync(there)
-    for home, other in ((here, "theirs"), (there, "mine")):
-        assert len(list(home.store.ids())) == 2
-        assert [other] in [said(home, name) for name in home.store.ids()]
-    before = everything(here), everything(there)
-    here.sync(there)
-    assert (everything(here), everything(there)) == before
+        mine.fork(id="fork").user("forked")
+    here.delete("s")
+    here.restore("s", as_="mine")
+    assert said(here, "mine") == ["mine"]
+    assert said(here, "fork") == ["mine", "forked"]
+    for rows in here.sync(there):
+        assert [row.error for row in rows if row.error] == []
+    for home in (here, there):
+        assert {name: said(home, name) for name in home.store.ids()} == {
+            "s": ["theirs"], "mine": ["mine"], "fork": ["mine", "forked"],
+        }  # fmt: skip
+
+
+def test_what_a_fork_builds_on_comes_though_another_session_is_called_the_same_there(pair: tuple[Home, Home]):
+    """Purged here and kept aside: it is needed there, and never seen."""
+    here, there = pair
+    with here.create(id="s") as mine:
+        mine.user("mine")
+        mine.fork(id="fork").user("forked")
+    here.purge("s")
+    for home, texts in ((here, ["mine again"]), (there, ["theirs"])):
+        with home.create(id="s") as session:
+            for text in texts:
+                session.user(text)
+    there.delete("s")
+    there.create(id="s").close()
+    pushed, _ = here.sync(there)
+    assert {row.id: row.outcome for row in pushed if row.outcome == "failed"} == {"s": "failed"}
+    assert said(there, "fork") == ["mine", "forked"]
+    assert said(here, "s") == ["mine again"]
+    assert (said(there, "s"), [row.id for row in there.sessions(deleted=True)]) == ([], ["s"])
+    with there.resume("fork") as session:
+        session.user("more")
+    there.push(here, ["fork"])
+    assert said(here, "fork") == ["mine", "forked", "more"]
 
 
 def test_facts_and_notes_merge_where_only_they_came(pair: tuple[Home, Home]):

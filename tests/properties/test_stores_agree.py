@@ -34,7 +34,20 @@ def plain(value: Any, turns: dict[str, int]) -> Any:
     """A value without what is random (ids) or only a hint (offsets)."""
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        for name in ("id", "wide", "blobs", "state", "more", "batch", "offset", "size_bytes", "word", "pid", "started"):
+        for name in (
+            "id",
+            "wide",
+            "blobs",
+            "state",
+            "more",
+            "batch",
+            "offset",
+            "first",
+            "size_bytes",
+            "word",
+            "pid",
+            "started",
+        ):
             if not (name == "id" and isinstance(value, (turnlog.ToolCall, turnlog.session.report.Info))):
                 fields.pop(name, None)
         if isinstance(fields.get("turn"), str):
@@ -127,7 +140,7 @@ class Agreement(RuleBasedStateMachine):
         self.elsewhere = turnlog.open(self.database, durability="flush")
         self.names: list[str] = []
         self.trash: list[str] = []
-        self.count = self.steps = 0
+        self.steps = 0
         self.name = ""
         self.all(lambda side: self.keep(side, side.home.create(id="s0", title="First", agent="a", labels={"l": "m"})))
         self.names.append("s0")
@@ -272,12 +285,20 @@ class Agreement(RuleBasedStateMachine):
 
     def add(self, make: Any) -> None:
         """A new session, made from the current one."""
-        self.count += 1
-        name = f"s{self.count}"
+        name = self.free_name()
         done = self.all(lambda side: self.keep(side, make(side.live[self.name], name)))
         if not isinstance(done, str):
             self.names.append(name)
             self.name = name
+
+    def free_name(self) -> str:
+        """One that no session has: not seldom that of one that was deleted or purged."""
+        return next(name for number in range(100) if (name := f"s{number}") not in self.names)
+
+    @precondition(lambda self: len(self.names) < 5)
+    @rule()
+    def create(self) -> None:
+        self.add(lambda s, name: s._home.create(id=name, title="Another"))
 
     @precondition(lambda self: len(self.names) < 5)
     @rule()
@@ -326,32 +347,41 @@ class Agreement(RuleBasedStateMachine):
     @rule()
     def delete(self) -> None:
         def away(side: Side) -> None:
-            side.live.pop(self.name).close()
             side.home.delete(self.name)
+            side.live.pop(self.name).close()
 
-        self.all(away)
-        self.names.remove(self.name)
-        self.trash.append(self.name)
-        self.name = self.names[0]
+        done = self.all(away)
+        assert (done == "AlreadyExists") is (self.name in self.trash)
+        if done is None:
+            self.names.remove(self.name)
+            self.trash.append(self.name)
+            self.name = self.names[0]
 
     @precondition(lambda self: self.trash)
-    @rule(choice=places)
-    def restore(self, choice: int) -> None:
-        name = self.trash.pop(choice % len(self.trash))
+    @rule(choice=places, is_renamed=st.booleans())
+    def restore(self, choice: int, is_renamed: bool) -> None:
+        name = self.trash[choice % len(self.trash)]
+        new = self.free_name() if is_renamed else name
 
         def back(side: Side) -> int:
-            side.home.restore(name)
-            return self.keep(side, side.home.resume(name))
+            side.home.restore(name, as_=new)
+            return self.keep(side, side.home.resume(new))
 
-        self.all(back)
-        self.names.append(name)
-        self.name = name
+        done = self.all(back)
+        assert (done == "AlreadyExists") is (new in self.names)
+        if not isinstance(done, str):
+            self.trash.remove(name)
+            self.names.append(new)
+            self.name = new
 
     @precondition(lambda self: self.trash)
     @rule(choice=places)
     def purge(self, choice: int) -> None:
-        name = self.trash.pop(choice % len(self.trash))
-        self.all(lambda side: side.home.purge(name))
+        name = self.trash[choice % len(self.trash)]
+        done = self.all(lambda side: side.home.purge(name))
+        assert (done == "Ambiguous") is (name in self.names)
+        self.all(lambda side: side.home.purge(name, deleted=True))
+        self.trash.remove(name)
 
     # ── what must hold ────────────────────────────────────────────────────────────────────────────
 

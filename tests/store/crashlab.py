@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from turnlog import Home, Image, Session, Text
 from turnlog.log.draft import prepare
-from turnlog.log.entry import AnyEntry, Fold, Message, Note, Writer
+from turnlog.log.entry import AnyEntry, Fold, Message, Note, Start, Writer
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk, Held
 
@@ -131,14 +131,18 @@ class Tree:
         self.folders: dict[int, dict[str, int]] = {ROOT: {}}
         self.files: dict[int, bytes] = {}
 
-    def write_to(self, folder: str, node: int = ROOT) -> None:
+    def write_to(self, folder: str, node: int = ROOT, made: dict[int, str] | None = None) -> None:
         """Make this tree in an empty folder."""
+        made = {} if made is None else made
         for name, child in self.folders[node].items():
             path = os.path.join(folder, name)
             if child in self.folders:
                 os.mkdir(path)
-                self.write_to(path, child)
+                self.write_to(path, child, made)
+            elif child in made:
+                os.link(made[child], path)
             else:
+                made[child] = path
                 fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
                 data = self.files.get(child, b"")
                 if data:
@@ -163,6 +167,7 @@ class Tape:
         self.names: dict[int, dict[str, int]] = {ROOT: {}}
         self.sizes: dict[int, int] = {}
         self._count = ROOT
+        self._known: dict[int, int] = {}
         self.base = Tree()
         self._take_in(self.top, ROOT)
 
@@ -170,7 +175,7 @@ class Tape:
         """What is there before anything is recorded is on the disk."""
         with os.scandir(path) as found:
             for item in found:
-                child = self.new_node()
+                child = self._known.setdefault(item.inode(), self.new_node())  # one file may have two names
                 self.base.folders[node][item.name] = self.names[node][item.name] = child
                 if item.is_dir():
                     self.base.folders[child], self.names[child] = {}, {}
@@ -719,7 +724,8 @@ def check_entries(session_id: str, entries: Sequence[AnyEntry], book: Book) -> N
         _hold(not there or there == batch, f"{session_id}: {len(there)} of a batch of {len(batch)}")
     promised = book.entries.get(session_id, {}).keys() | book.tried.get(session_id, frozenset())
     for entry in entries:
-        known = book.is_shared or entry.id in promised or isinstance(entry, (Writer, Fold))
+        name = entry.session_id if isinstance(entry, Start) else entry.id
+        known = book.is_shared or {name, entry.id} & promised or isinstance(entry, (Writer, Fold))
         _hold(known, f"{session_id}: entry {entry.seq} ({entry.id}) was never appended")
 
 

@@ -455,7 +455,7 @@ def test_the_first_line_is_gone_and_the_session_is_not(log, new):
     with log.home() as home:
         [info] = home.sessions()
         assert (info.id, info.title, info.is_readable) == (log.id, "Renamed", False)
-        session = home.resume(log.id[:3])
+        session = home.resume(home.find(log.id[:3]))
         assert session.title == "Renamed"
         assert session.get("mood") == "good"
         assert session.messages()[0].blocks == [Text(text="one")]

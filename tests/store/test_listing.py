@@ -114,7 +114,7 @@ def test_links_pipes_and_folders_in_the_folder_are_not_followed(home, tmp_path):
         rows = {info.id: info for info in fresh.sessions()}
         assert rows["s"].is_readable
         assert not any(info.is_readable for name, info in rows.items() if name != "s")
-        assert fresh.resume("latest").id == "s"
+        assert fresh.resume().id == "s"
         for name in ("link", "pipe", "folder"):
             with pytest.raises(turnlog.TurnlogError):
                 fresh.resume(name)

@@ -118,6 +118,35 @@ def test_everything_is_there_afterwards(first: First, database: str, tenant: str
         assert home.resume("fork").messages()[-1].blocks[0].text == "four"
 
 
+def test_ids_that_were_purged_or_deleted_before_can_be_used_again(first: First, database: str):
+    """What was kept aside then is found by the id of its first entry, which is that of the session."""
+    tenant = first.tenant("purging")
+    entries = first.session(tenant, "purged", ["one", "two"], at=NOON, state="base")
+    first.session(tenant, "fork", ["three"], at=NOON + 1000, fork=Fork("purged", 3, entries[2].id))
+    first.session(tenant, "gone", ["deleted"], at=NOON, state="deleted")
+
+    def said_in(home: turnlog.Home, name: str) -> list[str]:
+        return [entry.blocks[0].text for entry in home.resume(name).entries(kind="message")]
+
+    with turnlog.open(f"{database}?tenant=purging", clock=ManualClock(NOON + 7_200_000)) as home:
+        for name in ("purged", "gone"):
+            with home.create(id=name) as session:
+                session.user("anew")
+                session.fork(id=f"fork of {name}").user("on")
+        assert said_in(home, "fork") == ["one", "two", "three"]
+        with pytest.raises(turnlog.AlreadyExists):
+            home.restore("gone")
+        home.restore("gone", as_="back")
+        home.purge("purged")
+        home.create(id="purged").close()
+        assert said_in(home, "fork") == ["one", "two", "three"]
+        assert said_in(home, "fork of purged") == said_in(home, "fork of gone") == ["anew", "on"]
+        assert said_in(home, "back") == ["deleted"]
+        for name in list(home.store.ids()):
+            home.purge(name)
+        assert home.disk()["logs"] == 0
+
+
 def test_a_process_that_runs_on_from_before_is_refused_and_writes_nothing(first: First, database: str, admin):
     """Its statement, as it had prepared it: what it knows nothing of must not fall behind."""
     old = psycopg.connect(database, autocommit=True, prepare_threshold=0)

@@ -379,7 +379,7 @@ class Catalog:
 
 
 _OWN = ("sessions", "trash")
-_LAYOUT = b'{"layout":1,"packs":1}\n'
+_LAYOUT = b'{"layout":1,"packs":1,"ids":1}\n'
 _LEFT_OUT = {
     "copied": "NOT is_copied",
     "hidden": "NOT is_hidden",

@@ -98,7 +98,7 @@ class _Examination:
             self._folds.begin(State(), is_whole=True)
             return
         try:
-            parent = self._home.store.base(fork.session)
+            parent = self._home.store.base(fork.session, fork.base)
         except NotFound:
             text = f"Session {fork.session}, which it continues, is gone, and entries 1 to {fork.seq} with it."
             self._say("fork", text)
@@ -118,8 +118,8 @@ class _Examination:
     def _visit(self, entry: AnyEntry) -> None:
         if self._is_first:
             self._is_first = False
-            if isinstance(entry, Start) and entry.id != self._id:
-                self._say("name", f"The file holds session {entry.id}: somebody renamed or copied it.")
+            if isinstance(entry, Start) and entry.session_id != self._id:
+                self._say("name", f"The file holds session {entry.session_id}: somebody renamed or copied it.")
         for digest in entry.blobs:
             self._check_blob(digest, entry)
         if isinstance(entry, Intent):

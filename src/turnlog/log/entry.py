@@ -145,6 +145,13 @@ class Fork(Struct, frozen=True, omit_defaults=True):
     id: str
     name: str | None = None
     offset: int | None = None
+    first: str | None = None
+    """The id of that session's first entry, if that is not the session's own: another one may be called so by now."""
+
+    @property
+    def base(self) -> str:
+        """What tells the session that it continues from every other one."""
+        return self.first or self.session
 
 
 class Spawned(Struct, frozen=True, omit_defaults=True):
@@ -156,9 +163,11 @@ class Spawned(Struct, frozen=True, omit_defaults=True):
 
 
 class Start(Entry, tag="session", frozen=True):
-    """The first line of a log. Its `id` is the session's."""
+    """The first line of a log. Its `id` tells the session from every other one that is or was called the same."""
 
     format: int = FORMAT
+    session: str | None = None
+    """The session's id; None in logs of before, where that is the `id` of this line."""
     workspace: str | None = None
     agent: str | None = None
     title: str | None = None
@@ -168,6 +177,11 @@ class Start(Entry, tag="session", frozen=True):
     hidden: bool = False
     fork: Fork | None = None
     spawned: Spawned | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.session or self.id
 
 
 class Turn(Entry, tag="turn", frozen=True):

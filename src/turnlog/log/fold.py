@@ -242,7 +242,7 @@ def _spend(state: State, usage: Usage, model: str | None, request: str | None) -
 
 def fold_start(state: State, start: Start) -> None:
     """Take in the first line, which a fork's first fold holds as well: losing the line loses little then."""
-    for name in ("workspace", "agent", "title", "labels", "resume", "hidden"):
+    for name in ("session", "workspace", "agent", "title", "labels", "resume", "hidden"):
         value = getattr(start, name)
         if value:
             state.start[name] = value

@@ -21,6 +21,8 @@ class Kept(Struct):
     """A checkpoint that has not been given up."""
 
     session: str
+    first: str
+    """The id of that session's first entry: another one may be called the same."""
     id: str
     at: datetime | None
     is_automatic: bool
@@ -83,7 +85,7 @@ def needs(store: Store, known: Known | None = None) -> Needs:
         found.parents |= one.parents
         found.busy |= one.busy
         dropped |= gone
-    found.give_up(lambda kept: (kept.session, kept.id) in dropped)
+    found.give_up(lambda kept: (kept.first, kept.id) in dropped)
     lacking = store.lacking({tree for kept in found.checkpoints for tree in kept.all_trees})
     if lacking:
         _refuse_doubt(store)
@@ -93,7 +95,7 @@ def needs(store: Store, known: Known | None = None) -> Needs:
     busy = found.busy
     while busy:  # whoever finishes an interrupted rewind needs its checkpoints, inherited ones included
         for kept in found.checkpoints:
-            kept.is_automatic = kept.is_automatic and kept.session not in busy
+            kept.is_automatic = kept.is_automatic and kept.first not in busy
         busy = {found.parents[name] for name in busy if name in found.parents}
     return found
 
@@ -109,7 +111,7 @@ def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
 
 def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
     hidden: Damage | None = None
-    intent = 0
+    intent, first = 0, log.id
     for item in log.read():
         if isinstance(item, Damage):
             hidden = item if item.seq is None else hidden
@@ -121,19 +123,22 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
             trees, private = trees_of(item), private_of(item)
             others = [name for name in item.blobs if name not in (*trees, *private)]
             is_automatic = item.when is not None and item.label is None
-            found.checkpoints.append(Kept(log.id, item.id, item.at, is_automatic, trees, private, others))
+            kept = Kept(log.id, first, item.id, item.at, is_automatic, trees, private, others)
+            found.checkpoints.append(kept)
         elif isinstance(item, Drop):
-            dropped.update((log.id, name) for name in item.checkpoints)  # only the session's own
+            dropped.update((first, name) for name in item.checkpoints)  # only the session's own
         else:
             found.blobs.update(item.blobs)
-            if isinstance(item, Start) and item.fork is not None:
-                found.parents[log.id] = item.fork.session
+            if isinstance(item, Start):
+                first = item.id
+                if item.fork is not None:
+                    found.parents[first] = item.fork.base
             elif isinstance(item, Intent):
                 intent = item.seq
             elif isinstance(item, Head) and item.intent == intent:
                 intent = 0
     if intent:
-        found.busy.add(log.id)
+        found.busy.add(first)
     if hidden is not None:
         raise Corrupt(
             f"nothing was collected: session {log.id} is damaged at byte {hidden.offset}, so its needs are not known",
@@ -262,9 +267,10 @@ def _give_up(store: Store, known: Known, size: int, drop: Callable[[list[Kept]],
 
 def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:
     """The oldest automatic checkpoints that together hold at least so much that nobody else needs."""
-    live = set(store.ids())  # nobody can write into the log of a deleted session that something of it is gone
+    # Nobody can write into the log of a deleted session that something of it is gone.
+    live = {row.first for row in store.sessions()}
     for kept in found.checkpoints:
-        kept.is_automatic = kept.is_automatic and kept.session in live
+        kept.is_automatic = kept.is_automatic and kept.first in live
     automatic = sorted(
         (kept for kept in found.checkpoints if kept.is_automatic),
         key=lambda kept: kept.at.timestamp() if kept.at is not None else 0.0,

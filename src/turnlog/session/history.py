@@ -33,6 +33,7 @@ class History:
         self._recent: list[AnyEntry] = []
         """The newest entries, oldest first, with nothing missing between them and the end."""
         self._fork: Fork | None = None
+        self._first: str | None = None
         self._parent: History | None = None
         self._has_start = False
 
@@ -116,30 +117,40 @@ class History:
     @property
     def fork(self) -> Fork | None:
         """The entry this session continues, if it is a fork."""
+        self._look_at_start()
+        return self._fork
+
+    @property
+    def first(self) -> str:
+        """The id of its first entry, which tells it from others that are or were called the same."""
+        self._look_at_start()
+        return self._first or self.log.id
+
+    def _look_at_start(self) -> None:
         if not self._has_start and self.state.start:
+            self._first = self.state.start.get("id")
             if "fork" in self.state.start:
                 self._fork = msgspec.convert(self.state.start["fork"], Fork)
             self._has_start = True
         if not self._has_start:
             first = next((item for item in self.log.read() if isinstance(item, Entry)), None)
             if isinstance(first, Start):
-                self._fork = first.fork
+                self._fork, self._first = first.fork, first.id
             self._has_start = True
-        return self._fork
 
     @property
     def inherited_to(self) -> int:
         """Entries up to this `seq` are in the logs above."""
         return self.fork.seq if self.fork is not None else 0
 
-    def owner_of(self, seq: int) -> str:
-        """The session whose own log holds entry `seq`."""
-        return self._above().owner_of(seq) if seq <= self.inherited_to else self.log.id
+    def owner_of(self, seq: int) -> History:
+        """That of the session whose own log holds entry `seq`."""
+        return self._above().owner_of(seq) if seq <= self.inherited_to else self
 
     def _above(self) -> History:
         if self._parent is None:
             assert self.fork is not None
-            self._parent = History(self._store, self._store.base(self.fork.session))
+            self._parent = History(self._store, self._store.base(self.fork.session, self.fork.base))
         return self._parent
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound, Unsupported
-from turnlog.log.draft import Draft, prepare, to_text
+from turnlog.log.draft import MAX_ID, Draft, prepare, to_text
 from turnlog.log.entry import Drop, Entry, Fork, Spawned, Start
 from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import new_session_id
@@ -132,8 +132,8 @@ class Home(Lookup, Moving):
     def new_id(self, chosen: str | None) -> str:
         """The id for a new session: the caller's, or one that sorts by time."""
         if chosen is not None:
-            if not isinstance(chosen, str) or not chosen:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise Invalid(f"the session id {chosen!r} is not a text")
+            if not isinstance(chosen, str) or not 0 < len(chosen) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise Invalid(f"the session id {chosen!r:.80} is not a text of 1 to {MAX_ID} characters")
             return chosen
         stamp = to_text(self._now())
         return new_session_id(f"{stamp[:10].replace('-', '')}-{stamp[11:19].replace(':', '')}")
@@ -160,18 +160,20 @@ class Home(Lookup, Moving):
         if isinstance(resume, str) or not all(isinstance(word, str) for word in resume):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"the command to resume is a list of words, not {resume!r:.80}", hint='["my-agent", "{id}"]')
         place = None if workspace is None else workspace_path(workspace)
-        return Start(id=self.new_id(id), workspace=place, labels=pairs, resume=list(resume), **fields)
+        return Start(session=self.new_id(id), workspace=place, labels=pairs, resume=list(resume), **fields)
 
-    def _make(self, entries: list[Entry], *, seq: int = 1, parent: str | None = None, is_own: bool = True) -> Session:
+    def _make(self, entries: list[Entry], *, seq: int = 1, parent: Fork | None = None, is_own: bool = True) -> Session:
         drafts: list[Draft] = []
         for entry in entries:
             draft, blobs = prepare(entry)
             if blobs:
                 self.store.put(blobs)
             drafts.append(draft)
-        log = self.store.create(entries[0].id, drafts, seq=seq, parent=parent)
+        start = entries[0]
+        assert isinstance(start, Start)
+        log = self.store.create(start.session_id, drafts, seq=seq, parent=parent)
         if is_own:
-            self.made.note(entries[0])
+            self.made.note(start)
         history = History(self.store, log)
         history.load()
         return self._keep(Session(self, history))
@@ -187,7 +189,7 @@ class Home(Lookup, Moving):
             raise NotFound(f"no entry {at} in session {history.log.id}", hint="`turnlog log` shows what there is")
         state = fork_state(history.state_at(at), at)
         owner = history.owner_of(at)
-        if owner == history.log.id:
+        if owner is history:
             history.log.sync(at)  # others may have written it, and died; a fold of ours waits for the next sync
         own: dict[str, Any] = {
             "workspace": state.wide.get("workspace"),
@@ -200,10 +202,12 @@ class Home(Lookup, Moving):
         start = self._start(own.pop("id", None), workspace=None, **own)
         if "workspace" in fields and workspace is not None:
             workspace = workspace_path(workspace)
-        start = replace(start, workspace=workspace, fork=Fork(owner, at, entry.id, (name or "").strip() or None))
+        first = owner.first if owner.first != owner.log.id else None
+        fork = Fork(owner.log.id, at, entry.id, (name or "").strip() or None, first=first)
+        start = replace(start, workspace=workspace, fork=fork)
         fold_start(state, start)
         is_own = self.made.passes_on(history, fields)
-        return self._make([start, to_fold(state)], seq=at + 1, parent=owner, is_own=is_own)
+        return self._make([start, to_fold(state)], seq=at + 1, parent=fork, is_own=is_own)
 
     def spawn(
         self,

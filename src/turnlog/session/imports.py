@@ -252,6 +252,7 @@ def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_H
     spawned = None
     if header.spawned is not None:
         spawned = Spawned(session_id(source.agent, header.spawned.session), header.spawned.call, header.spawned.role)
+    # Its first entry is called like it: whoever imports the same has the same session.
     start = Start(workspace=header.workspace, spawned=spawned, **fields)
     draft, blobs = prepare(start)
     if blobs:

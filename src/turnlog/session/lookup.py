@@ -94,13 +94,24 @@ class Lookup:
         """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working."""
         self._exactly(self.store.delete, session)
 
-    def restore(self, session: str) -> None:
-        """Bring the session with that id back from the trash."""
-        self._exactly(self.store.restore, session)
+    def restore(self, session: str, *, as_: str | None = None) -> None:
+        """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
 
-    def purge(self, session: str) -> None:
-        """Remove the session with that id for good, deleted or not. What forks of it need is kept."""
-        self._exactly(self.store.purge, session)
+        Under another id it is another session, with all that was in it; forks of the old one keep what they need.
+        """
+        if as_ is None or as_ == session:
+            self._exactly(self.store.restore, session)
+            return
+        from turnlog.session.renaming import restore_as
+
+        self._exactly(lambda name: restore_as(self.store, name, as_), session)
+
+    def purge(self, session: str, *, deleted: bool | None = None) -> None:
+        """Remove the session with that id for good, deleted or not. What forks of it need is kept.
+
+        Where there is one and a deleted one, `deleted` says which.
+        """
+        self._exactly(lambda name: self.store.purge(name, deleted=deleted), session)
 
     def _exactly(self, change: Callable[[str], None], session: str) -> None:
         """Do it to the session with that id, or say that there is none."""
@@ -109,6 +120,8 @@ class Lookup:
             change(session)
         except Invalid:  # no session can be called that
             raise _unknown(session) from None
+        except Ambiguous:
+            raise
         except NotFound as error:
             raise NotFound(error.message, hint=_FIND) from None
 

@@ -38,7 +38,7 @@ class Made:
         """The session that begins with this entry was made here."""
         if self._path and isinstance(start, Start):
             try:
-                self._write(start.id, start.resume)
+                self._write(start.session_id, start.resume)
             except OSError:
                 return  # no session fails for this
 

@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogError, Unavailable, Unsupported
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogError, Unavailable
 from turnlog.log.codec import Damage
+from turnlog.log.entry import Start
 from turnlog.log.written import Written
 from turnlog.session.cargo import Cargo, Carrier, held
 from turnlog.session.content import left_out
 from turnlog.session.garbage import forget_unneeded
 from turnlog.session.history import History
+from turnlog.session.image import came_from
 from turnlog.session.meeting import Meeting, meet
 from turnlog.session.merge import loaded, merge, merges
 from turnlog.session.outgoing import Carried, Outgoing, outgoing
@@ -57,11 +59,18 @@ class Moved(Struct):
     error: TurnlogError | None = None
 
 
+class _Which(NamedTuple):
+    """A session: its id, and that of its first entry, which tells it from others that are or were called the same."""
+
+    id: str
+    first: str
+
+
 class _Part(Struct, frozen=True):
     """Where a session's entries up to `upto` are on the other side."""
 
     upto: int
-    id: str
+    there: _Which
     cuts: tuple[int, ...]
 
 
@@ -74,26 +83,26 @@ class Mover:
         self._dry_run = dry_run
         self._include_ignored = include_ignored
         self._carrier = Carrier(source.store, target.store)
-        self._placed: dict[str, list[_Part]] = {}
-        self._rows: dict[str, Moved] = {}
-        self._moving: list[str] = []
-        self._live: set[str] = set()
-        self._wanted: set[str] = set()
-        self._there: dict[str, Found] = {}
-        self._deleted: set[str] = set()
+        self._placed: dict[_Which, list[_Part]] = {}
+        self._rows: dict[_Which, Moved] = {}
+        self._moving: list[_Which] = []
+        self._live: set[_Which] = set()
+        self._wanted: set[_Which] = set()
+        self._there: dict[_Which, Found] = {}
+        self._deleted: set[_Which] = set()
 
     def run(self, ids: Iterable[str] | None, tell: Tell | None = None) -> Iterator[Moved]:
         """Move these sessions (all, for None), with what they build on and the subagents they started."""
         source, target = self._source.store, self._target.store
-        here = {found.id: found for found in source.sessions()}
+        here = {_Which(found.id, found.first): found for found in source.sessions()}
         self._live = set(here)
-        self._there = {found.id: found for found in target.sessions()}
-        self._deleted = {found.id for found in target.sessions(deleted=True)}
+        self._there = {_Which(found.id, found.first): found for found in target.sessions()}
+        self._deleted = {_Which(found.id, found.first) for found in target.sessions(deleted=True)}
         chosen = sorted(here) if ids is None else self._with_subagents(ids)
         self._wanted = set(chosen)
         for index, name in enumerate(chosen):
             if tell is not None:
-                tell(index, len(chosen), name)
+                tell(index, len(chosen), name.id)
             if name not in self._placed:
                 self._settle(name, here.get(name))
             if self._include_ignored:
@@ -102,62 +111,63 @@ class Mover:
             yield from self._news()
         yield from self._news()
 
-    def _row(self, name: str) -> Moved:
-        return self._rows.setdefault(name, Moved(name))
+    def _row(self, name: _Which) -> Moved:
+        return self._rows.setdefault(name, Moved(name.id))
 
     def _news(self) -> Iterator[Moved]:
         while self._rows:
             yield self._rows.pop(next(iter(self._rows)))
 
-    def _with_subagents(self, ids: Iterable[str]) -> list[str]:
-        chosen: dict[str, None] = {}
-        waiting = list(ids)
+    def _with_subagents(self, ids: Iterable[str]) -> list[_Which]:
+        chosen: dict[_Which, None] = {}
+        live = {which.id: which for which in self._live}
+        waiting = [live.get(name, _Which(name, name)) for name in ids]
         while waiting:
             name = waiting.pop(0)
             if name in chosen:
                 continue
             chosen[name] = None
-            log = self._source.store.base(name)
+            log = self._source.store.base(*name)
             history = History(self._source.store, log)
             history.load()
-            waiting += [child for child in history.state.children if child in self._live]
+            waiting += [live[child] for child in history.state.children if child in live]
             history.close()
             log.close()
         return list(chosen)
 
-    def _settle(self, name: str, found: Found | None) -> None:
+    def _settle(self, name: _Which, found: Found | None) -> None:
         """Move one session, and say what became of it."""
         there = self._there.get(name)
         if found is not None and there is not None and _is_same(found, there):
             self._placed[name] = [_Part(_END, name, ())]
-            self._rows[name] = Moved(name)
+            self._rows[name] = Moved(name.id)
             return
         if name in self._deleted and name in self._live:
-            self._rows[name] = Moved(name, "deleted")
+            self._rows[name] = Moved(name.id, "deleted")
             return
         try:
             self._move(name)
         except Unavailable:
             raise
         except TurnlogError as error:
-            row = self._rows.setdefault(name, Moved(name))
+            row = self._rows.setdefault(name, Moved(name.id))
             row.outcome, row.error = "failed", error
 
     # ── one session ───────────────────────────────────────────────────────────────────────────────
 
-    def _move(self, name: str) -> list[_Part]:
+    def _move(self, name: _Which) -> list[_Part]:
         """Move a session, after what it builds on. Returns where its entries are there."""
         if name in self._placed:
             return self._placed[name]
         if name in self._moving:
-            raise Corrupt(f"session {name} is a fork of itself", hint=f"look with `turnlog doctor {name}`")
+            raise Corrupt(f"session {name.id} is a fork of itself", hint=f"look with `turnlog doctor {name.id}`")
         self._moving.append(name)
-        log = self._source.store.base(name)
+        log = self._source.store.base(*name)
         try:
             going = outgoing(self._source.store, log)
-            is_image = self._is_image(going)
+            is_image = came_from(self._target.store, self._there.values(), self._source.store, going)
             going = going if is_image else self._beside_its_parent(going)
-            row = self._rows[name] = Moved(name)
+            row = self._rows[name] = Moved(name.id)
             self._placed[name] = [] if is_image else self._send(going, row)
             return self._placed[name]
         finally:
@@ -169,66 +179,51 @@ class Mover:
         if fork is None:
             return going
         try:
-            parts = self._move(fork.session)
+            parts = self._move(_Which(fork.session, fork.base))
         except NotFound as error:
             raise NotFound(f"session {fork.session!r}, which {going.id} builds on: {error.message}") from None
         part = next((part for part in parts if fork.seq <= part.upto), None)
         if part is None:
             # That was merged into something there, or is there under another name: now it is needed itself.
-            part = next(part for part in self._bring(fork.session) if fork.seq <= part.upto)
-        return going if part.id == fork.session and not part.cuts else going.moved(part.id, part.cuts)
+            part = next(part for part in self._bring(_Which(fork.session, fork.base)) if fork.seq <= part.upto)
+        is_itself = part.there == (fork.session, fork.base) and not part.cuts
+        return going if is_itself else going.moved(*part.there, part.cuts)
 
-    def _bring(self, name: str) -> list[_Part]:
+    def _bring(self, name: _Which) -> list[_Part]:
         """Have a session there as such."""
-        log = self._source.store.base(name)
+        log = self._source.store.base(*name)
         try:
-            row = self._rows.setdefault(name, Moved(name))
+            row = self._rows.setdefault(name, Moved(name.id))
             going = self._beside_its_parent(outgoing(self._source.store, log))
             self._placed[name] = self._send(going, row, may_merge=False)
             return self._placed[name]
         finally:
             log.close()
 
-    def _is_image(self, going: Outgoing) -> bool:
-        """Whether this came from there, and has nothing that its original there has not."""
+    def _log_there(self, name: str, first: str | None) -> Log | None:
         try:
-            image = self._image_of(going)
-            return image is not None and _begins_like(image, going)
-        except (NotFound, Corrupt, Unsupported):
-            return False  # what cannot be read is no reason to leave anything out
-
-    def _image_of(self, going: Outgoing) -> Outgoing | None:
-        """What this side would get of the session there that this one was once made of."""
-        fork = going.start.fork
-        # A fork of the session that went on there; or a session that had to get another id here.
-        for name in {going.id[:-9], *([fork.session] if fork is not None else [])}:
-            theirs = self._log_there(name) if name else None
-            if theirs is not None:
-                back = outgoing(self._target.store, theirs)
-                image = back.as_called(going.id, fork.seq if fork is not None and fork.session == name else 0)
-                if image is not None:
-                    return image
-        above = self._image_of(outgoing(self._source.store, self._source.store.base(fork.session))) if fork else None
-        if fork is None or above is None:
-            return None
-        for found in self._there.values():  # or a fork of something that became another one
-            if found.start is not None and found.start.fork is not None:
-                image = outgoing(self._target.store, self._target.store.base(found.id)).moved(fork.session, above.cuts)
-                if image.id == going.id:
-                    return image
-        return None
-
-    def _log_there(self, name: str) -> Log | None:
-        try:
-            return self._target.store.base(name)
+            return self._target.store.base(name, first)
         except NotFound:
             return None
+
+    def _is_another(self, going: Outgoing) -> bool:
+        """Whether the session there that is called so is not this one."""
+        try:
+            log = self._target.store.open(going.id)
+        except NotFound:
+            return False
+        try:
+            return next((item.id for item in log.read() if isinstance(item, Start)), going.first) != going.first
+        finally:
+            log.close()
 
     def _send(self, going: Outgoing, row: Moved, *, may_merge: bool = True) -> list[_Part]:
         """Bring over what is missing; where both sides went on, as a fork."""
         parts: list[_Part] = []
         for _ in range(_TRIES):
-            theirs = self._log_there(going.id)
+            if going.source in self._live and self._is_another(going):
+                raise _another(going.id)
+            theirs = self._log_there(going.id, going.first)
             try:
                 found = meet(going, theirs)
                 if found.mine is None:
@@ -237,9 +232,11 @@ class Mover:
                     self._carry(going, found, row, is_new=theirs is None)
                     row.outcome = row.outcome if row.outcome != "same" else "new" if theirs is None else "grown"
                     break
+                if found.common is None:
+                    break
+                parts.append(_Part(found.common.origin, _Which(going.id, going.first), going.cuts))
                 if may_merge and self._merged(going, found, row):
-                    return [*parts, _Part(found.common.origin if found.common is not None else 0, going.id, going.cuts)]
-                parts.append(_Part(found.common.origin if found.common is not None else 0, going.id, going.cuts))
+                    return parts
                 going = going.forked(found.common, found.mine)
                 row.outcome, row.into = "forked", going.id
             except (Conflict, AlreadyExists):
@@ -249,12 +246,14 @@ class Mover:
                     theirs.close()
         else:
             raise Conflict(f"session {going.id} changes faster over there than it can be brought", hint="try it again")
+        if found.common is None and found.has_theirs:
+            raise _another(going.id)
         if not row.entries:
             row.outcome = "same"
-        return [*parts, _Part(_END, going.id, going.cuts)]
+        return [*parts, _Part(_END, _Which(going.id, going.first), going.cuts)]
 
     def _dropped(self, going: Outgoing) -> frozenset[str]:
-        log = self._source.store.base(going.source)
+        log = self._source.store.base(*going.source)
         history = History(self._source.store, log)
         try:
             history.load()
@@ -266,6 +265,8 @@ class Mover:
     def _merged(self, going: Outgoing, found: Meeting, row: Moved) -> bool:
         """Facts, notes and spending need no fork: they are appended there, as those of two processes would be."""
         if found.common is None or not merges(going, found.last):
+            return False
+        if self._is_another(going):
             return False
         try:
             log = self._target.store.open(going.id)
@@ -284,7 +285,6 @@ class Mover:
         is_live = going.source in self._live
         deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
         digest, sent = sha256(), 0
-        fork = going.start.fork
         first = self._target.store.portion if is_new else _BYTES
         for chunk in _chunks(going.lines(after=found.last), row.problems, first):
             if self._dry_run:
@@ -292,8 +292,15 @@ class Mover:
                 row.blobs += len(cargo.lacking) + len(cargo.made)
             else:
                 lines = [carried.line for carried in chunk]
-                parent = fork.session if fork is not None else None
-                adopt = partial(self._target.store.adopt, going.id, lines, after=after, parent=parent, deleted=deleted)
+                adopt = partial(
+                    self._target.store.adopt,
+                    going.id,
+                    lines,
+                    after=after,
+                    first=going.first,
+                    parent=going.start.fork,
+                    deleted=deleted,
+                )
                 cargo = self._bring_before(adopt, going, chunk, row)
                 digest.update(b"".join(line + b"\n" for line in lines))
             row.problems += [problem for problem in cargo.problems if problem not in row.problems]
@@ -302,7 +309,7 @@ class Mover:
             row.private += 0 if self._include_ignored else left_out(carried.entry for carried in chunk)
             row.entries += len(chunk)
         if sent and not self._dry_run:
-            self._compare(going.id, found.last, after, digest.digest())
+            self._compare(_Which(going.id, going.first), found.last, after, digest.digest())
 
     def _bring_before(self, adopt: Callable[[], None], going: Outgoing, chunk: list[Carried], row: Moved) -> Cargo:
         """Bring what lines need, then the lines."""
@@ -327,9 +334,9 @@ class Mover:
                 forget_unneeded(target, cargo.halves)
         raise AssertionError
 
-    def _compare(self, name: str, after: int, last: int, digest: bytes) -> None:
+    def _compare(self, name: _Which, after: int, last: int, digest: bytes) -> None:
         """Read back what was sent: it has to be what was sent."""
-        theirs = self._target.store.base(name)
+        theirs = self._target.store.base(*name)
         whole = sha256()
         try:
             for item in theirs.lines(after=after):
@@ -341,12 +348,19 @@ class Mover:
             theirs.close()
         if whole.digest() != digest:
             raise Corrupt(
-                f"session {name} is not over there as it was sent, after entry {after}",
+                f"session {name.id} is not over there as it was sent, after entry {after}",
                 hint="look at it there with `turnlog doctor`",
             )
 
 
 _END = 1 << 62
+
+
+def _another(name: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"session {name!r} over there is another one: only its id is the same",
+        hint=f"give one of them another id: `turnlog rm {name}`, then `turnlog restore {name} --as NEW-ID`",
+    )
 
 
 def _is_same(here: Found, there: Found) -> bool:
@@ -355,11 +369,6 @@ def _is_same(here: Found, there: Found) -> bool:
     if mine is None or theirs is None or here.start is None or there.start is None:
         return False
     return (mine.seq, mine.id, mine.at, mine.type) == (theirs.seq, theirs.id, theirs.at, theirs.type)
-
-
-def _begins_like(whole: Outgoing, part: Outgoing) -> bool:
-    known = (item.line for item in whole.lines() if isinstance(item, Carried))
-    return all(item.line == next(known, None) for item in part.lines() if isinstance(item, Carried))
 
 
 def _chunks(items: Iterable[Carried | Damage], problems: list[str], first: int) -> Iterator[list[Carried]]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry, Fork, Start, Writer
-from turnlog.log.ids import handle_of
+from turnlog.log.ids import handle_of, new_id
 from turnlog.log.payload import Blobs
 from turnlog.log.written import Written
 from turnlog.session.history import History
@@ -53,7 +53,8 @@ class Outgoing:
         self._log = log
         self.start = made or start
         """Its first line there."""
-        self.id = self.start.id
+        self.id = self.start.session_id
+        self.first = self.start.id
         self._original = start
         self._made = made
         """That line, if it is not the one here."""
@@ -63,9 +64,9 @@ class Outgoing:
         """Where it was cut, the first time first: whatever comes after is counted one higher."""
 
     @property
-    def source(self) -> str:
-        """The session that it is here."""
-        return self._log.id
+    def source(self) -> tuple[str, str]:
+        """The session that it is here, and the id of its first entry."""
+        return self._log.id, self._original.id
 
     def number(self, seq: int) -> int:
         """The number that an entry has there."""
@@ -110,20 +111,19 @@ class Outgoing:
         """
         if common is None:
             since = self._since if self._made is not None else self._original.seq
-            return self._as(replace(self.start, id=derived_id(self.id, first.line)), since, self.cuts)
+            return self._as(self._called(first.line), since, self.cuts)
         cut = common.entry.seq
         history = History(self._store, self._log)
         facts = history.state_at(common.origin or self._since).wide
         host = first.entry.host if isinstance(first.entry, Writer) else None
         made = replace(
-            self.start,
-            id=derived_id(self.id, b"%d" % cut, first.line),
+            self._called(b"%d" % cut, first.line),
             seq=cut + 1,
             at=first.entry.at,
             clock=None,
             workspace=facts.get("workspace"),
             title=facts.get("title"),
-            fork=Fork(self.id, cut, common.entry.id, host),
+            fork=Fork(self.id, cut, common.entry.id, host, first=self.first if self.first != self.id else None),
         )
         history.close()
         return self._as(made, common.origin or self._since, (*self.cuts, cut))
@@ -136,18 +136,33 @@ class Outgoing:
         if first is None or (cut and (common is None or common.entry.seq != cut)):
             return None
         told = (b"%d" % cut, first.line) if cut else (first.line,)
-        return self.forked(common, first) if derived_id(self.id, *told) == name else None
+        return self.forked(common, first) if self._called(*told).id == name else None
 
-    def moved(self, parent: str, cuts: tuple[int, ...]) -> Outgoing:
+    def _called(self, *what: bytes) -> Start:
+        """Its first line, with the id of what comes of it for this reason: always the same."""
+        told = what if self.first == self.id else (*what, self.first.encode("utf-8", "surrogatepass"))
+        return replace(self.start, id=derived_id(self.id, *told), session=None)
+
+    def renamed(self, name: str) -> Outgoing:
+        """All of it as another session."""
+        return self._as(replace(self._original, id=new_id(), session=name), self._original.seq, ())
+
+    def moved(self, parent: str, first: str, cuts: tuple[int, ...]) -> Outgoing:
         """A fork of something that became another fork there, `parent`, with its entries counted like this."""
         fork = self.start.fork
         assert fork is not None
         there = Outgoing(self._store, self._log, start=self._original, cuts=cuts)
+        told = [parent] if first == parent else [parent, first]
         made = replace(
-            self._original,
-            id=derived_id(self.id, parent.encode("utf-8", "surrogatepass")),
+            self._called(*(name.encode("utf-8", "surrogatepass") for name in told)),
             seq=there.number(self._original.seq),
-            fork=replace(fork, session=parent, seq=there.number(fork.seq), offset=None),
+            fork=replace(
+                fork,
+                session=parent,
+                first=first if first != parent else None,
+                seq=there.number(fork.seq),
+                offset=None,
+            ),
         )
         return self._as(made, self._original.seq, cuts)
 
@@ -166,9 +181,10 @@ def outgoing(store: Store, log: Log) -> Outgoing:
     first = next((item for item in log.lines() if isinstance(item, Written)), None)
     if first is None or not isinstance(first.entry, Start):
         raise Corrupt(f"the first line of session {log.id} cannot be read", hint=f"look with `turnlog doctor {log.id}`")
-    if first.entry.id != log.id:
+    if first.entry.session_id != log.id:
         raise Corrupt(
-            f"the log of session {log.id!r} holds session {first.entry.id!r}", hint="somebody renamed or copied it"
+            f"the log of session {log.id!r} holds session {first.entry.session_id!r}",
+            hint="somebody renamed or copied it",
         )
     return Outgoing(store, log, start=first.entry)
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from turnlog.errors import NotFound
+from turnlog.errors import AlreadyExists, Ambiguous, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
-from turnlog.log.entry import AnyEntry, Set, Start
+from turnlog.log.entry import AnyEntry, Fork, Set, Start
 from turnlog.log.ids import handle_of
 from turnlog.log.written import Written
 
@@ -39,6 +39,11 @@ class Found(Struct, frozen=True):
     size_bytes: int
 
     @property
+    def first(self) -> str:
+        """The id of its first entry, which tells it from others that are or were called the same."""
+        return self.start.id if self.start is not None else self.id
+
+    @property
     def order(self) -> tuple[float, str]:
         """The newer, the greater; where the last entries are of one moment, the id decides."""
         at = self.last.at if self.last is not None else None
@@ -55,6 +60,30 @@ def behind(found: Iterator[Found], after: str | None) -> Iterator[Found]:
     if after is not None and not any(one.id == after for one in found):
         raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
     return found
+
+
+def taken(session_id: str) -> AlreadyExists:
+    """There is a session that is called so."""
+    return AlreadyExists(
+        f"there is a session {session_id!r} already",
+        hint="resume it, or choose another id; `turnlog restore --as` restores a deleted one under another",
+    )
+
+
+def in_trash(session_id: str) -> AlreadyExists:
+    """There is a deleted session that is called so."""
+    return AlreadyExists(
+        f"a deleted session is called {session_id!r}, too",
+        hint="restore that one under another id with `turnlog restore --as`, or purge it",
+    )
+
+
+def either(session_id: str) -> Ambiguous:
+    """There are both."""
+    return Ambiguous(
+        f"there is a session {session_id!r}, and a deleted one",
+        hint="deleted=True, or `turnlog rm --purge --deleted`, is for the one in the trash",
+    )
 
 
 class Log(Protocol):
@@ -184,22 +213,31 @@ class Store(Protocol):
         """How many bytes of lines it had best be given at once for a new log."""
         ...
 
-    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> Log:
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> Log:
         """A new log with these first entries, counted from `seq`. Raises `AlreadyExists`.
 
-        `parent` is a log that must still be there when the new one is.
+        That is where a session is called so, or a log of that name is in the trash or kept aside whose first entry has
+        the same id: a deleted session's id may be used again, and a log is there once. `parent` is what must still be
+        there when the new one is.
         """
         ...
 
     def adopt(
-        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+        self,
+        session_id: str,
+        lines: list[bytes],
+        *,
+        after: int,
+        first: str | None = None,
+        parent: Fork | None = None,
+        deleted: bool = False,
     ) -> None:
         """Append bare lines of another copy of a log just as they are, behind entry `after`; durable when this returns.
 
-        The log may be a session, a deleted one, or what is kept aside of a purged one, which is a session again then
-        (not if `deleted`). Raises `Conflict` if it does not end with `after`. After 0 it is a new log, deleted from the
-        beginning if told so, or `AlreadyExists`; `parent` as in `create`. A batch is handed over whole; of several, a
-        crash may leave the first ones.
+        The log is that of `base`: a session, a deleted one, or what is kept aside of a purged one, which is a session
+        again then (not if `deleted`). Raises `Conflict` if it does not end with `after`. After 0 it is a new log, or
+        `AlreadyExists`; deleted from the beginning if told so, kept aside where another deleted one is called the same;
+        `parent` as in `create`. A batch is handed over whole; of several, a crash may leave the first ones.
         """
         ...
 
@@ -207,8 +245,11 @@ class Store(Protocol):
         """A log, for reading and writing. Raises `NotFound`."""
         ...
 
-    def base(self, session_id: str) -> Log:
-        """A log for reading only, also if it was deleted, or purged and kept aside for its forks."""
+    def base(self, session_id: str, first: str | None = None) -> Log:
+        """A log for reading only, also if it was deleted, or purged and kept aside for its forks.
+
+        `first` is the id of its first entry: no other session that is called so will do.
+        """
         ...
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
@@ -231,15 +272,18 @@ class Store(Protocol):
         ...
 
     def delete(self, session_id: str) -> None:
-        """Put a session aside, so that it can be restored."""
+        """Put a session aside, so that it can be restored. Raises `AlreadyExists` if one is there that is called so."""
         ...
 
     def restore(self, session_id: str) -> None:
-        """Bring back a deleted session."""
+        """Bring back a deleted session. Raises `AlreadyExists` if another one is called so by now."""
         ...
 
-    def purge(self, session_id: str) -> None:
-        """Remove a session for good; the part that forks of it need is kept aside."""
+    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
+        """Remove a session for good, or a deleted one; the part that forks of it need is kept aside.
+
+        Told neither, it is the one that is called so; `Ambiguous` if there are both.
+        """
         ...
 
     def put(self, blobs: dict[str, bytes]) -> None:

@@ -39,9 +39,11 @@ def said(text: str, *, role: str = "user", id: str | None = None) -> Draft:
     return draft(message if id is None else Message(role=role, blocks=[Text(text=text)], id=id))
 
 
-def start(session_id: str, *, fork: Fork | None = None, title: str | None = None) -> Draft:
-    """The first entry of a log."""
-    return draft(Start(id=session_id, fork=fork, title=title))
+def start(session_id: str, *, first: str | None = None, fork: Fork | None = None, title: str | None = None) -> Draft:
+    """The first entry of a log, under its own id or, as before there were such, under the session's."""
+    if first is None:
+        return draft(Start(id=session_id, fork=fork, title=title))
+    return draft(Start(id=first, session=session_id, fork=fork, title=title))
 
 
 def read(log: Log, *, after: int = 0, before: int | None = None, reverse: bool = False) -> list[AnyEntry]:

@@ -6,7 +6,7 @@ import pytest
 
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from turnlog.log.codec import Damage
-from turnlog.log.entry import Entry, Note, Unknown
+from turnlog.log.entry import Entry, Note, Start, Unknown
 from turnlog.log.payload import digest
 from turnlog.log.written import Written
 from turnlog.store import Log, Store, memory
@@ -127,11 +127,13 @@ class Copying(Connected):
         child = fork(other, "s", read(other.open("s"))[2], "child")
         child.append([said("other")], after=4, head=2)
         lines = bare_lines(child)
+        [first, *_] = read(child)
+        made = first.fork if isinstance(first, Start) else None
         with pytest.raises(NotFound):
-            store.adopt("child", lines, after=0, parent="s")
+            store.adopt("child", lines, after=0, parent=made)
         store.adopt("s", bare_lines(other.open("s"))[:3], after=0)
-        store.adopt("child", lines[:1], after=0, parent="s")
-        store.adopt("child", lines[1:], after=4, parent="s")
+        store.adopt("child", lines[:1], after=0, parent=made)
+        store.adopt("child", lines[1:], after=4, parent=made)
         assert bare_lines(store.open("child")) == lines
         store.purge("s")
         assert seqs(read(store.base("s"))) == [1, 2, 3]
@@ -162,6 +164,38 @@ class Copying(Connected):
         log = store.open("s")
         assert bare_lines(log) == lines
         assert log.append([said("more")], after=6, head=6)[0].seq == 7
+
+    def test_lines_go_to_the_log_with_that_first_entry(self, store: Store, clock: ManualClock) -> None:
+        """A session, a deleted one and one kept aside that are called the same do not get each other's lines."""
+        given: dict[str, list[bytes]] = {}
+        for first in ("live", "deleted", "aside"):
+            other = memory.connect(clock=clock)
+            log = other.create("s", [start("s", first=first)])
+            log.append([said(first)], after=1, head=0)
+            log.append([said("more")], after=2, head=2)
+            given[first] = bare_lines(log)
+        store.adopt("s", given["aside"][:2], after=0)
+        fork(store, "s", read(store.open("s"))[1], "child", first="aside")
+        store.purge("s")
+        store.adopt("s", given["deleted"][:1], after=0, deleted=True)
+        store.adopt("s", given["live"][:1], after=0)
+        for first in ("live", "deleted"):
+            store.adopt("s", given[first][1:], after=1, first=first)
+        with pytest.raises(AlreadyExists):
+            store.adopt("s", given["aside"][2:], after=2, first="aside")
+        store.adopt("s", given["aside"][2:], after=2, first="aside", deleted=True)
+        for first, lines in given.items():
+            assert bare_lines(store.base("s", first)) == lines
+        assert [found.first for found in store.sessions() if found.id == "s"] == ["live"]
+        assert [found.first for found in store.sessions(deleted=True)] == ["deleted"]
+
+    def test_a_deleted_copy_beside_a_deleted_session_is_kept_aside(self, store: Store, other: Store) -> None:
+        store.create("s", [start("s", first="another")])
+        store.delete("s")
+        lines = bare_lines(other.open("s"))
+        store.adopt("s", lines, after=0, deleted=True)
+        assert [found.first for found in store.sessions(deleted=True)] == ["another"]
+        assert bare_lines(store.base("s", "s")) == lines
 
     def test_of_many_that_take_over_the_same_lines_exactly_one_does(self, store: Store, other: Store) -> None:
         lines = bare_lines(other.open("s"))

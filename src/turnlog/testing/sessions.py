@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnlog.errors import AlreadyExists, Conflict, NotFound
+from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.entry import Entry, Fork, Note, Set
 from turnlog.log.ids import handle_of
 from turnlog.store import Found, Log, Store
@@ -22,10 +22,10 @@ def title(text: str) -> Set:
     return Set(key="title", value=text, all={"title": text})
 
 
-def fork(store: Store, parent: str, at: Entry, child: str) -> Log:
+def fork(store: Store, parent: str, at: Entry, child: str, *, first: str | None = None) -> Log:
     """A log that continues another one."""
-    first = start(child, fork=Fork(parent, at.seq, at.id))
-    return store.create(child, [first], seq=at.seq + 1, parent=parent)
+    made = Fork(parent, at.seq, at.id, first=first)
+    return store.create(child, [start(child, fork=made)], seq=at.seq + 1, parent=made)
 
 
 class Sessions(Connected):
@@ -240,12 +240,40 @@ class Removing(Connected):
         assert read(log) == entries
         assert log.append([note()], after=0, head=0)[0].seq == 6
 
-    def test_the_id_of_a_deleted_session_is_taken(self, store: Store, five: Log) -> None:
+    def test_a_deleted_session_is_not_made_again(self, store: Store, five: Log) -> None:
         store.delete("s")
         with pytest.raises(AlreadyExists):
             store.create("s", [start("s")])
         store.restore("s")
         assert len(read(store.open("s"))) == 5
+
+    def test_the_id_of_a_deleted_session_may_be_used_again(self, store: Store, five: Log) -> None:
+        entries = read(five)
+        store.delete("s")
+        store.create("s", [start("s", first="another"), note()])
+        assert self.ids(store) == self.ids(store, deleted=True) == ["s"]
+        assert [found.first for found in store.sessions()] == ["another"]
+        assert [found.first for found in store.sessions(deleted=True)] == ["s"]
+        assert len(read(store.base("s"))) == len(read(store.base("s", "another"))) == 2
+        assert read(store.base("s", "s")) == entries
+        with pytest.raises(AlreadyExists):
+            store.restore("s")
+        with pytest.raises(AlreadyExists):
+            store.delete("s")
+        with pytest.raises(Ambiguous):
+            store.purge("s")
+        assert len(read(store.open("s"))) == 2
+        store.purge("s", deleted=False)
+        store.restore("s")
+        assert read(store.open("s")) == entries
+        for deleted in (False, True):
+            if deleted:
+                store.delete("s")
+            with pytest.raises(NotFound):
+                store.purge("s", deleted=not deleted)
+        store.purge("s", deleted=True)
+        with pytest.raises(NotFound):
+            store.base("s")
 
     def test_only_a_deleted_session_can_be_restored_and_only_a_live_one_deleted(self, store: Store, five: Log) -> None:
         with pytest.raises(NotFound):
@@ -279,7 +307,8 @@ class Removing(Connected):
 
     def test_a_fork_needs_a_parent_that_is_there(self, store: Store) -> None:
         with pytest.raises(NotFound):
-            store.create("child", [start("child", fork=Fork("nobody", 3, "x"))], seq=4, parent="nobody")
+            made = Fork("nobody", 3, "x")
+            store.create("child", [start("child", fork=made)], seq=4, parent=made)
         assert list(store.ids()) == []
 
     @pytest.mark.parametrize("deleted_first", [False, True])
@@ -307,6 +336,35 @@ class Removing(Connected):
         with pytest.raises(NotFound):
             store.base("s")
         assert seqs(read(store.create("s", [start("s")]))) == [1]
+
+    def test_a_purged_id_may_be_used_again_and_forks_find_what_they_build_on(self, store: Store) -> None:
+        """As often as one likes: what is kept aside lies under the id of its first entry."""
+        wanted: dict[str, list[str]] = {}
+        for number in range(3):
+            first = f"first {number}"
+            log = store.create("s", [start("s", first=first), said(f"said {number}"), note()])
+            fork(store, "s", read(log)[1], f"child {number}", first=first)
+            wanted[first] = [entry.id for entry in read(log)[:2]]
+            if number == 1:
+                store.delete("s")
+            store.purge("s")
+        assert {first: [entry.id for entry in read(store.base("s", first))] for first in wanted} == wanted
+        assert sorted(log.id for log in store.all_logs()) == ["child 0", "child 1", "child 2", "s", "s", "s"]
+        with pytest.raises(NotFound):
+            store.base("s")
+        with pytest.raises(AlreadyExists):
+            store.create("s", [start("s", first="first 1")])
+        store.create("s", [start("s", first="first 3")])
+        assert [entry.id for entry in read(store.base("s"))] == ["first 3"]
+        with pytest.raises(NotFound):
+            fork(store, "s", Note(text="", seq=1, id="x"), "wrong", first="first 9")
+        fork(store, "s", Note(text="", seq=2, id="x"), "grandchild", first="first 0")
+        for number in range(3):
+            store.purge(f"child {number}")
+        assert read(store.base("s", "first 0"))
+        for first in ("first 1", "first 2"):
+            with pytest.raises(NotFound):
+                store.base("s", first)
 
     def test_a_fork_in_the_trash_still_needs_its_parent(self, store: Store, five: Log) -> None:
         fork(store, "s", read(five)[2], "child")

@@ -12,14 +12,18 @@ from turnlog.log.ids import handle_of
 
 @click.command()
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@click.option("--as", "new_id", metavar="ID", help="Under another id, where a session has the old one by now.")
 @shared
-def command(sessions: tuple[str, ...], as_json: bool) -> None:
+def command(sessions: tuple[str, ...], new_id: str | None, as_json: bool) -> None:
     """Bring sessions back from the trash.
 
     \b
     turnlog ls --deleted              what is in the trash
     turnlog restore k3f9
+    turnlog restore nightly --as nightly-old
     """
+    if new_id is not None and len(sessions) != 1:
+        raise click.UsageError("--as gives one session another id")
     with this_home() as home:
         ids: list[str] = []
         for name in sessions:
@@ -30,7 +34,8 @@ def command(sessions: tuple[str, ...], as_json: bool) -> None:
                 raise type(error)(error.message.replace("no session", "no deleted session"), hint=hint) from None
         ids = list(dict.fromkeys(ids))
         for session_id in ids:
-            home.restore(session_id)
+            home.restore(session_id, as_=new_id)
+        ids = ids if new_id is None else [new_id]
     if as_json:
         print_json({"sessions": [{"id": id, "handle": handle_of(id)} for id in ids]})
         return

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
 @click.option("--purge", is_flag=True, help="For good: nothing brings it back. Asks first.")
+@click.option("--deleted", is_flag=True, help="With --purge: what is in the trash, where a session has the same id.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @shared
 @click.pass_context
-def command(context: click.Context, sessions: tuple[str, ...], purge: bool, yes: bool, as_json: bool) -> None:
+def command(
+    context: click.Context, sessions: tuple[str, ...], purge: bool, deleted: bool, yes: bool, as_json: bool
+) -> None:
     """Put sessions into the trash, or remove them for good.
 
     `turnlog restore` brings back what is in the trash. Forks of a session keep working either way. Files of other
@@ -33,10 +36,13 @@ def command(context: click.Context, sessions: tuple[str, ...], purge: bool, yes:
     turnlog rm --purge k3f9           for good, also out of the trash
     turnlog ls --deleted              what is in the trash
     """
+    if deleted and not purge:
+        raise click.UsageError("--deleted goes with --purge")
     with this_home() as home:
-        ids = list(dict.fromkeys(own_id(home, name, deleted=purge) for name in sessions))
-        live = {row.id: row for row in home.sessions()}
-        rows = live | {row.id: row for row in home.sessions(deleted=True)}
+        names = (home.find(name, deleted=True) if deleted else own_id(home, name, deleted=purge) for name in sessions)
+        ids = list(dict.fromkeys(names))
+        gone, live = ({row.id: row for row in home.sessions(deleted=is_it)} for is_it in (True, False))
+        rows = {**live, **gone} if deleted else {**gone, **live}
         if purge and not yes:
             _refuse_unasked(as_json=as_json)
             _show([rows[id] for id in ids if id in rows])
@@ -45,7 +51,7 @@ def command(context: click.Context, sessions: tuple[str, ...], purge: bool, yes:
                 context.exit(1)
         for session_id in ids:
             if purge:
-                home.purge(session_id)
+                home.purge(session_id, deleted=True if deleted else None)
             else:
                 home.delete(session_id)
     if purge:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from turnlog.cli.name import Found, look_at, session_to_read
+from turnlog.cli.name import look_at, session_to_read
 from turnlog.cli.option import print_json, session_argument, shared
 from turnlog.cli.screen import this_screen
 from turnlog.cli.text import clip, count, one_line, screen_width, width
@@ -44,8 +44,8 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
     """
     with session_to_read(session, key=key) as opened:
         rows = {row.id: row for row in opened.home.sessions()}
-        top = _top(opened, rows)
-        data = _session(opened.home, top, rows, opened.look.id, set())
+        parents = _parents(opened.home, rows)
+        data = _session(opened.home, _top(opened.look.id, parents), rows, parents, opened.look.id, set())
     if as_json:
         print_json({"session": opened.look.id, "tree": data})
         return
@@ -56,19 +56,24 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
         print(line)
 
 
-def _top(opened: Found, rows: dict[str, Info]) -> str:
+def _parents(home: Home, rows: dict[str, Info]) -> dict[str, str]:
+    """Which session each fork is of; not one that is only called like that by now."""
+    firsts = {found.id: found.first for found in home.store.sessions()}
+    forks = ((row.id, row.fork) for row in rows.values())
+    return {id: fork.session for id, fork in forks if fork is not None and firsts.get(fork.session) == fork.base}
+
+
+def _top(name: str, parents: dict[str, str]) -> str:
     """The session that it was forked from in the end."""
-    seen = found = opened.look.id
-    known = {found}
-    while True:
-        row = rows.get(seen)
-        if row is None or row.fork is None or row.fork.session not in rows or row.fork.session in known:
-            return seen
-        seen = row.fork.session
-        known.add(seen)
+    known = {name}
+    while (above := parents.get(name, name)) not in known:
+        known.add(name := above)
+    return name
 
 
-def _session(home: Home, name: str, rows: dict[str, Info], asked: str, seen: set[str]) -> dict[str, Any]:
+def _session(
+    home: Home, name: str, rows: dict[str, Info], parents: dict[str, str], asked: str, seen: set[str]
+) -> dict[str, Any]:
     """One session with everything below it, as JSON has it."""
     seen.add(name)
     row = rows.get(name)
@@ -98,11 +103,11 @@ def _session(home: Home, name: str, rows: dict[str, Info], asked: str, seen: set
     for other in rows.values():
         if other.id in seen:
             continue
-        if other.fork is not None and other.fork.session == name:
-            inner = _session(home, other.id, rows, asked, seen)
+        if other.fork is not None and parents.get(other.id) == name:
+            inner = _session(home, other.id, rows, parents, asked, seen)
             data["forks"].append({"at": other.fork.seq, "name": other.fork.name, **inner})
         elif other.parent == name or other.id in started:
-            data["subagents"].append(_session(home, other.id, rows, asked, seen))
+            data["subagents"].append(_session(home, other.id, rows, parents, asked, seen))
     return data
 
 

@@ -20,7 +20,8 @@ from turnlog.store.files.names import file_name, is_hashed
 from turnlog.store.files.packs import Packs
 from turnlog.store.files.packwriter import PackWriter
 
-LAYOUT = {"layout": 1, "packs": 1}
+LAYOUT = {"layout": 1, "packs": 1, "ids": 1}
+"""What a version does not know, it does not write to: a home of before says more once somebody writes there."""
 SESSIONS, TRASH, BASES = "sessions", "trash", "bases"
 _BLOBS, _DERIVED = "blobs", "derived"
 _ABANDONED_S = 3600.0
@@ -39,6 +40,7 @@ class Folder:
         self._clock = clock
         self._packs = Packs(disk, os.path.join(self.folder, _BLOBS))
         self._is_ready = False
+        self._is_current = False
         self._inside = threading.local()
         with disk_errors(f"opening {self.folder}"):
             self._check_layout()
@@ -59,6 +61,7 @@ class Folder:
             layout = msgspec.json.decode(data, type=dict[str, int])
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
+        self._is_current = layout == LAYOUT
         for part, version in layout.items():
             if version > LAYOUT.get(part, 0):
                 raise Unsupported(
@@ -94,6 +97,7 @@ class Folder:
                 self._discard(path)
         if is_new:
             self._sync_above()
+        if is_new or not self._is_current:
             self._write_file(layout, msgspec.json.encode(LAYOUT) + b"\n")
         self._is_ready = True
 

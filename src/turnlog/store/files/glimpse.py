@@ -38,8 +38,21 @@ def glimpse(disk: Disk, folder: str, name: str) -> Found | None:
             wide = _wide(disk, fd, last.wide, back, size)
     finally:
         disk.close(fd)
-    found = start.id if start is not None else session_id_of(name) or name
+    found = start.session_id if start is not None else session_id_of(name) or name
     return Found(found, start, wide, last, size)
+
+
+def first_id(disk: Disk, path: str) -> str | None:
+    """The id of the first entry of a log; None where that line cannot be read."""
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        start = _entry(_line(disk, fd, 0, disk.pread(fd, _FRONT, 0), disk.fstat(fd).st_size))
+    finally:
+        disk.close(fd)
+    return start.id if isinstance(start, Start) else None
 
 
 def _line(disk: Disk, fd: int, offset: int, window: bytes, size: int) -> bytes:

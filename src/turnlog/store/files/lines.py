@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import msgspec
+from msgspec import Struct
 
 from turnlog.log.assemble import Line, Oversize
 from turnlog.log.codec import MAX_LINE, Header, decode_header, is_verified
@@ -108,6 +109,24 @@ def last_newline(read: Read, end: int) -> int:
             return position - size + found + 1
         position -= size
     return 0
+
+
+class _Start(Struct):
+    type: str
+    id: str
+    session: str | None = None
+
+
+_start = msgspec.json.Decoder(_Start).decode
+
+
+def session_in(line: bytes) -> str | None:
+    """The session that a first line says it begins; None if it does not say."""
+    try:
+        start = _start(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return (start.session or start.id) if start.type == "session" else None
 
 
 def header_of(line: bytes) -> Header | None:

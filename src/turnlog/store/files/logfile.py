@@ -20,7 +20,7 @@ from turnlog.store import Clock, Polled
 from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
 from turnlog.store.files.handle import Handle, identity
 from turnlog.store.files.known import KnownIds
-from turnlog.store.files.lines import Read, header_of
+from turnlog.store.files.lines import Read, session_in
 from turnlog.store.files.reading import newest_first, oldest_first
 from turnlog.store.files.tail import Tail, is_adoptable
 from turnlog.store.files.unsynced import Unsynced
@@ -88,10 +88,10 @@ class LogFile(Polled):
 
     def _check_id(self) -> None:
         line, newline, _ = self._file.read(1 << 16, 0).partition(b"\n")
-        header = header_of(line) if newline else None
-        if header is not None and header.type == "session" and header.id != self.id:
+        held = session_in(line) if newline else None
+        if held not in (None, self.id):
             raise Corrupt(
-                f"the file of session {self.id!r} holds session {header.id!r}",
+                f"the file of session {self.id!r} holds session {held!r}",
                 hint=f"somebody renamed or copied {os.path.basename(self._file.path)}; put it back",
             )
 

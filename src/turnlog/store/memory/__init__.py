@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from turnlog.errors import AlreadyExists, Corrupt, NotFound
+from turnlog.errors import Corrupt, NotFound
 from turnlog.log.draft import Draft
-from turnlog.log.entry import WIDE_FACTS, Set, Start
+from turnlog.log.entry import WIDE_FACTS, Fork, Set, Start
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
-from turnlog.store import Clock, Found, behind, is_like
+from turnlog.store import Clock, Found, behind, either, in_trash, is_like, taken
 from turnlog.store.memory.log import MemoryLog
 from turnlog.store.memory.sharing import Sharing
 
@@ -48,37 +48,52 @@ class MemoryStore:
         self._collected = 0
         self._sharing = Sharing()
 
-    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> MemoryLog:
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> MemoryLog:
         """See `Store.create`."""
         with self._mutex:
-            self._refuse_taken(session_id, parent)
             log = MemoryLog(session_id, self._clock, seq)
             log.append(drafts, after=0, head=0)
+            self._refuse_taken(log, parent)
             self._logs[session_id] = log
             return log
 
-    def _refuse_taken(self, session_id: str, parent: str | None) -> None:
-        if any(session_id in place for place in (self._logs, self._trash, self._bases)):
-            raise AlreadyExists(f"there is a session {session_id!r} already", hint="resume it, or choose another id")
+    def _refuse_taken(self, log: MemoryLog, parent: Fork | None, *, deleted: bool = False) -> None:
+        there = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
+        if log.first in self._bases or log.first in there or (log.id in self._logs and not deleted):
+            raise taken(log.id)
         if parent is not None:
-            self.base(parent)
+            self.base(parent.session, parent.base)
 
     def adopt(
-        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+        self,
+        session_id: str,
+        lines: list[bytes],
+        *,
+        after: int,
+        first: str | None = None,
+        parent: Fork | None = None,
+        deleted: bool = False,
     ) -> None:
         """See `Store.adopt`."""
         with self._mutex:
             if after:
-                self.base(session_id).adopt(lines, after=after)
-                if not deleted and session_id in self._bases:
-                    self._move(session_id, self._bases, self._logs)
-                    self._logs[session_id].is_gone = False
+                log = self.base(session_id, first)
+                is_again = not deleted and self._bases.get(log.first) is log
+                if is_again:
+                    self._refuse_other(session_id, self._logs)
+                log.adopt(lines, after=after)
+                if is_again:
+                    self._logs[session_id] = self._bases.pop(log.first)
+                    log.is_gone = False
                 return
-            self._refuse_taken(session_id, parent)
             log = MemoryLog(session_id, self._clock, 1)
             log.adopt(lines, after=0)
+            self._refuse_taken(log, parent, deleted=deleted)
             log.is_gone = deleted
-            (self._trash if deleted else self._logs)[session_id] = log
+            if deleted and session_id in self._trash:
+                self._bases[log.first] = log
+            else:
+                (self._trash if deleted else self._logs)[session_id] = log
 
     def open(self, session_id: str) -> MemoryLog:
         """See `Store.open`."""
@@ -91,12 +106,15 @@ class MemoryStore:
                 )
             return self._logs[session_id]
 
-    def base(self, session_id: str) -> MemoryLog:
+    def base(self, session_id: str, first: str | None = None) -> MemoryLog:
         """See `Store.base`."""
         with self._mutex:
-            for place in (self._logs, self._trash, self._bases):
-                if session_id in place:
-                    return place[session_id]
+            for place in (self._logs, self._trash):
+                log = place.get(session_id)
+                if log is not None and first in (None, log.first):
+                    return log
+            if (first or session_id) in self._bases:
+                return self._bases[first or session_id]
         raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
 
     def all_logs(self) -> Iterator[MemoryLog]:
@@ -137,28 +155,38 @@ class MemoryStore:
         with self._mutex:
             if session_id not in source:
                 raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+            self._refuse_other(session_id, target)
             target[session_id] = source.pop(session_id)
 
-    def purge(self, session_id: str) -> None:
+    def _refuse_other(self, session_id: str, target: dict[str, MemoryLog]) -> None:
+        if session_id in target:
+            raise (taken if target is self._logs else in_trash)(session_id)
+
+    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
         """See `Store.purge`."""
         with self._mutex:
-            place = self._trash if session_id in self._trash else self._logs
-            if session_id not in place:
+            places = {False: self._logs, True: self._trash}
+            found = [
+                place for is_deleted, place in places.items() if deleted in (None, is_deleted) and session_id in place
+            ]
+            if not found:
                 raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
-            log = place.pop(session_id)
+            if len(found) > 1:
+                raise either(session_id)
+            log = found[0].pop(session_id)
             log.is_gone = True
-            needed = self._needed(session_id)
+            needed = self._needed(log.first)
             if needed:
-                self._bases[session_id] = log.beginning(needed)
+                self._bases[log.first] = log.beginning(needed)
             while unneeded := [name for name in self._bases if not self._needed(name)]:
                 del self._bases[unneeded[0]]
 
-    def _needed(self, session_id: str) -> int:
+    def _needed(self, first: str) -> int:
         needed = 0
         for place in (self._logs, self._trash, self._bases):
             for log in place.values():
                 start = log.entries[0]
-                if isinstance(start, Start) and start.fork is not None and start.fork.session == session_id:
+                if isinstance(start, Start) and start.fork is not None and start.fork.base == first:
                     needed = max(needed, start.fork.seq)
         return needed
 

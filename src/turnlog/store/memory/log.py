@@ -29,6 +29,11 @@ class MemoryLog(Polled):
         self._first = seq
         self._mutex = threading.RLock()
 
+    @property
+    def first(self) -> str:
+        """The id of its first entry."""
+        return self.entries[0].id if self.entries else self.id
+
     def append(
         self,
         drafts: list[Draft],

@@ -7,23 +7,24 @@ lines, if the end is where the writer thinks it is. Everything that is acknowled
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
-from turnlog.errors import AlreadyExists, NotFound, TurnlogError
+from turnlog.errors import NotFound, TurnlogError
 from turnlog.log.draft import Draft
-from turnlog.log.entry import Start
-from turnlog.store import Clock, Found
-from turnlog.store.postgres.adopting import AdoptingLog, taken
+from turnlog.log.entry import Fork
+from turnlog.store import Clock, Found, either, in_trash, taken
+from turnlog.store.postgres.adopting import AdoptingLog
+from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import Blobs, PostgresPack
+from turnlog.store.postgres.creating import CREATE, row_of
 from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
 from turnlog.store.postgres.log import PostgresLog, Stamped, Tail, stamp
-from turnlog.store.postgres.names import alias_of, id_bytes, id_text, key_of
+from turnlog.store.postgres.names import id_text, key_of
 from turnlog.store.postgres.pool import Connection, Location, Pool
 from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
@@ -34,33 +35,12 @@ from turnlog.store.postgres.watch import Watch
 
 _PAGE = 2000
 
-_CREATE = """
-with parent as (
-    select root from turnlog.session
-    where tenant = %(tenant)s and key = %(parent)b and last_seq >= %(needs_seq)s for key share
-), made as (
-    insert into turnlog.session (num, tenant, key, id, place, root, made, fork_of, fork_seq,
-        first_seq, last_seq, last_ms, recent, last_fence, wide_seq, bytes, alias)
-    select new.num, %(tenant)s, %(key)b, %(id)b, %(place)s, coalesce((select root from parent), new.num), %(made)s,
-        %(fork_of)b, %(fork_seq)s, %(first_seq)s, %(last_seq)s, %(last_at)s, %(last_at)s / 60000,
-        %(last_fence)s, %(wide_seq)s, %(bytes)s, %(alias)b
-    from (select nextval('turnlog.number') as num) as new
-    where %(parent)b::bytea is null or exists (select from parent)
-    on conflict (tenant, key) do nothing
-    returning num, root, tenant
-), lines as (
-    insert into turnlog.entry (root, session, tenant, seq, key, line)
-    select root, num, tenant, new.*
-    from made, unnest(%(seqs)s::bigint[], %(keys)b::bytea[], %(lines)b::bytea[]) as new
-)
-select num, root from made
-"""
-_FIND = "select num, root, last_seq, last_ms, place, made from turnlog.session where tenant = %s and key = %b"
-_MOVED = (
-    "update turnlog.own_sessions set is_deleted = %s "
-    "where id = (select num from turnlog.session where tenant = %s and key = %b)"
-)
-_MOVE = "update turnlog.session set place = %s where tenant = %s and key = %b and place = %s"
+_ROW: LiteralString = "select num, root, last_seq, last_ms, made from turnlog.session where tenant = %s"
+_LIVE: LiteralString = _ROW + " and place = %s and key = %b"
+_FIRST: LiteralString = _ROW + " and first_key = %b"
+_ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
+_MOVED = "update turnlog.own_sessions set is_deleted = %s where id = %s"
+_MOVE = "update turnlog.session set place = %s where tenant = %s and key = %b and place = %s returning num"
 
 
 def now_ms() -> int:
@@ -120,86 +100,86 @@ class PostgresStore:
 
     # ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
-    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: str | None = None) -> PostgresLog:
+    def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> PostgresLog:
         """See `Store.create`."""
         new = stamp(drafts, floor=seq - 1, at=0, now=self._clock(), head=0)
         return self._begin(session_id, new, parent, "live")
 
-    def _begin(self, session_id: str, new: Stamped, parent: str | None, place: str) -> PostgresLog:
-        first = new.entries[0]
-        fork = first.fork if isinstance(first, Start) else None
-        mine = uuid.uuid4()
-        values: dict[str, Any] = {
-            "tenant": self._tenant,
-            "parent": None if parent is None else key_of(parent),
-            "needs_seq": fork.seq if fork is not None and fork.session == parent else 0,
-            "key": key_of(session_id),
-            "id": id_bytes(session_id),
-            "alias": alias_of(session_id),
-            "place": place,
-            "made": mine,
-            "fork_of": None if fork is None else key_of(fork.session),
-            "fork_seq": None if fork is None else fork.seq,
-            "first_seq": new.seqs[0],
-            "last_seq": new.seqs[-1],
-            "last_at": new.last_at,
-            "last_fence": new.last_fence,
-            "wide_seq": new.wide_seq,
-            "bytes": new.size,
-            "seqs": new.seqs,
-            "keys": new.keys,
-            "lines": new.lines,
-        }
+    def _begin(self, session_id: str, new: Stamped, parent: Fork | None, place: str) -> PostgresLog:
+        values = row_of(self._tenant, session_id, new, parent)
 
         def job(connection: Connection, again: bool) -> tuple[int, int]:
-            with connection.transaction() if self._leases.kept is not None else nullcontext():
-                self._leases.kept_in(connection)
-                row = connection.execute(_CREATE, values).fetchone()
-            if row is not None:
-                return row[0], row[1]
-            found = connection.execute(_FIND, (self._tenant, key_of(session_id))).fetchone()
-            if found is None:
-                raise NotFound(f"session {parent!r}, which a fork builds on, is gone")
-            if again and found[5] == mine:
+            # A deleted one is kept aside where another deleted one is called the same.
+            for where in (place, "base") if place == "deleted" else (place,):
+                with connection.transaction() if self._leases.kept is not None else nullcontext():
+                    self._leases.kept_in(connection)
+                    row = connection.execute(CREATE, {**values, "place": where}).fetchone()
+                if row is not None:
+                    return row[0], row[1]
+            found = connection.execute(_FIRST, (self._tenant, values["first_key"])).fetchone()
+            if again and found is not None and found[4] == values["made"]:
                 return found[0], found[1]
-            raise AlreadyExists(f"there is a session {session_id!r} already", hint="resume it, or choose another id")
+            named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()
+            if found is None and named is None:
+                gone = "" if parent is None else parent.session
+                raise NotFound(f"session {gone!r}, which a fork builds on, is gone")
+            raise taken(session_id)
 
         num, root = self._pool.run(f"creating session {session_id}", job)
         return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(new.seqs[-1], new.last_at))
 
     def adopt(
-        self, session_id: str, lines: list[bytes], *, after: int, parent: str | None = None, deleted: bool = False
+        self,
+        session_id: str,
+        lines: list[bytes],
+        *,
+        after: int,
+        first: str | None = None,
+        parent: Fork | None = None,
+        deleted: bool = False,
     ) -> None:
         """See `Store.adopt`."""
         if not after:
-            self._begin(session_id, taken(lines, after=0), parent, "deleted" if deleted else "live")
+            self._begin(session_id, taken_over(lines, after=0), parent, "deleted" if deleted else "live")
             return
-        rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
-        if not rows:
+        row = self._find(session_id, first)
+        if row is None:
             raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
-        num, root, *_ = rows[0]
-        log = AdoptingLog(self._pool, self._watch, self._clock, session_id, num, root, None)
+        log = AdoptingLog(self._pool, self._watch, self._clock, session_id, row[0], row[1], None)
         log.adopt(lines, after=after, deleted=deleted)
+
+    def _find(self, session_id: str, first: str | None) -> tuple[Any, ...] | None:
+        key = key_of(session_id)
+        ways: list[tuple[LiteralString, tuple[Any, ...]]] = [
+            (_ASIDE, (self._tenant, key if first is None else key_of(first), key))
+        ]
+        if first is None:
+            ways = [(_LIVE, (self._tenant, "live", key)), (_LIVE, (self._tenant, "deleted", key)), *ways]
+        for query, values in ways:
+            if rows := self._pool.rows(f"opening session {session_id}", query, values):
+                return rows[0]
+        return None
 
     def open(self, session_id: str) -> PostgresLog:
         """See `Store.open`."""
-        rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
-        if not rows or rows[0][4] != "live":
-            deleted = bool(rows) and rows[0][4] == "deleted"
+        values = (self._tenant, "live", key_of(session_id))
+        rows = self._pool.rows(f"opening session {session_id}", _LIVE, values)
+        if not rows:
+            values = (self._tenant, "deleted", key_of(session_id))
+            deleted = self._pool.rows(f"opening session {session_id}", _LIVE, values)
             raise NotFound(
                 f"no session {session_id!r}",
                 hint="it was deleted; home.restore brings it back" if deleted else "see `turnlog ls`",
             )
-        num, root, last_seq, last_at, *_ = rows[0]
+        num, root, last_seq, last_at, _ = rows[0]
         return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(last_seq, last_at))
 
-    def base(self, session_id: str) -> PostgresLog:
+    def base(self, session_id: str, first: str | None = None) -> PostgresLog:
         """See `Store.base`."""
-        rows = self._pool.rows(f"opening session {session_id}", _FIND, (self._tenant, key_of(session_id)))
-        if not rows:
+        row = self._find(session_id, first)
+        if row is None:
             raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
-        num, root, *_ = rows[0]
-        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, None)
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, row[0], row[1], None)
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
         """See `Store.ids`."""
@@ -234,22 +214,30 @@ class PostgresStore:
         key = key_of(session_id)
 
         def job(connection: Connection, again: bool) -> bool:
-            if connection.execute(_MOVE, (target, self._tenant, key, source)).rowcount:
-                connection.execute(_MOVED, (target == "deleted", self._tenant, key))
+            try:
+                row = connection.execute(_MOVE, (target, self._tenant, key, source)).fetchone()
+            except psycopg.errors.UniqueViolation:
+                raise (in_trash if target == "deleted" else taken)(session_id) from None
+            if row is not None:
+                connection.execute(_MOVED, (target == "deleted", row[0]))
                 return True
-            row = connection.execute(_FIND, (self._tenant, key)).fetchone() if again else None
-            return row is not None and row[4] == target  # it was us, and the answer was lost
+            # If the answer was lost, it was us.
+            return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None
 
         if not self._pool.run(f"moving session {session_id}", job):
             raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
 
-    def purge(self, session_id: str) -> None:
+    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
         """See `Store.purge`."""
         key = key_of(session_id)
+        places = [place for place, is_it in (("live", False), ("deleted", True)) if deleted in (None, is_it)]
 
         def job(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                return purge(connection, self._tenant, key) or again
+                found = purge(connection, self._tenant, key, places)
+                if found > 1:
+                    raise either(session_id)
+                return bool(found) or again
 
         if not self._pool.run(f"purging session {session_id}", job):
             raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")

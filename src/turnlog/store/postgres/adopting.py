@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
+import psycopg
 from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Corrupt, NotFound
 from turnlog.log.draft import to_ms
 from turnlog.log.entry import WIDE_FACTS, Set, is_fence
 from turnlog.log.written import bare, entries_of, entry_of
+from turnlog.store import taken as name_taken
 from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, PostgresLog, Stamped, Tail
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
@@ -19,7 +21,17 @@ _LINE = "select line from turnlog.entry where tenant = %s and root = %s and sess
 _LIVE = """
 update turnlog.session set place = 'live', last_fence = least(last_fence, last_seq) where tenant = %s and num = %s
 """
-_BACK = "update turnlog.session set place = %s where tenant = %s and num = %s"
+# One that stays out of sight: nobody but us writes to it.
+_GROW = """
+with moved as (
+    update turnlog.session set last_seq = %(last_seq)s, last_ms = %(last_ms)s, recent = %(last_ms)s / 60000,
+        last_fence = greatest(least(last_fence, last_seq), %(last_fence)s),
+        wide_seq = coalesce(%(wide_seq)s, wide_seq), bytes = bytes + %(bytes)s
+    where tenant = %(tenant)s and num = %(num)s returning num, root, tenant
+)
+insert into turnlog.entry (root, session, tenant, seq, key, line)
+select root, num, tenant, new.* from moved, unnest(%(seqs)s::bigint[], %(keys)b::bytea[], %(lines)b::bytea[]) as new
+"""
 
 
 def taken(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
@@ -73,13 +85,25 @@ class AdoptingLog(PostgresLog):
             return  # it was us, and the answer was lost
         if last_seq != after:
             raise Conflict(f"session {self.id} ends with entry {last_seq}, not {after}", hint="look again, and go on")
-        if state != "live":
-            connection.execute(_LIVE, (self._tenant, self._num))
         new = self._with_keys_of_their_own(connection, new)
+        if state == "deleted" or (state == "base" and deleted):
+            self._grow(connection, new)
+            return
+        if state == "base":
+            try:
+                connection.execute(_LIVE, (self._tenant, self._num))
+            except psycopg.errors.UniqueViolation:
+                raise name_taken(self.id) from None
         if not self._write(connection, new, Tail(last_seq, last_at), NO_FENCE, lease):
             raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
-        if state == "deleted" or (state == "base" and deleted):
-            connection.execute(_BACK, (state, self._tenant, self._num))
+
+    def _grow(self, connection: Connection, new: Stamped) -> None:
+        values = {
+            "tenant": self._tenant, "num": self._num, "last_seq": new.seqs[-1], "last_ms": new.last_at,
+            "last_fence": new.last_fence, "wide_seq": new.wide_seq, "bytes": new.size, "seqs": new.seqs,
+            "keys": new.keys, "lines": new.lines,
+        }  # fmt: skip
+        connection.execute(_GROW, values)
 
     def _ends_with(self, connection: Connection, new: Stamped) -> bool:
         row = connection.execute(_LINE, (self._tenant, self._root, self._num, new.seqs[-1]), binary=True).fetchone()

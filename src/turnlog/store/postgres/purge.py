@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 from turnlog.store.postgres.pool import Connection
 from turnlog.store.postgres.tables import forget
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
-_LOCK = """
-select num, root, place, fork_of from turnlog.session where tenant = %s and key = %b for update
-"""
+_ROW: LiteralString = "select num, root, place, fork_of, first_key from turnlog.session where tenant = %s"
+_NAMED: LiteralString = _ROW + " and key = %b and place = any(%s) for update"
+_FIRST: LiteralString = _ROW + " and first_key = %b for update"
 _DROP = "select turnlog.drop_entries(%s, %s, %s)"
 _NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_of = %b"
 
 
-def purge(connection: Connection, tenant: int, key: bytes) -> bool:
-    """Inside a transaction. Whether there was such a session."""
-    row = connection.execute(_LOCK, (tenant, key), binary=True).fetchone()
-    if row is None or row[2] == "base":
-        return False
-    num, root, _, above = row
+def purge(connection: Connection, tenant: int, key: bytes, places: list[str]) -> int:
+    """Inside a transaction. How many such sessions there were; where there were two, nothing is done."""
+    rows = connection.execute(_NAMED, (tenant, key, places), binary=True).fetchall()
+    if len(rows) != 1:
+        return len(rows)
+    num, root, _, above, first = rows[0]
     forget(connection, num)
-    needed = _needed(connection, tenant, key)
+    needed = _needed(connection, tenant, first)
     if needed:
         connection.execute(_DROP, (root, num, needed))
         connection.execute(
@@ -30,18 +32,18 @@ def purge(connection: Connection, tenant: int, key: bytes) -> bool:
             "where tenant = %s and root = %s and session = %s) where tenant = %s and num = %s",
             (needed, needed, tenant, root, num, tenant, num),
         )
-        return True
+        return 1
     while True:
         # What it builds on is locked before it goes: of two last forks, the second one sees that it is the last.
-        base = connection.execute(_LOCK, (tenant, above), binary=True).fetchone() if above is not None else None
+        base = connection.execute(_FIRST, (tenant, above), binary=True).fetchone() if above is not None else None
         connection.execute(_DROP, (root, num, 0))
         connection.execute("select turnlog.drop_session(%s)", (num,))
         if above is None or base is None or base[2] != "base" or _needed(connection, tenant, above):
-            return True
-        num, root, _, above = base
+            return 1
+        num, root, _, above, _ = base
 
 
-def _needed(connection: Connection, tenant: int, key: bytes) -> int:
-    """Up to where forks need that log."""
-    row = connection.execute(_NEEDED, (tenant, key)).fetchone()
+def _needed(connection: Connection, tenant: int, first: bytes) -> int:
+    """Up to where forks need the log with that first entry."""
+    row = connection.execute(_NEEDED, (tenant, first)).fetchone()
     return (row[0] or 0) if row is not None else 0

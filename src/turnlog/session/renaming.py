@@ -1,0 +1,36 @@
+"""A deleted session under another id, because somebody else has its own by now."""
+
+from __future__ import annotations
+
+from turnlog.errors import Corrupt, Invalid, NotFound
+from turnlog.log.codec import Damage
+from turnlog.log.draft import MAX_ID
+from turnlog.session.outgoing import outgoing
+from turnlog.store import Store
+
+
+def restore_as(store: Store, session: str, name: str) -> None:
+    """Bring a deleted session back as another one: the same lines behind a new first one."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"the session id {name!r:.80} is not a text of 1 to {MAX_ID} characters")
+    found = next(iter(store.sessions(deleted=True, ids={session})), None)
+    if found is None:
+        raise NotFound(f"no deleted session {session!r}")
+    log = store.base(session, found.first)
+    try:
+        going = outgoing(store, log).renamed(name)
+        lines: list[bytes] = []
+        with store.keeping():
+            for item in going.lines():
+                if isinstance(item, Damage):
+                    raise Corrupt(
+                        f"session {session} is damaged at byte {item.offset}, and cannot be copied whole",
+                        hint=f"repair it first: `turnlog doctor --repair {session}`",
+                    )
+                if item.blobs:
+                    store.put(item.blobs)
+                lines.append(item.line)
+            store.adopt(name, lines, after=0, parent=going.start.fork)
+    finally:
+        log.close()
+    store.purge(session, deleted=True)
