@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from turnlog.formats import Written
 from turnlog.formats._json import decode, document, fields, items
 from turnlog.formats._place import private_folders, put_file, safe_name, taken
 from turnlog.formats._rust import pretty, trimmed
+from turnlog.store.files.disk import Disk
 
 INDEX = "index.json"
 LOCK = ".save.lock"
@@ -84,7 +84,7 @@ def _locked(folder: str) -> Generator[None]:
     except OSError as error:
         raise Unavailable(f"{folder} cannot be locked: {error.strerror or error}") from None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        Disk().lock(fd)
         yield
     finally:
         os.close(fd)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+
+from turnlog.errors import Unavailable
+
+_WAIT_S = 60.0
 
 
 class Sharing:
@@ -15,11 +19,15 @@ class Sharing:
         self._together = 0
         self._alone: int | None = None
 
+    def _wait_until(self, is_free: Callable[[], bool]) -> None:
+        if not self._changed.wait_for(is_free, timeout=_WAIT_S):
+            raise Unavailable(f"another thread has held the blobs for {_WAIT_S:.0f} s", hint="end it, and try again")
+
     @contextmanager
     def together(self) -> Generator[None]:
         """Nobody is alone meanwhile, except this thread itself."""
         with self._changed:
-            self._changed.wait_for(lambda: self._alone in (None, threading.get_ident()))
+            self._wait_until(lambda: self._alone in (None, threading.get_ident()))
             self._together += 1
         try:
             yield
@@ -32,7 +40,7 @@ class Sharing:
     def alone(self) -> Generator[None]:
         """Nobody else is here."""
         with self._changed:
-            self._changed.wait_for(lambda: self._alone is None and not self._together)
+            self._wait_until(lambda: self._alone is None and not self._together)
             self._alone = threading.get_ident()
         try:
             yield
