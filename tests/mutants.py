@@ -257,22 +257,21 @@ MUTANTS = [
     Mutant(
         "a session that is deleted is not synced into the trash",
         STORE,
-        "            self._disk.sync_folder(os.path.dirname(new))\n"
-        "            self._disk.sync_folder(os.path.dirname(old))\n",
-        "",
+        "                self._disk.sync_folder(os.path.dirname(new))\n                self._disk.unlink(old)\n",
+        "                self._disk.unlink(old)\n",
         (CRASHES,),
     ),
     Mutant(
         "a purge does not keep what forks need",
         STORE,
-        "            if needed:\n                self._write_file",
-        "            if False:\n                self._write_file",
+        "            if needed:\n                log = SessionFile",
+        "            if False:\n                log = SessionFile",
         (CRASHES, FORKS),
     ),
     Mutant(
         "a purge does not ask whether it can read the forks",
         STORE,
-        "                if found.start is None:\n                    return _UNKNOWN\n",
+        "                if found.start is None:\n                    return name, _UNKNOWN\n",
         "                if found.start is None:\n                    continue\n",
         (PROCESSES,),
     ),
@@ -293,8 +292,8 @@ MUTANTS = [
     Mutant(
         "a session is moved while others look for what is needed",
         STORE,
-        "            with self.keeping(), self._disk.hold(old):",
-        "            with self._disk.hold(old):",
+        "            with self.keeping(), self._disk.hold(old) as held:",
+        "            with self._disk.hold(old) as held:",
         (PROCESSES,),
     ),
     # Blobs.
@@ -868,15 +867,15 @@ MUTANTS = [
     Mutant(
         "a session made before the line was cut is taken for somebody else's",
         PG_STORE,
-        "            if again and found[5] == mine:\n",
-        "            if not mine:\n",
+        '            if again and found is not None and found[4] == values["made"]:\n',
+        "            if False:\n",
         (PG_CUTS,),
     ),
     Mutant(
         "a deletion whose answer was lost is an error",
         PG_STORE,
-        "            return row is not None and row[4] == target",
-        "            return row is None",
+        "            return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None",
+        "            return False",
         (PG_CUTS,),
     ),
     Mutant(
@@ -895,7 +894,7 @@ MUTANTS = [
     ),
     Mutant(
         "a fork of a parent that is gone",
-        PG_STORE,
+        "store/postgres/creating.py",
         "    where %(parent)b::bytea is null or exists (select from parent)\n",
         "",
         (PG_CONTRACT,),
@@ -903,8 +902,8 @@ MUTANTS = [
     Mutant(
         "what was kept aside stays for ever",
         PG_PURGE,
-        "        num, root, _, above = base\n",
-        "        return True\n",
+        "        num, root, _, above, _ = base\n",
+        "        return 1\n",
         (PG_CONTRACT,),
     ),
     Mutant(
