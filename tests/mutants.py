@@ -33,6 +33,7 @@ ATTACKS = "tests/workspace/test_attacks.py"
 RACES = "tests/workspace/test_races.py"
 COLLECTING = "tests/workspace/test_collect.py"
 GIVEN_UP = "tests/workspace/test_given_up.py"
+CONTRACT = "tests/store/test_contract.py"
 PG_CONTRACT = "tests/store/test_postgres_contract.py::TestPostgres"
 PG_CUTS = "tests/store/test_postgres_cuts.py"
 PG_PROCESSES = "tests/store/test_postgres_processes.py"
@@ -257,8 +258,8 @@ MUTANTS = [
     Mutant(
         "a session that is deleted is not synced into the trash",
         STORE,
-        "                self._disk.sync_folder(os.path.dirname(new))\n                self._disk.unlink(old)\n",
-        "                self._disk.unlink(old)\n",
+        "                self._disk.sync_folder(os.path.dirname(new))\n",
+        "",
         (CRASHES,),
     ),
     Mutant(
@@ -274,6 +275,20 @@ MUTANTS = [
         "                if found.start is None:\n                    return name, _UNKNOWN\n",
         "                if found.start is None:\n                    continue\n",
         (PROCESSES,),
+    ),
+    Mutant(
+        "a fork finds whatever is called like what it builds on",
+        STORE,
+        "        begins = {path: first if first is None else first_id(self._disk, path) for path in there}\n",
+        "        begins = dict.fromkeys(there, first)\n",
+        (CONTRACT,),
+    ),
+    Mutant(
+        "restoring replaces what is there by now",
+        STORE,
+        "                    self._disk.link(old, new)\n",
+        "                    self._disk.rename(old, new)\n                    return\n",
+        (CONTRACT,),
     ),
     Mutant(
         "a fork does not look whether its parent was purged",
@@ -867,8 +882,8 @@ MUTANTS = [
     Mutant(
         "a session made before the line was cut is taken for somebody else's",
         PG_STORE,
-        '            if again and found is not None and found[4] == values["made"]:\n',
-        "            if False:\n",
+        """            if again and found is not None and found[4] == values["made"]:\n""",
+        "            if not values:\n",
         (PG_CUTS,),
     ),
     Mutant(

@@ -52,6 +52,31 @@ def test_for_good_out_of_the_trash(cli: Cli, session: str):
     assert cli("restore", session).code == 3
 
 
+def test_a_name_that_was_used_again(cli: Cli):
+    def make(text: str) -> None:
+        with turnlog.open() as home, home.create(id="nightly") as session:
+            session.user(text)
+
+    make("the first")
+    assert cli("rm", "nightly").code == 0
+    make("the second")
+    done = cli("restore", "nightly")
+    assert done.code == 4 and "--as" in done.err
+    done = cli("rm", "nightly")
+    assert done.code == 4 and "deleted session" in done.err
+    done = cli("rm", "--purge", "--yes", "nightly")
+    assert done.code == 3 and "--deleted" in done.err
+    assert cli("restore", "nightly", "--as", "old", "--json").json["sessions"] == [{"id": "old", "handle": "old"}]
+    assert "the first" in cli("show", "old").out
+    assert "the second" in cli("show", "nightly").out
+    assert cli("restore", "nightly").code == 3
+    cli("rm", "nightly")
+    make("the third")
+    assert cli("rm", "--purge", "--yes", "--deleted", "nightly").code == 0
+    assert "the third" in cli("show", "nightly").out
+    assert cli("rm", "--deleted", "nightly").code == cli("restore", "a", "b", "--as", "c").code == 2
+
+
 def test_the_question_shows_what_and_no_is_no(session: str):
     with Terminal("-m", "turnlog", "rm", "--purge", session[-8:]) as terminal:
         terminal.until("remove it for good? [y/N] ")

@@ -37,7 +37,7 @@ _PAGE = 2000
 
 _ROW: LiteralString = "select num, root, last_seq, last_ms, made from turnlog.session where tenant = %s"
 _LIVE: LiteralString = _ROW + " and place = %s and key = %b"
-_FIRST: LiteralString = _ROW + " and first_key = %b"
+_FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
 _ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
 _MOVED = "update turnlog.own_sessions set is_deleted = %s where id = %s"
 _MOVE = "update turnlog.session set place = %s where tenant = %s and key = %b and place = %s returning num"
@@ -116,7 +116,7 @@ class PostgresStore:
                     row = connection.execute(CREATE, {**values, "place": where}).fetchone()
                 if row is not None:
                     return row[0], row[1]
-            found = connection.execute(_FIRST, (self._tenant, values["first_key"])).fetchone()
+            found = connection.execute(_FIRST, (self._tenant, values["first_key"] or values["key"])).fetchone()
             if again and found is not None and found[4] == values["made"]:
                 return found[0], found[1]
             named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()

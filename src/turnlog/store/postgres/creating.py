@@ -12,7 +12,7 @@ from turnlog.store.postgres.names import alias_of, id_bytes, key_of
 CREATE = """
 with parent as (
     select root from turnlog.session
-    where tenant = %(tenant)s and first_key = %(parent)b and (place = 'base' or key = %(parent_key)b)
+    where tenant = %(tenant)s and coalesce(first_key, key) = %(parent)b and (place = 'base' or key = %(parent_key)b)
         and last_seq >= %(fork_seq)s for key share
 ), made as (
     insert into turnlog.session (num, tenant, key, first_key, id, place, root, made, fork_of, fork_seq,
@@ -42,7 +42,7 @@ def row_of(tenant: int, session_id: str, new: Stamped, parent: Fork | None) -> d
         "parent": None if parent is None else key_of(parent.base),
         "parent_key": None if parent is None else key_of(parent.session),
         "key": key_of(session_id),
-        "first_key": key_of(first.id),
+        "first_key": None if first.id == session_id else key_of(first.id),
         "id": id_bytes(session_id),
         "alias": alias_of(session_id),
         "made": uuid.uuid4(),

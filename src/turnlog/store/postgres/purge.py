@@ -8,9 +8,11 @@ from turnlog.store.postgres.pool import Connection
 from turnlog.store.postgres.tables import forget
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
-_ROW: LiteralString = "select num, root, place, fork_of, first_key from turnlog.session where tenant = %s"
+_ROW: LiteralString = (
+    "select num, root, place, fork_of, coalesce(first_key, key) from turnlog.session where tenant = %s"
+)
 _NAMED: LiteralString = _ROW + " and key = %b and place = any(%s) for update"
-_FIRST: LiteralString = _ROW + " and first_key = %b for update"
+_FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b for update"
 _DROP = "select turnlog.drop_entries(%s, %s, %s)"
 _NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_of = %b"
 
