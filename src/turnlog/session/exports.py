@@ -53,11 +53,9 @@ def transcript_of(session: Readable) -> Transcript:
     def entries() -> Iterator[AnyEntry]:
         return (_filled(entry, get) for entry in session.entries())
 
-    start = Start(id=session.id)
-    for entry in session.entries():
-        if isinstance(entry, Start) and entry.id == session.id:
-            start = entry
-            break
+    # A fork has the first lines of what it builds on as well; its own is the last.
+    firsts = (entry for entry in session.entries(kind="session", reverse=True) if isinstance(entry, Start))
+    start = next((entry for entry in firsts if entry.session_id == session.id), Start(id=session.id))
     origin = cast("dict[str, Any]", start.origin) if isinstance(start.origin, dict) else {}
     agent = origin.get("agent")
     path = [_filled(entry, get) for entry in session.path()]
