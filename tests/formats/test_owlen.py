@@ -686,3 +686,22 @@ def test_what_is_said_here_after_an_import_has_the_changes_since(tmp_path: Path,
             (str(project / "a.txt"), "a3", "a4")
         ]
         assert len(others) == 2
+
+
+def test_what_is_in_ignored_files_is_sent_only_if_that_is_asked_for(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".gitignore").write_text(".env\n")
+    (work / ".env").write_text("WORD=before")
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.create(workspace=work)
+        with session.turn():
+            session.user("go")
+            (work / ".env").write_text("WORD=after")
+        done = session.export("owlen", tmp_path / "kept/")
+        assert {loss.what: loss.count for loss in done.lost}["ignored file"] == 1
+        assert not any(b"WORD" in path.read_bytes() for path in (tmp_path / "kept").rglob("*") if path.is_file())
+        sent = session.export("owlen", tmp_path / "sent/", include_ignored=True)
+        assert "ignored file" not in {loss.what for loss in sent.lost}
+        (diff,) = json.loads(Path(sent.path).read_bytes())["file_diffs"]
+        assert (diff["path"], diff["before"], diff["after"]) == (str(work / ".env"), "WORD=before", "WORD=after")

@@ -173,6 +173,8 @@ class TouchedFile(Struct, frozen=True):
     at: datetime | None = None
     is_known: bool = True
     """False where what was in it is not kept any more."""
+    is_private: bool = False
+    """Whether it is ignored, and nobody asked for what is in it."""
 
 
 def no_files(after: int) -> list[TouchedFile]:

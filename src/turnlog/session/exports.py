@@ -46,8 +46,8 @@ class Exported(Struct, frozen=True):
     """What a person should know besides: which releases of the agent open it, where its first one does not."""
 
 
-def transcript_of(session: Readable) -> Transcript:
-    """A session as writers see it."""
+def transcript_of(session: Readable, *, include_ignored: bool = False) -> Transcript:
+    """A session as writers see it; what is in ignored files only if that is asked for."""
     get = session.blob
 
     def entries() -> Iterator[AnyEntry]:
@@ -77,14 +77,14 @@ def transcript_of(session: Readable) -> Transcript:
         facts=session.facts,
         path=path,
         entries=entries,
-        files=partial(_touched, session),
+        files=partial(_touched, session, include_ignored),
         context=context,
         usage=session.usage(),
         head=session.head,
     )
 
 
-def _touched(session: Readable, after: int) -> list[TouchedFile]:
+def _touched(session: Readable, include_ignored: bool, after: int) -> list[TouchedFile]:
     """See `Transcript.files`."""
     made = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
     found: list[TouchedFile] = []
@@ -100,12 +100,19 @@ def _touched(session: Readable, after: int) -> list[TouchedFile]:
         except NotFound:
             return None, False
 
-    for root in (root for root in made[-1].roots if not root.is_private) if made else ():
+    for root in made[-1].roots if made else ():
         begin = next((other for other in made[0].roots if other.name == root.name), None)
-        for path, old, new in changes(tree(begin.tree), tree(root.tree), tree) if begin is not None else ():
+        try:
+            found_here = list(changes(tree(begin.tree), tree(root.tree), tree)) if begin is not None else []
+        except NotFound:
+            continue  # ignored files of another home
+        for path, old, new in found_here:
             if FOLDER in (old.kind if old else "", new.kind if new else ""):
                 continue  # what is in it is told
             where = os.path.join(os.fsdecode(path_bytes(root.path)), os.fsdecode(path))
+            if root.is_private and not include_ignored:
+                found.append(TouchedFile(where, None, None, made[-1].at, is_private=True))
+                continue
             (before, is_known), (then, is_known_then) = content(old), content(new)
             found.append(TouchedFile(where, before, then, made[-1].at, is_known and is_known_then))
     return found
@@ -224,9 +231,14 @@ def send(
     *,
     force: bool = False,
     format_version: int | None = None,
+    include_ignored: bool = False,
 ) -> Exported:
-    """Write a session for another agent: to a file, into a folder laid out as that agent does, or here."""
-    written, carried = written_for(transcript_of(session), agent, format_version)
+    """Write a session for another agent: to a file, into a folder laid out as that agent does, or here.
+
+    Every release of it opens that, unless the session came from a newer one or `format_version` asks for more. `force`
+    overwrites; what is in ignored files stays here unless `include_ignored`, and is named as lost.
+    """
+    written, carried = written_for(transcript_of(session, include_ignored=include_ignored), agent, format_version)
     path = put(written, agent, place, force=force)
     return Exported(agent, written.id, path, written.lost, carried, opened_by(written))
 

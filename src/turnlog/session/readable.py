@@ -384,16 +384,14 @@ class Readable:
             yield node
 
     def export(
-        self, agent: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None
-    ) -> Exported:
-        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where.
-
-        Every release opens it, unless it came from a newer one or `format_version` asks for more; `force` overwrites.
-        """
+        self, agent: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None,
+        include_ignored: bool = False,
+    ) -> Exported:  # fmt: skip
+        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where."""
         from turnlog.session.exports import send
 
         with self._mutex:
-            return send(self, agent, place, force=force, format_version=format_version)
+            return send(self, agent, place, force=force, format_version=format_version, include_ignored=include_ignored)
 
     def children(self) -> list[Info]:
         """The sessions that were spawned from this one."""

@@ -31,6 +31,7 @@ _TEXTS = ("markdown", "html", "json", "jsonl")
 @click.option(
     "--format-version", "version", type=int, metavar="N", help="A newer vocabulary of the agent's. [default: its first]"
 )
+@click.option("--include-ignored", is_flag=True, help="With what is in ignored files, where files are written at all.")
 @click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
 @shared
 def command(
@@ -40,6 +41,7 @@ def command(
     force: bool,
     redact: bool | None,
     version: int | None,
+    include_ignored: bool,
     key: str | None,
     as_json: bool,
 ) -> None:
@@ -53,6 +55,7 @@ def command(
     What is written for an agent is read back before it is put anywhere, and the report says what was carried, changed
     and lost. Every release of the agent opens it, unless the session came from a newer one; --format-version asks for
     more, and then the report says which release opens it. Nothing that is there is overwritten without --force.
+    Only Owlen is given what is in files; what is in ignored ones stays here unless --include-ignored.
     `turnlog resume --in AGENT` puts it where that agent looks for it.
 
     \b
@@ -69,7 +72,9 @@ def command(
                 raise click.UsageError(f"--format-version is for agents, and {form} is none")
             _write(opened, form, output, is_redacted=redact is not False, force=force, as_json=as_json)
         else:
-            _send(opened, form, output, version, is_redacted=bool(redact), force=force, as_json=as_json)
+            _send(
+                opened, form, output, version, include_ignored, is_redacted=bool(redact), force=force, as_json=as_json
+            )
 
 
 def _write(opened: Found, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
@@ -109,6 +114,7 @@ def _send(
     agent: str,
     output: str | None,
     version: int | None,
+    include_ignored: bool,
     *,
     is_redacted: bool,
     force: bool,
@@ -119,7 +125,7 @@ def _send(
     from turnlog.session.handover import report_of
     from turnlog.view.redact import Redactor
 
-    transcript = transcript_of(opened.look)
+    transcript = transcript_of(opened.look, include_ignored=include_ignored)
     redactor = Redactor() if is_redacted else None
     if redactor is not None:
         transcript = without_secrets(transcript, redactor)

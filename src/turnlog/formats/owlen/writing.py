@@ -133,6 +133,9 @@ class _Writer:
         """The files that were changed here since, as far as they are texts."""
         found: list[dict[str, Any]] = []
         for file in self.transcript.files(after):
+            if file.is_private:
+                self.tally.add("ignored file")
+                continue
             texts = [_as_text(data) for data in (file.before, file.after)]
             before, then = texts
             if not file.is_known or before is None or then is None:
