@@ -29,6 +29,7 @@ from tests.store import test_threads as threads  # noqa: E402
 from tests.store.crashlab import Explorer, Findings, Scenario, fast_folder, go_on, random_life  # noqa: E402
 from tests.store.killlab import SESSIONS, check_kills, kill_loop  # noqa: E402
 from tests.workspace import randomlife  # noqa: E402
+from tests.workspace import test_given_up as checkpoints  # noqa: E402
 
 _LIMIT = 600
 _PROPERTIES_S = 120
@@ -140,6 +141,22 @@ def nested_lives(seed: int) -> str:
     return f"10 lives, {rewinds} rewinds"
 
 
+def given_up(seed: int) -> str:
+    """Forks, the trash, purges and collections with a quota: every checkpoint that is listed is whole."""
+    rng = random.Random(seed)
+    listed = 0
+    for _ in range(10):
+        with tempfile.TemporaryDirectory(prefix="turnlog-soak-") as folder:
+            project = Path(folder) / "project"
+            project.mkdir()
+            with turnlog.open(Path(folder) / "home", durability="flush") as home:
+                life = checkpoints.Life(home, project, rng.getrandbits(32))
+                for _ in range(100):
+                    life.step()
+                    listed += life.check()
+    return f"10 lives, {listed} checkpoints read back"
+
+
 def interrupts(seed: int) -> str:
     """An exception of a signal's handler at every point of something that is done, one point at a time."""
     rng = random.Random(seed)
@@ -164,7 +181,7 @@ def signals(seed: int) -> str:
 
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
-    nested_lives, interrupts, signals,
+    nested_lives, given_up, interrupts, signals,
 )  # fmt: skip
 
 

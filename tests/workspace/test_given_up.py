@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,13 @@ class Life:
         self.project = project
         self.random = random.Random(seed)
         self.expected: dict[str, Contents] = {}
-        self.is_forking = False
+        self._drop, home._drop = home._drop, self.drop_and_fork
+
+    def drop_and_fork(self, given_up: list[Any]) -> None:
+        """Somebody forks while a collection writes down what it gives up."""
+        self.fork()
+        self._drop(given_up)
+        self.fork()
 
     def work(self, session: turnlog.Session) -> None:
         known = {point.id for point in session.checkpoints()}
@@ -69,22 +76,27 @@ class Life:
             chosen = self.home.resume(self.random.choice(live)) if live else self.home.create(workspace=self.project)
             self.work(chosen)
         elif what == "fork":
-            self.fork(self.home)
-        elif what == "delete":
-            self.home.delete(self.random.choice(live))
-        elif what == "purge":
-            self.home.purge(self.random.choice(live + gone))
-        elif what == "restore" and gone:
-            self.home.restore(self.random.choice(gone))
+            self.fork()
         elif what == "gc":
-            quota = self.random.choice([None, 0, 20_000, 60_000])
-            self.is_forking = True
-            self.home.gc(quota_bytes=quota)
-            self.is_forking = False
+            self.home.gc(quota_bytes=self.random.choice([None, 0, 20_000, 60_000]))
+        elif what == "restore" and gone:
+            name = self.random.choice(gone)
+            self.home.restore(name, as_=self.free(live) if name in live else None)
+        elif what == "delete" and set(live) - set(gone):
+            self.home.delete(self.random.choice(sorted(set(live) - set(gone))))
+        elif what == "purge":
+            name = self.random.choice(live + gone)
+            self.home.purge(name, deleted=self.random.choice([True, False]) if name in live and name in gone else None)
 
-    def fork(self, home: Home) -> None:
-        session = home.resume(self.random.choice([row.id for row in home.sessions()]))
-        session.fork(self.random.choice(list(session.entries())))
+    def free(self, live: list[str]) -> str:
+        """An id that no session has, not seldom that of one that was deleted or purged."""
+        return next(name for name in (f"s{number}" for number in range(100)) if name not in live)
+
+    def fork(self) -> None:
+        live = [row.id for row in self.home.sessions()]
+        if live:
+            session = self.home.resume(self.random.choice(live))
+            session.fork(self.random.choice(list(session.entries())), id=self.free(live))
 
     def check(self) -> int:
         """Read back every checkpoint that any session lists, to the byte."""
@@ -110,20 +122,8 @@ class Life:
 @pytest.mark.parametrize(
     ("place", "seed"), [("memory", 0), ("memory", 1), ("memory", 2), ("files", 3)], indirect=["place"]
 )
-def test_every_checkpoint_that_is_listed_can_be_restored(place, project: Path, monkeypatch, seed: int):
-    home = place.open()
-    life = Life(home, project, seed)
-    drop = Home._drop
-
-    def drop_and_fork(self: Home, given_up: list) -> None:
-        """Somebody forks while a collection writes down what it gives up."""
-        if life.is_forking and home.sessions():
-            life.fork(home)
-        drop(self, given_up)
-        if life.is_forking and home.sessions():
-            life.fork(home)
-
-    monkeypatch.setattr(Home, "_drop", drop_and_fork)
+def test_every_checkpoint_that_is_listed_can_be_restored(place, project: Path, seed: int):
+    life = Life(place.open(), project, seed)
     listed = 0
     for _ in range(STEPS):
         life.step()

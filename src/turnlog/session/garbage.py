@@ -256,10 +256,10 @@ def _give_up(store: Store, known: Known, size: int, drop: Callable[[list[Kept]],
     with store.keeping(), suppress(NotFound):  # a session is moved under us
         chosen = _enough(store, needs(store, known), size)
     with store.exclusively():
-        found, live = needs(store, known), set(store.ids())
-        names = {(kept.session, kept.id) for kept in (_enough(store, found, size) if chosen is None else chosen)}
-        there = [kept for kept in found.checkpoints if kept.is_automatic and kept.session in live]
-        given_up = [kept for kept in there if (kept.session, kept.id) in names]
+        found, live = needs(store, known), {row.first for row in store.sessions()}
+        names = {(kept.first, kept.id) for kept in (_enough(store, found, size) if chosen is None else chosen)}
+        there = [kept for kept in found.checkpoints if kept.is_automatic and kept.first in live]
+        given_up = [kept for kept in there if (kept.first, kept.id) in names]
         if given_up:
             drop(given_up)
     return given_up
