@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import turnlog
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from turnlog.formats import format_of, names
@@ -57,11 +58,10 @@ def projects(folder: Path) -> Path:
     return Path(os.environ["HOME"]) / ".claude" / "projects"
 
 
-def conversations(process: Cli) -> dict[str, Any]:
+def conversations() -> dict[str, Any]:
     """Everything that is here, whole."""
-    rows = process("ls", "--all", "--json").json["sessions"]
-    ours = [row["id"] for row in rows if row["is_ours"]]
-    return {name: process("show", name, "--json").json["messages"] for name in ours}
+    with turnlog.open() as home:
+        return {row.id: list(home.resume(row.id).entries(kind="message")) for row in home.sessions()}
 
 
 def test_a_folder_is_brought_in_and_told(process: Cli):
@@ -90,11 +90,11 @@ def test_its_json_says_what_came_from_where(process: Cli):
 def test_importing_twice_adds_nothing(process: Cli):
     places = [str(SEEDS), str(RHO)]
     first = process("import", *places, "--json").json["sessions"]
-    before = conversations(process)
+    before = conversations()
     again = process("import", *places, "--json").json["sessions"]
     assert sorted(row["source"] for row in again) == sorted(row["source"] for row in first)
     assert [row for row in again if row["added"]] == []
-    assert conversations(process) == before
+    assert conversations() == before
     told = process("import", str(RHO))
     assert told.out == ""
     assert told.err == "0 sessions with something new, 2 sessions as before\n"
@@ -194,7 +194,7 @@ def test_a_disk_that_is_full_costs_only_what_comes_then(process: Cli, projects: 
     assert [row["id"][-1] for row in json.loads(done.stdout)["sessions"]] == ["1"]
     assert json.loads(done.stderr)["error"]["message"].endswith("; 2 sessions not imported")
     assert process("import", "--agent", "claude-code").code == 0
-    assert sorted(len(messages) for messages in conversations(process).values()) == [6, 6, 400]
+    assert sorted(len(messages) for messages in conversations().values()) == [6, 6, 400]
 
 
 def test_it_fits_the_terminal(process: Cli, projects: Path):
@@ -234,10 +234,10 @@ def test_ctrl_c_leaves_whole_sessions(process: Cli, projects: Path):
     assert "stopping: this session is finished first; Ctrl-C again stops at once\n" in done.stderr
     assert done.stderr.endswith("interrupted: 3 sessions left\n")
     assert len(done.stdout.splitlines()) == 1 + 2
-    here = conversations(process)
+    here = conversations()
     assert [len(messages) for messages in here.values()] == [80, 80]
     assert len(process("import", "--agent", "claude-code", "--json").json["sessions"]) == 5
-    assert [len(messages) for messages in conversations(process).values()] == [80] * 5
+    assert [len(messages) for messages in conversations().values()] == [80] * 5
 
 
 def test_its_json_is_whole_even_then(projects: Path):
@@ -256,9 +256,9 @@ def test_a_second_ctrl_c_stops_at_once_and_importing_again_goes_on(process: Cli,
     done = subprocess.run(call, capture_output=True, encoding="utf-8")
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
-    assert len(conversations(process)) == 1
+    assert len(conversations()) == 1
     process("import", "--agent", "claude-code")
-    assert [len(messages) for messages in conversations(process).values()] == [80] * 3
+    assert [len(messages) for messages in conversations().values()] == [80] * 3
 
 
 def test_many_files_say_how_far_it_is(projects: Path):
