@@ -57,7 +57,7 @@ def test_messages_and_calls_are_as_they_were_counted(brought: tuple[str, Any, di
         user = assistant = calls = results = 0
         with home.resume(found[name].id) as session:
             for entry in session.entries():
-                if isinstance(entry, Start) and entry.id == session.id and agent == "codex":
+                if isinstance(entry, Start) and entry.session_id == session.id and agent == "codex":
                     user = assistant = calls = results = 0  # its forks do not copy what they continue
                 elif isinstance(entry, Compaction):
                     user, assistant = user + SUMMARIES[agent][0], assistant + SUMMARIES[agent][1]
