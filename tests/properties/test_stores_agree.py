@@ -441,4 +441,4 @@ def many_folds(monkeypatch):
 
 
 TestAgreement = Agreement.TestCase
-TestAgreement.settings = settings(max_examples=max(15, settings().max_examples // 20), stateful_step_count=30)
+TestAgreement.settings = settings(max_examples=max(10, settings().max_examples // 20), stateful_step_count=30)
