@@ -93,12 +93,12 @@ PLAN = "workspace/plan.py"
 RESTORE = "workspace/restore.py"
 SCAN = "workspace/scan.py"
 READ = "workspace/read.py"
-TRAVEL = "session/travel.py"
-INTENT = "session/intent.py"
+TRAVEL = "rewind/travel.py"
+INTENT = "rewind/intent.py"
 SESSION_FILE = "store/files/sessionfile.py"
-MOVER = "session/mover.py"
-RENUMBER = "session/renumber.py"
-MERGE = "session/merge.py"
+MOVER = "transfer/mover.py"
+RENUMBER = "transfer/renumber.py"
+MERGE = "transfer/merge.py"
 
 MUTANTS = [
     # The end of a log.
@@ -214,7 +214,7 @@ MUTANTS = [
     ),
     Mutant(
         "a repeated entry is said twice",
-        "session/history.py",
+        "thread/history.py",
         "            if entry.again and self.is_repeat(entry):\n",
         "            if False:\n",
         (ERRORS,),
@@ -343,7 +343,7 @@ MUTANTS = [
     ),
     Mutant(
         "an entry is appended without its blobs",
-        "session/appender.py",
+        "thread/appender.py",
         "        if blobs:\n            self._store.put(blobs)\n\n",
         "\n",
         (CRASHES,),
@@ -358,14 +358,14 @@ MUTANTS = [
     ),
     Mutant(
         "a turn that was cut short owns everything since",
-        "session/span.py",
+        "rewind/span.py",
         "lives(who) is True",
         "lives(who) is not None",
         ("tests/workspace/test_cut_short.py",),
     ),
     Mutant(
         "a turn that was cut short is sure until the next checkpoint",
-        "session/span.py",
+        "rewind/span.py",
         "            begun.sure, begun.after = self._last, None\n",
         "            begun.sure, begun.after = self._last, None\n        if isinstance(entry, Checkpoint):\n"
         "            for other in self._begun.values():\n                other.sure, other.after = entry, None\n",
@@ -373,14 +373,14 @@ MUTANTS = [
     ),
     Mutant(
         "only sessions of the very same folder are asked",
-        "session/others.py",
+        "rewind/others.py",
         "        if not any(place.startswith(other) or other.startswith(place) for other in places):\n",
         "        if place not in places:\n",
         ("tests/workspace/test_cut_short.py",),
     ),
     Mutant(
         "a killed turn of another session counts as over at its last word",
-        "session/others.py",
+        "rewind/others.py",
         "row.updated_at < since.at and theirs.state.turn is None",
         "row.updated_at < since.at",
         ("tests/workspace/test_cut_short.py",),
@@ -583,7 +583,7 @@ MUTANTS = [
     ),
     Mutant(
         "what somebody collected is taken for known",
-        "session/snapshot.py",
+        "rewind/snapshot.py",
         "            is_all_there = packs.issuperset(seen.packs)\n",
         "            is_all_there = True\n",
         (COLLECTING,),
@@ -674,7 +674,7 @@ MUTANTS = [
     ),
     Mutant(
         "only the session that holds a checkpoint knows that it was given up",
-        "session/content.py",
+        "rewind/content.py",
         "    lacking |= store.lacking(trees - lacking) if trees - lacking else set()\n",
         "",
         (GIVEN_UP,),
@@ -689,14 +689,14 @@ MUTANTS = [
     # Interrupts.
     Mutant(
         "after an interrupt the state is taken to be whole",
-        "session/appender.py",
+        "thread/appender.py",
         "what we know of it may differ now.\n            self._is_stale = True\n",
         "what we know of it may differ now.\n",
         (INTERRUPTS,),
     ),
     Mutant(
         "what an interrupted append left is a conflict with oneself",
-        "session/appender.py",
+        "thread/appender.py",
         " and item.id not in self._tried:\n",
         ":\n",
         (INTERRUPTS,),
@@ -760,7 +760,7 @@ MUTANTS = [
     ),
     Mutant(
         "a forked process keeps the locks of its parent's threads",
-        "session/appender.py",
+        "thread/appender.py",
         "        self.mutex = threading.RLock()\n        self._is_stale = True\n",
         "        self._is_stale = True\n",
         (PROCESSES,),
@@ -796,7 +796,7 @@ MUTANTS = [
     ),
     Mutant(
         "a fold is believed to know all before it",
-        "session/history.py",
+        "thread/history.py",
         "            if state is not None and item.seq <= state.seq:\n",
         "            if state is not None:\n",
         (DOUBT,),
@@ -831,14 +831,14 @@ MUTANTS = [
     ),
     Mutant(
         "price: a fork pays for its parent",
-        "session/bill.py",
+        "thread/bill.py",
         "cost_of(_entries(history, limit, None))",
         "cost_of(_entries(history, 0, None))",
         (PRICES,),
     ),
     Mutant(
         "summary: what is kept is summarised as well",
-        "session/compaction.py",
+        "thread/compaction.py",
         "before=first)",
         "before=0)",
         ("tests/seeds/test_claw_features.py",),
@@ -1063,7 +1063,7 @@ MUTANTS = [
     ),
     Mutant(
         "what another sync brought meanwhile is taken for somebody's work",
-        "session/meeting.py",
+        "transfer/agreement.py",
         "        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):\n",
         "        if True:\n",
         (MOVING_AT_ONCE,),
@@ -1077,7 +1077,7 @@ MUTANTS = [
     ),
     Mutant(
         "a tree is sent although something below it cannot be",
-        "session/cargo.py",
+        "transfer/blobs.py",
         "                    if not cargo.lost.isdisjoint(cargo.below.get(name, ())):\n",
         "                    if False:\n",
         (MOVING_CONTENT,),

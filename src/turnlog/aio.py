@@ -23,9 +23,9 @@ from turnlog import session as blocking
 from turnlog.errors import TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry
-from turnlog.session.mover import Moved
-from turnlog.session.rewind import Target, seq_of
+from turnlog.rewind.target import Target, seq_of
 from turnlog.store import Clock
+from turnlog.transfer.mover import Transferred
 
 __all__ = ["Home", "Session", "open"]
 
@@ -301,19 +301,19 @@ class Home:
 
     async def push(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
-    ) -> list[Moved]:
+    ) -> list[Transferred]:
         """See `turnlog.Home.push`."""
         return await self.threads.run(self.blocking.push, _blocking(other), ids, dry_run=dry_run)
 
     async def pull(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
-    ) -> list[Moved]:
+    ) -> list[Transferred]:
         """See `turnlog.Home.pull`."""
         return await self.threads.run(self.blocking.pull, _blocking(other), ids, dry_run=dry_run)
 
     async def sync(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
-    ) -> tuple[list[Moved], list[Moved]]:
+    ) -> tuple[list[Transferred], list[Transferred]]:
         """See `turnlog.Home.sync`."""
         return await self.threads.run(self.blocking.sync, _blocking(other), ids, dry_run=dry_run)
 

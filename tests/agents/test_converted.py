@@ -24,7 +24,7 @@ from tests.agents.record import RECORDED, workspace
 from tests.agents.script import Call, Conversation, Result, Text, Thinking
 from tests.formats.agents.said import Said, alike, held
 from tests.formats.test_between import began, long, rich
-from turnlog.session.exports import transcript_of
+from turnlog.exchange.transcript import transcript_of
 
 
 class Elsewhere(Opencode):

@@ -15,8 +15,8 @@ import pytest
 
 import turnlog
 from turnlog.catalog import Catalog
-from turnlog.catalog.database import Database
-from turnlog.catalog.texts import path_of, unpack
+from turnlog.catalog.index.database import Database
+from turnlog.catalog.index.texts import path_of, unpack
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 WORDS = ("needle", "haystack", "return", "ärger", "bash", "list")

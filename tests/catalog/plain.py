@@ -6,10 +6,10 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from turnlog.catalog.filters import Span, span_of
-from turnlog.catalog.query import Filter, Term, parse
-from turnlog.catalog.schema import COUNTS, TABLES
-from turnlog.catalog.texts import digest, pack
+from turnlog.catalog.ask.filters import TimeSpan, span_of
+from turnlog.catalog.ask.query import Filter, Term, parse
+from turnlog.catalog.index.schema import COUNTS, TABLES
+from turnlog.catalog.index.texts import digest, pack
 
 NOW = 1_794_753_000_000
 MINUTE = 60_000
@@ -69,7 +69,7 @@ def fill(sessions: list[Plain]) -> sqlite3.Connection:
 
 
 def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> None:
-    from turnlog.catalog.quarters import roll_up
+    from turnlog.catalog.index.rollup import roll_up
 
     times = [doc.at for doc in session.docs] or [NOW]
     name = f"handle{number}" if session.is_ours else f"{session.agent}:s{number}"
@@ -154,7 +154,7 @@ def fits(found: Filter, session: Plain, doc: Doc) -> bool:
 def naive(sessions: list[Plain], text: str) -> list[str]:
     """The entries that a search finds, the newest first, as it was written down and not as it is done."""
     query = parse(text)
-    span: Span = span_of(query, now_ms=NOW)
+    span: TimeSpan = span_of(query, now_ms=NOW)
     for inside in (False, True):
         found: list[tuple[int, int, int]] = []
         for number, session in enumerate(sessions, 1):

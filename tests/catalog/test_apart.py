@@ -14,7 +14,7 @@ import turnlog
 from tests.catalog.machine import Machine, run
 from tests.pgserver import Server
 from turnlog.catalog import Catalog
-from turnlog.catalog.database import Database
+from turnlog.catalog.index.database import Database
 
 SECRET = "zyqqsecretwordxv"
 
@@ -42,7 +42,7 @@ def test_nothing_of_other_agents_is_written_into_a_home(machine: Machine):
     with machine.catalog() as catalog:
         assert catalog.search(SECRET)
     before = sorted(str(path) for path in machine.home.rglob("*"))
-    done = run("import sys; from turnlog.cli.program import run; sys.exit(run(sys.argv[1:]))", "--home",
+    done = run("import sys; from turnlog.cli.frame.program import run; sys.exit(run(sys.argv[1:]))", "--home",
                str(machine.home), "search", SECRET)  # fmt: skip
     assert SECRET in done.stdout
     assert sorted(str(path) for path in machine.home.rglob("*")) == before
@@ -85,7 +85,7 @@ def test_who_only_asks_makes_no_home(machine: Machine):
         assert len(catalog.cards()) == 1
     assert not machine.home.exists()
     script = (
-        "from turnlog.cli.program import run\n"
+        "from turnlog.cli.frame.program import run\n"
         "for words in (['ls', '--all'], ['search', 'needle'], ['usage'], ['show', 'claude-code:aaaa'], ['doctor'],"
         " ['path', 'claude-code:aaaa'], ['checkpoints'], ['log', 'x'], ['tree', 'x'], ['formats'], []): run(words)\n"
     )
@@ -207,7 +207,8 @@ def test_who_is_killed_before_they_are_gone_leaves_it_to_the_next(said: Machine)
     with turnlog.open(str(said.home)) as home:
         home.purge("secret")
     script = (
-        "import os, signal, sys\nfrom turnlog.catalog import Catalog\nfrom turnlog.catalog.database import Database\n"
+        "import os, signal, sys\nfrom turnlog.catalog import Catalog\n"
+        "from turnlog.catalog.index.database import Database\n"
         "Database.scrub = lambda self: os.kill(os.getpid(), signal.SIGKILL)\n"
         "Catalog(sys.argv[1], agents=sys.argv[2] == 'True').sync()\n"
     )

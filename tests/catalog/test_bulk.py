@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.machine import Machine, same
-from turnlog.catalog import Catalog, batch, indexer
-from turnlog.catalog.database import Database
+from turnlog.catalog import Catalog
+from turnlog.catalog.index import batch
+from turnlog.catalog.index.database import Database
+from turnlog.catalog.read import indexer
 from turnlog.errors import Unavailable
 
 

@@ -11,10 +11,10 @@ import turnlog
 from tests.catalog.machine import Machine
 from tests.formats.agents import count
 from tests.formats.agents.count_small import cline, copilot_cli, goose, kimi, qwen_code
-from turnlog.catalog import Catalog, Tokens
+from turnlog.catalog import Catalog, TokenSums
+from turnlog.exchange.source import origin_of
 from turnlog.formats import Places, format_of, names
 from turnlog.log.usage import Usage
-from turnlog.session.imports import origin_of
 
 TESTS = Path(__file__).parents[1]
 SHARED = TESTS.parents[1] / "shared" / "fixtures"
@@ -56,8 +56,8 @@ def _lay(machine: Machine, agent: str, item: Path) -> Path:
     return target
 
 
-def _tokens(usage: Usage, micros: int) -> Tokens:
-    return Tokens(*(getattr(usage, name) for name in FIELDS), micros)
+def _tokens(usage: Usage, micros: int) -> TokenSums:
+    return TokenSums(*(getattr(usage, name) for name in FIELDS), micros)
 
 
 @pytest.mark.filterwarnings("ignore::turnlog.TurnlogWarning")

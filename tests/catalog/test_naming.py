@@ -12,7 +12,7 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine
-from turnlog.catalog.cards import Look
+from turnlog.catalog.ask.cards import CardMaker
 from turnlog.errors import Ambiguous, Invalid, NotFound
 
 
@@ -164,16 +164,16 @@ def test_a_session_whose_agent_was_killed_in_a_turn_has_crashed(machine: Machine
 )
 def test_another_agents_session_is_judged_by_when_it_last_changed(ending: str, lately: str, long_ago: str):
     now = time.time_ns() // 1_000_000
-    assert Look(now).state(0, ending, "", now - 60_000) == lately
-    assert Look(now).state(0, ending, "", now - 600_000) == long_ago
-    assert Look(now).state(0, ending, "", None) == long_ago
+    assert CardMaker(now).state(0, ending, "", now - 60_000) == lately
+    assert CardMaker(now).state(0, ending, "", now - 600_000) == long_ago
+    assert CardMaker(now).state(0, ending, "", None) == long_ago
 
 
 def test_what_was_written_on_another_machine_is_judged_by_time_too():
     now = time.time_ns() // 1_000_000
     there = "12\t34\tfar-away\tboot"
-    assert Look(now).state(1, "turn", there, now - 60_000) == "running"
-    assert Look(now).state(1, "turn", there, now - 600_000) == "crashed"
+    assert CardMaker(now).state(1, "turn", there, now - 60_000) == "running"
+    assert CardMaker(now).state(1, "turn", there, now - 600_000) == "crashed"
 
 
 def test_times_are_as_they_were(machine: Machine):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.catalog.database import place_of
+from turnlog.catalog.index.database import place_of
 from turnlog.errors import Unavailable, Unsupported
-from turnlog.session.places import default_home, kind_of
+from turnlog.machine import default_home, kind_of
 
 
 @pytest.fixture

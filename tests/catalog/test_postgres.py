@@ -16,10 +16,11 @@ import turnlog
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, naive
 from tests.catalog.test_search import QUERIES, TEXTS, understood
 from tests.pgserver import Server
-from turnlog.catalog import Card, Catalog, Hits, prices
-from turnlog.catalog import postgres as on_postgres
-from turnlog.catalog.schema import TABLES
-from turnlog.catalog.usage import GROUPS
+from turnlog.catalog import Card, Catalog, Hits
+from turnlog.catalog.ask.usage import GROUPS
+from turnlog.catalog.index import postgres as on_postgres
+from turnlog.catalog.index.schema import TABLES
+from turnlog.catalog.read import prices
 from turnlog.errors import Invalid, NotFound, Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall
 from turnlog.log.entry import Compaction, Message

@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.catalog.query import FILTERS, HELP, KINDS, MAX_LENGTH, ROLES, Filter, Query, Term, cost_of, moment, parse
+from turnlog.catalog.ask.query import (
+    FILTERS,
+    HELP,
+    KINDS,
+    MAX_LENGTH,
+    ROLES,
+    Filter,
+    Query,
+    Term,
+    cost_of,
+    moment,
+    parse,
+)
 from turnlog.errors import Invalid
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive
-from turnlog.catalog.query import parse
-from turnlog.catalog.search import asks, search, sessions_where
-from turnlog.catalog.shelf import SqliteShelf
+from turnlog.catalog.ask.query import parse
+from turnlog.catalog.ask.search import asks, search, sessions_where
+from turnlog.catalog.index.shelf import SqliteShelf
 from turnlog.errors import Invalid
 
 WORDS = ["foo", "bar", "Foobar", "ba", "été", "Ete", "x1", "def", "self"]

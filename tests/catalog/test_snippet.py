@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.catalog.query import parse
-from turnlog.catalog.snippet import LINE, MORE, WIDTH, snippet
-from turnlog.catalog.terms import Needle
+from turnlog.catalog.ask.query import parse
+from turnlog.catalog.ask.snippet import LINE, MORE, WIDTH, snippet
+from turnlog.catalog.ask.terms import Needle
 
 FAMILY = "👩‍👩‍👧‍👦"
 FLAGS = "🇩🇪🇫🇷🇯🇵"

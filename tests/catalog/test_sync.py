@@ -9,7 +9,8 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine, answers, same
-from turnlog.catalog import batch, indexer
+from turnlog.catalog.index import batch
+from turnlog.catalog.read import indexer
 
 
 @pytest.fixture
@@ -313,7 +314,7 @@ def test_branches_titles_tags_and_workspaces_follow_the_log(machine: Machine):
 
 @pytest.mark.parametrize("kind", ["codex", "ours"])
 def test_what_only_grew_is_not_read_from_its_beginning(machine: Machine, kind: str, monkeypatch: pytest.MonkeyPatch):
-    from turnlog.catalog import ours
+    from turnlog.catalog.read import own as ours
     from turnlog.formats import codex
 
     getattr(machine, kind)("xxxx", 3)
@@ -364,7 +365,7 @@ def test_without_agents_only_ours_are_looked_at(machine: Machine):
 
 
 def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    from turnlog.catalog import prices
+    from turnlog.catalog.read import prices
     from turnlog.errors import Unsupported
 
     def none(*_: object) -> None:
@@ -386,7 +387,7 @@ def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, mo
 
 
 def test_prices_that_are_remembered_are_not_loaded_again(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    from turnlog.catalog import prices
+    from turnlog.catalog.read import prices
 
     machine.claude("aaaa")
     with machine.catalog() as catalog:

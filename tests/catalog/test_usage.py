@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill
-from turnlog.catalog.usage import GROUPS, rounded, usage
-from turnlog.catalog.values import Spending, Tokens
+from turnlog.catalog.ask.usage import GROUPS, rounded, usage
+from turnlog.catalog.values import Spending, TokenSums
 from turnlog.errors import Invalid
 
 BERLIN, KATHMANDU = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
@@ -95,7 +95,7 @@ def test_the_total_is_the_same_whichever_way_it_is_divided(sessions: list[Plain]
         rows = spent(db, by=by, zone=zone)
         total = rows.pop("total")
         assert sum(row.requests for row in rows.values()) == total.requests
-        for field in Tokens._fields[:-1]:
+        for field in TokenSums._fields[:-1]:
             assert sum(getattr(row.tokens, field) for row in rows.values()) == getattr(total.tokens, field)
         # Each group is rounded by itself.
         assert abs(sum(row.tokens.cost_micros for row in rows.values()) - total.tokens.cost_micros) <= len(rows)
@@ -199,7 +199,7 @@ def test_half_a_micro_dollar_goes_to_the_even_one():
 
 
 def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():
-    from turnlog.catalog.quarters import roll_up
+    from turnlog.catalog.index.rollup import roll_up
 
     db = fill([Plain(spent=(Spent(), Spent(model="x"))), Plain(spent=(Spent(),))])
     before = spent(db, by="model")

@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli, Done, write_session
-from turnlog.cli.program import run
+from turnlog.cli.frame.program import run
 
 AGENT_HOMES = (
     "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME",

@@ -3,7 +3,7 @@
 import click
 
 from tests.cli.scene import Cli
-from turnlog.cli.program import program
+from turnlog.cli.frame.program import program
 
 NAMES = program.list_commands(click.Context(program))
 # What a command needs besides --json, and what has to come before it. The session is this folder's newest.

@@ -14,8 +14,8 @@ import turnlog
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import claude_file
-from turnlog.cli.complete import FIRST, _positional
-from turnlog.cli.program import program
+from turnlog.cli.frame.complete import FIRST, _positional
+from turnlog.cli.frame.program import program
 
 SHELLS = ("bash", "zsh", "fish")
 START = {

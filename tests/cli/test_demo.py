@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.scene import Cli
-from turnlog.cli.story import Story
-from turnlog.cli.text import width
+from turnlog.cli.demo.story import Story
+from turnlog.cli.draw.text import width
 
 
 def test_the_demo_tells_its_story(process: Cli, folder: Path):

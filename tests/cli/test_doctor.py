@@ -10,7 +10,7 @@ import pytest
 import turnlog
 from tests.cli.damage import DAMAGE
 from tests.cli.scene import Cli, write_session
-from turnlog.cli.finding import loss, meaning
+from turnlog.cli.draw.diagnosis import loss, meaning
 from turnlog.store.files.survey import Region
 
 KINDS = {

@@ -12,7 +12,7 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli
 from turnlog import errors
-from turnlog.cli import option
+from turnlog.cli.frame import option
 
 
 def test_an_error_is_one_line_and_a_hint(cli: Cli, session: str):

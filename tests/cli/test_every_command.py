@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.every import HOMELESS, NAMES, WORDS, prepare
 from tests.cli.scene import Cli
-from turnlog.cli.fields import FIELDS
-from turnlog.cli.program import program
+from turnlog.cli.frame.fields import FIELDS
+from turnlog.cli.frame.program import program
 from turnlog.cli.reference import reference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.every import NAMES, WORDS
 from tests.cli.scene import Cli, Done
-from turnlog.cli.demo_files import digest
+from turnlog.cli.demo.files import digest
 
 
 @pytest.fixture

@@ -214,7 +214,7 @@ def test_it_fits_the_terminal(process: Cli, projects: Path):
 # ── Ctrl-C ────────────────────────────────────────────────────────────────────────────────────────
 
 INTERRUPTED = """
-import os, signal, sys, turnlog.cli.progress as progress
+import os, signal, sys, turnlog.cli.frame.progress as progress
 def count(what, number, total):
     for _ in range({presses} if number == 1 else 0):
         os.kill(os.getpid(), signal.SIGINT)
@@ -264,7 +264,7 @@ def test_a_second_ctrl_c_stops_at_once_and_importing_again_goes_on(process: Cli,
 def test_many_files_say_how_far_it_is(projects: Path):
     for number in range(20):
         claude_file(projects / "a", number, "/home/ada/a")
-    impatient = "import sys, turnlog.cli.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
+    impatient = "import sys, turnlog.cli.frame.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
     call = impatient + "sys.argv[1:] = ['import', '--agent', 'claude-code']; import turnlog.cli as c; c.main()"
     with Terminal("-c", call) as terminal:
         assert terminal.end() == 0

@@ -48,7 +48,7 @@ def test_the_version_needs_no_click(folder: Path):
 
 def test_commands_are_found_without_importing_them():
     program = (
-        "import sys; from turnlog.cli.program import program; print(*program.list_commands(None)); "
+        "import sys; from turnlog.cli.frame.program import program; print(*program.list_commands(None)); "
         "print(*[name for name in sys.modules if name.startswith('turnlog.cli.commands.')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -223,7 +223,7 @@ def test_looking_writes_no_session(cli: Cli, folder: Path):
     assert not (folder / "sessions").exists()
 
 
-IMPATIENT = "import sys, turnlog.cli.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
+IMPATIENT = "import sys, turnlog.cli.frame.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
 CALL = IMPATIENT + "sys.argv[1:] = ['ls', '--all']; import turnlog.cli as c; c.main()"
 
 

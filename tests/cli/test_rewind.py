@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli, Done
-from turnlog.cli.demo_files import digest
+from turnlog.cli.demo.files import digest
 
 # Ends the process at the N-th time that the files of the workspace are about to be changed.
 KILLED = """

@@ -141,7 +141,7 @@ def test_ctrl_c_ends_a_command_that_does_not_care(folder: Path, process: Cli):
 def test_long_work_says_how_far_it_is_and_cleans_up(folder: Path):
     for number in range(1100):
         Path(f"{number}.txt").write_text("")
-    impatient = "import sys, turnlog.cli.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
+    impatient = "import sys, turnlog.cli.frame.progress as p; p._AFTER_S = p._EVERY_S = -1.0; "
     call = impatient + "sys.argv[1:] = ['checkpoint']; import turnlog.cli as c; c.main()"
     with Terminal("-c", call) as terminal:
         assert terminal.end() == 0

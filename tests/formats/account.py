@@ -27,9 +27,9 @@ from turnlog import (
     ToolResult,
     UnknownBlock,
 )
+from turnlog.exchange.transcript import transcript_of
 from turnlog.log.context import INTERRUPTED
 from turnlog.log.entry import Checkpoint, Uncompact
-from turnlog.session.exports import transcript_of
 
 STOPS = ("length", "aborted", "error")
 """The others follow from whether a tool was called."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import turnlog
 from turnlog import Compaction, Message, Text, ToolCall, ToolResult
+from turnlog.exchange.source import bring_all
 from turnlog.formats import Source, format_of
-from turnlog.session.imports import bring_all
 
 
 def lines(path: Path, records: Iterable[Any]) -> Path:

@@ -9,9 +9,9 @@ from time import process_time
 from typing import Any
 
 import turnlog
+from turnlog.exchange.source import bring
+from turnlog.exchange.transcript import transcript_of, written_for
 from turnlog.formats import Source, format_of, names
-from turnlog.session.exports import transcript_of, written_for
-from turnlog.session.imports import bring
 
 _AT = "2026-01-01T00:00:00.000Z"
 _ID = "7d3f0c1e-1111-4222-8333-944455566677"

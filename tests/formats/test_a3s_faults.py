@@ -32,8 +32,8 @@ from tests.formats.test_a3s import (
 )
 from tests.formats.test_claw_faults import damaged
 from turnlog import ToolCall, Usage
+from turnlog.exchange.transcript import render
 from turnlog.formats import Problem, Record, Source, a3s
-from turnlog.session.exports import render
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from tests.formats import checkers
 from tests.formats.account import account, added, lost
 from tests.formats.checkers import claude_code, codex, gemini_cli, opencode, pi
 from turnlog import Compaction, Custom, File, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
-from turnlog.formats import Written, format_of
-from turnlog.session.exports import render
-from turnlog.session.imports import bring_all
+from turnlog.exchange.source import bring_all
+from turnlog.exchange.transcript import render
+from turnlog.formats import Rendered, format_of
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"
@@ -231,7 +231,7 @@ def long(home: Any) -> Any:
     return session
 
 
-def check_strictly(agent: str, written: Written) -> None:
+def check_strictly(agent: str, written: Rendered) -> None:
     for output in written.files if agent in CHECKERS else ():
         assert CHECKERS[agent].faults(output.path, output.data) == []
 
@@ -265,7 +265,7 @@ def convert(session: Any, agent: str, folder: Path) -> Any:
     return back, gone
 
 
-def _is_stand_in(atom: Any, written: Written) -> bool:
+def _is_stand_in(atom: Any, written: Rendered) -> bool:
     instead = any(loss.instead for loss in written.lost)
     return atom.says in ("(no prompt)", "(no content)") or (instead and atom.kind in ("user", "assistant", "result"))
 

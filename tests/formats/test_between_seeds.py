@@ -10,9 +10,9 @@ import pytest
 import turnlog
 from tests.formats.account import account, lost
 from tests.formats.test_between import began, rich
+from turnlog.exchange.source import bring_all
+from turnlog.exchange.transcript import render, transcript_of
 from turnlog.formats import format_of
-from turnlog.session.exports import render, transcript_of
-from turnlog.session.imports import bring_all
 
 SEEDS = ("a3s", "claw", "owlen", "rho", "sofos")
 HIDDEN = "message before the last compaction"

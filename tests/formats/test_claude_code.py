@@ -250,7 +250,7 @@ def test_a_chain_as_long_as_that_of_a_gigabyte_can_be_built_and_freed() -> None:
 
 def test_the_usual_answer_is_read_as_the_wire_reads_it() -> None:
     from turnlog.formats.claude_code.blocks import plain_answer
-    from turnlog.formats.claude_code.line import Said
+    from turnlog.formats.claude_code.line import ClaudeSaid
     from turnlog.wire import anthropic
 
     content = [
@@ -263,7 +263,7 @@ def test_the_usual_answer_is_read_as_the_wire_reads_it() -> None:
     }  # fmt: skip
     for reason in ("end_turn", "tool_use", "max_tokens"):
         raw = {"id": "m", "model": "c", "stop_reason": reason}
-        mine = plain_answer(Said(**raw), {}, content, usage, None)
+        mine = plain_answer(ClaudeSaid(**raw), {}, content, usage, None)
         theirs = anthropic.draft({**raw, "content": content, "usage": usage})
         assert mine is not None
         assert (mine.blocks, mine.usage, mine.stop, mine.model) == (

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 import turnlog
 from tests.formats.checkers import claw as first_claw
 from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
+from turnlog.exchange.source import bring as bring_source
+from turnlog.exchange.transcript import render
 from turnlog.formats import Places, Source, claw
 from turnlog.formats._rust import claw as rendered
 from turnlog.formats.claw.dialect import decode
 from turnlog.formats.claw.naming import file_name, partition_of
 from turnlog.log.entry import Compaction
-from turnlog.session.exports import render
-from turnlog.session.imports import bring as bring_source
 
 SEEDS = Path(__file__).parent / "seeds" / "claw"
 OLD = SEEDS / "seed_12c364da/workspace/.claw/sessions"

@@ -34,8 +34,8 @@ from tests.formats.test_claw import (
     write_lines,
 )
 from turnlog import Message, ToolCall, ToolResult, Usage
+from turnlog.exchange.transcript import render
 from turnlog.formats import Problem, Record, Source, claw
-from turnlog.session.exports import render
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from tests.formats.test_between import began, rich
 from tests.formats.test_between_seeds import IN_TOTALS, SEED_NAMES
 from turnlog import Image, Text, Thinking, ToolCall
 from turnlog.errors import Unsupported
+from turnlog.exchange.source import bring_all
+from turnlog.exchange.transcript import render
 from turnlog.formats import format_of
-from turnlog.session.exports import render
-from turnlog.session.imports import bring_all
 
 HERE = Path(__file__).parent
 CHECKERS = {"a3s": a3s, "claw": claw, "owlen": owlen, "rho": rho, "sofos": sofos}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from turnlog.formats import Mark, Move, Reading, Source, _grown, format_of
+from turnlog.formats import Jump, Reading, ResumePoint, Source, _grown, format_of
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"
@@ -35,7 +35,7 @@ FILES = [pytest.param(agent, path, id=f"{agent}-{path.stem[-24:]}") for agent in
 
 def plain(step: Any) -> Any:
     """Without what is made anew at each reading."""
-    if isinstance(step, Move):
+    if isinstance(step, Jump):
         return step
     entry: Any = replace(step.entry, id="-")
     if hasattr(entry, "replacement"):
@@ -47,9 +47,9 @@ def used_up(reading: Reading) -> list[Any]:
     return [plain(step) for step in reading.steps]
 
 
-def stored(mark: Mark) -> Mark:
+def stored(mark: ResumePoint) -> ResumePoint:
     """As it comes back from wherever it was kept."""
-    return msgspec.json.decode(msgspec.json.encode(mark), type=Mark)
+    return msgspec.json.decode(msgspec.json.encode(mark), type=ResumePoint)
 
 
 def facts(reading: Reading) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_a_session_that_goes_on_turn_by_turn_is_hardly_ever_read_again(agent: st
         reading = form.grown(source, mark)
         told = told[: mark.steps] + used_up(reading)
     assert told == used_up(form.read(source))
-    keys = [step[0] for step in told if not isinstance(step, Move)]
+    keys = [step[0] for step in told if not isinstance(step, Jump)]
     assert len(keys) == len(set(keys))
 
 
@@ -172,7 +172,7 @@ def test_what_reaches_back_before_the_mark_is_read_as_a_whole(agent: str, tmp_pa
     with path.open("a") as file:
         file.write(json.dumps(back) + "\n")
     assert form.grown(source, stored(reading.mark)) is None
-    assert any(isinstance(step, Move) for step in form.read(source).steps)
+    assert any(isinstance(step, Jump) for step in form.read(source).steps)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -183,6 +183,6 @@ def test_a_mark_that_cannot_be_is_none(agent: str, tmp_path: Path) -> None:
     source = Source(agent, str(path))
     reading = form.read(source)
     used_up(reading)
-    assert form.grown(source, Mark(reading.mark.offset, reading.mark.steps, {"of": "another version"})) is None
+    assert form.grown(source, ResumePoint(reading.mark.offset, reading.mark.steps, {"of": "another version"})) is None
     assert form.grown(source, replace(reading.mark, offset=path.stat().st_size + 1)) is None
     assert form.grown(source, reading.mark) is not None

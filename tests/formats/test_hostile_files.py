@@ -65,7 +65,7 @@ def database(path: Path, statements: list[str]) -> Path:
 
 SHOWN = """
 import resource, sys
-from turnlog.cli.program import run
+from turnlog.cli.frame.program import run
 most = {most} << 20
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 sys.exit(run(["show", sys.argv[1]]))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.formats._json import MAX_DEPTH, Line, decode, document, lines, salvage
+from turnlog.formats._json import MAX_DEPTH, JsonLine, decode, document, lines, salvage
 
 WHOLE = '{"id": "s", "list": [1, -2.5e3, true, null, "а\\n\\ud83d\\ude80"], "inner": {"k": {}, "e": []}}'.encode()
 
@@ -133,10 +133,10 @@ def test_lines_end_at_newlines_and_nowhere_else(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes("a\r\n\n\u2028b\x85\x0c\nlast".encode())
     assert list(lines(str(path))) == [
-        Line(0, 2, b"a\r"),
-        Line(3, 0, b""),
-        Line(4, 7, "\u2028b\x85\x0c".encode()),
-        Line(12, 4, b"last", False),
+        JsonLine(0, 2, b"a\r"),
+        JsonLine(3, 0, b""),
+        JsonLine(4, 7, "\u2028b\x85\x0c".encode()),
+        JsonLine(12, 4, b"last", False),
     ]
     path.write_bytes(b"")
     assert list(lines(str(path))) == []

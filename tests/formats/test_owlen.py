@@ -13,10 +13,10 @@ import pytest
 import turnlog
 from tests.formats.checkers import owlen as first_owlen
 from turnlog import AlreadyExists, Image, Invalid, Note, Text, Thinking, ToolCall, Usage
-from turnlog.formats import Output, Places, Source, Written, owlen
+from turnlog.exchange.transcript import render
+from turnlog.formats import OutputFile, Places, Rendered, Source, owlen
 from turnlog.formats._rust import pretty
 from turnlog.formats.owlen.shape import rust_time, time_of
-from turnlog.session.exports import render
 from turnlog.testing import FormatContract
 from turnlog.testing.formats import _said, _talk
 
@@ -302,7 +302,7 @@ def test_an_id_that_leads_elsewhere_is_not_followed(home: Any, tmp_path: Path) -
 )
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(Invalid):
-        owlen.place(Written(id=name, files=[Output(name, b"{}")]), str(tmp_path / "c"))
+        owlen.place(Rendered(id=name, files=[OutputFile(name, b"{}")]), str(tmp_path / "c"))
     assert list(tmp_path.rglob("*")) == []
 
 

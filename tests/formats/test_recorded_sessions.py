@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from turnlog.session.exports import transcript_of
 
 import turnlog
 from tests.agents import script
@@ -15,7 +16,6 @@ from tests.formats.agents.said import alike, held, recorded
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Start
 from turnlog.log.usage import Usage
-from turnlog.session.exports import transcript_of
 
 HERE = Path(__file__).parent / "agents"
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")

@@ -18,12 +18,12 @@ from tests.formats.checkers import rho as first_rho
 from tests.formats.rho_rules import Loaded, complete, seed
 from turnlog import Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.errors import AlreadyExists, Conflict, Invalid
-from turnlog.formats import Output, Places, Written, format_of, rho
+from turnlog.exchange.source import bring_all
+from turnlog.exchange.transcript import render
+from turnlog.formats import OutputFile, Places, Rendered, format_of, rho
 from turnlog.formats.rho.names import workspace_key
 from turnlog.log.block import UnknownBlock
 from turnlog.log.entry import Compaction
-from turnlog.session.exports import render
-from turnlog.session.imports import bring_all
 from turnlog.testing import FormatContract
 
 SEEDS = Path(__file__).parent / "seeds" / "rho"
@@ -645,5 +645,5 @@ def test_a_title_given_here_is_reported_as_lost(home):
 def test_no_name_leads_out_of_the_folder(tmp_path, part):
     folder = tmp_path / "inner"
     with pytest.raises(Invalid):
-        rho.place(Written(id="x", files=[Output(f"{KEY}/{part}", b"x")]), str(folder))
+        rho.place(Rendered(id="x", files=[OutputFile(f"{KEY}/{part}", b"x")]), str(folder))
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []

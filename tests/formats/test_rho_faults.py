@@ -35,10 +35,10 @@ from tests.formats.test_rho import (
 )
 from turnlog import Message
 from turnlog.errors import Ambiguous, NotFound
+from turnlog.exchange.source import bring as bring_source
 from turnlog.formats import Problem, Source, rho
 from turnlog.formats.rho.names import workspace_key
 from turnlog.log.entry import Compaction, Note
-from turnlog.session.imports import bring as bring_source
 
 BROKEN = SEEDS / "broken"
 HEAD = PLAIN.read_bytes().splitlines(keepends=True)[0]

@@ -16,10 +16,10 @@ import pytest
 import turnlog
 from tests.formats.agents.count_small import COUNTERS, FIELDS, fresh
 from turnlog import Home, Message, Session, Text, Thinking, ToolCall, ToolResult
+from turnlog.exchange.source import Imported, bring_all
 from turnlog.formats import Places, Source, find, format_of
 from turnlog.log.block import File, Image
 from turnlog.log.entry import Compaction, Note, Spawned, Spent, Start
-from turnlog.session.imports import Imported, bring_all
 
 HERE = Path(__file__).parent / "agents"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "agents"

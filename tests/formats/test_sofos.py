@@ -17,11 +17,11 @@ import pytest
 import turnlog
 from tests.formats.checkers import sofos as first_sofos
 from turnlog import AlreadyExists, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
-from turnlog.formats import Output, Places, Source, Written, sofos
+from turnlog.exchange.transcript import render
+from turnlog.formats import OutputFile, Places, Rendered, Source, sofos
 from turnlog.formats._rust import pretty
 from turnlog.formats.sofos.index import preview_of
 from turnlog.log.block import File
-from turnlog.session.exports import render
 from turnlog.store.files.disk import Disk
 from turnlog.testing import FormatContract
 
@@ -294,7 +294,7 @@ def test_an_id_that_leads_elsewhere_is_not_followed(home: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["../../esc", "/", "\\", "", ".", "..", "x" * 300, "a\0b", "/etc/passwd", "a/../b"])
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
-    written = Written(id=name, files=[Output(name, b"{}")], about={"id": name, "updated_at": 1})
+    written = Rendered(id=name, files=[OutputFile(name, b"{}")], about={"id": name, "updated_at": 1})
     with pytest.raises(Invalid):
         sofos.place(written, str(tmp_path / "sessions"))
     assert not [path for path in tmp_path.rglob("*") if path.suffix]
@@ -712,7 +712,7 @@ def test_a_session_is_never_overwritten_without_being_told_to(home: Any, tmp_pat
 
 def test_eight_at_once_in_a_fresh_folder_lose_nothing(home: Any, tmp_path: Path) -> None:
     """Eight processes that start at once lose rows of the index, or fail: its first write takes no lock."""
-    all_written: list[Written] = []
+    all_written: list[Rendered] = []
     for number in range(8):
         session = home.create()
         session.user(f"number {number}")

@@ -10,9 +10,9 @@ import pytest
 import turnlog
 from tests.formats.agents import count_main
 from turnlog import Message, ToolCall, ToolResult, Usage
+from turnlog.exchange.source import bring_all
 from turnlog.formats import Source, format_of
 from turnlog.formats import find as find_all
-from turnlog.session.imports import bring_all
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"

@@ -9,7 +9,7 @@ from tests.pgserver import Server
 from turnlog.log.codec import Damage
 from turnlog.log.context import text_of
 from turnlog.log.entry import Fold, Start, Writer
-from turnlog.log.written import Written
+from turnlog.log.written import WrittenLine
 from turnlog.session import Home
 
 KINDS = ("files", "memory", "postgres")
@@ -29,7 +29,7 @@ def lines(home: Home, name: str) -> list[bytes]:
     """The bare lines of a session, wherever it is."""
     items = list(home.store.base(name).lines())
     assert not [item for item in items if isinstance(item, Damage)]
-    return [item.line for item in items if isinstance(item, Written)]
+    return [item.line for item in items if isinstance(item, WrittenLine)]
 
 
 def everything(home: Home) -> dict[str, list[bytes]]:
@@ -49,7 +49,7 @@ def ids_in(home: Home) -> set[str]:
         item.entry.id
         for log in home.store.all_logs()
         for item in log.lines()
-        if isinstance(item, Written) and not isinstance(item.entry, (Writer, Fold, Start))
+        if isinstance(item, WrittenLine) and not isinstance(item.entry, (Writer, Fold, Start))
     }
 
 

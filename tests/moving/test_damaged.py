@@ -11,7 +11,7 @@ from tests.moving.scene import everything, ids_in, lines, make, outcomes, said
 from tests.pgserver import Server
 from turnlog import Note
 from turnlog.log.codec import Damage
-from turnlog.log.written import Written
+from turnlog.log.written import WrittenLine
 from turnlog.session import Home
 
 
@@ -28,7 +28,7 @@ def file_of(home: Home, name: str) -> Path:
 
 
 def readable(home: Home, name: str) -> list[bytes]:
-    return [item.line for item in home.store.base(name).lines() if isinstance(item, Written)]
+    return [item.line for item in home.store.base(name).lines() if isinstance(item, WrittenLine)]
 
 
 def damage(home: Home, name: str) -> list[str]:

@@ -19,7 +19,7 @@ from tests.store.cutproxy import CutProxy
 from tests.store.faultlab import FailingDisk
 from turnlog.errors import Unavailable
 from turnlog.log.codec import Damage
-from turnlog.log.written import Written
+from turnlog.log.written import WrittenLine
 from turnlog.session import Home
 from turnlog.store import files
 from turnlog.store import postgres as store_postgres
@@ -65,7 +65,7 @@ def whole(home: Home) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = {}
     for log in home.store.all_logs():
         items = list(log.lines())
-        found[log.id] = [item.line for item in items if isinstance(item, Written)]
+        found[log.id] = [item.line for item in items if isinstance(item, WrittenLine)]
         assert {item.kind for item in items if isinstance(item, Damage)} <= {"torn", "unfinished"}
     return found
 
@@ -75,7 +75,7 @@ def blobs_are_there(home: Home) -> None:
     home.gc()
     for log in home.store.all_logs():
         for item in log.lines():
-            if isinstance(item, Written):
+            if isinstance(item, WrittenLine):
                 assert not home.store.lacking(item.entry.blobs)
 
 

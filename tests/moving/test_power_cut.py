@@ -11,7 +11,7 @@ import turnlog
 from tests.moving.scene import lines
 from tests.store.crashlab import HOME, Explorer, Timeline, Witness, fast_folder, home_at
 from turnlog import Image, Message, Note
-from turnlog.log.written import Written
+from turnlog.log.written import WrittenLine
 from turnlog.session import Home
 
 MODELS = ("posix", "ext4")
@@ -59,11 +59,11 @@ def after_every_cut(explorer: Explorer, model: str, before: Callable, scenario: 
         with home_at(os.path.join(folder, HOME)) as home:
             found = []
             if "s" in set(home.store.ids()):
-                found = [item.line for item in home.store.base("s").lines() if isinstance(item, Written)]
+                found = [item.line for item in home.store.base("s").lines() if isinstance(item, WrittenLine)]
             assert found == wanted[: len(found)], "a gap"
             seen.add(len(found))
             source.push(home)
-            assert [item.line for item in home.store.base("s").lines() if isinstance(item, Written)] == wanted
+            assert [item.line for item in home.store.base("s").lines() if isinstance(item, WrittenLine)] == wanted
             with home.resume("s") as session:
                 assert session.title == "later"
             assert home.gc().blobs == 0

@@ -13,7 +13,7 @@ import zstandard
 import turnlog
 from tests.faces import location
 from turnlog import Home
-from turnlog.cli.program import run
+from turnlog.cli.frame.program import run
 
 _FRAME = b"\x28\xb5\x2f\xfd"
 """What compressed content begins with."""

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import turnlog
 from tests.pgserver import Server
 from turnlog import Compaction, Custom, Message, Note, Ref, Set, Text, ToolCall, TurnlogError, Usage
-from turnlog.session import appender
+from turnlog.thread import appender
 
 words = st.sampled_from(["alpha", "beta ☃", "", "x" * 300, "gamma"])
 values = st.one_of(
@@ -48,7 +48,7 @@ def plain(value: Any, turns: dict[str, int]) -> Any:
             "pid",
             "started",
         ):
-            if not (name == "id" and isinstance(value, (turnlog.ToolCall, turnlog.session.report.Info))):
+            if not (name == "id" and isinstance(value, (turnlog.ToolCall, turnlog.thread.report.Info))):
                 fields.pop(name, None)
         if isinstance(fields.get("turn"), str):
             fields["turn"] = turns.setdefault(fields["turn"], len(turns))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.seeds.scene import texts, work
 from turnlog import Usage
-from turnlog.session.report import Stats
+from turnlog.thread.report import Stats
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from turnlog import AlreadyExists, Image, Message, NotFound, Session, Text, Tool
 from turnlog.catalog import Catalog
 from turnlog.log.entry import Fold
 from turnlog.log.fold import State, fold
-from turnlog.session import appender
+from turnlog.thread import appender
 
 ONE = "one"
 

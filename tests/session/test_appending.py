@@ -236,7 +236,7 @@ def test_entries_go_on_while_the_session_is_written(s):
 
 
 def test_entries_go_on_while_more_is_written_than_is_kept_in_memory(s, monkeypatch):
-    monkeypatch.setattr("turnlog.session.history._RECENT", 4)
+    monkeypatch.setattr("turnlog.thread.history._RECENT", 4)
     for index in range(20):
         s.note(str(index))
     seen = []
@@ -248,7 +248,7 @@ def test_entries_go_on_while_more_is_written_than_is_kept_in_memory(s, monkeypat
 
 
 def test_readers_and_writers_of_one_object_do_not_disturb_each_other(s, monkeypatch):
-    monkeypatch.setattr("turnlog.session.history._RECENT", 8)
+    monkeypatch.setattr("turnlog.thread.history._RECENT", 8)
     s.user("first")
     stop = threading.Event()
     errors = []

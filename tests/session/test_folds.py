@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from turnlog.session import appender, history
 from turnlog.store.files.names import file_name
+from turnlog.thread import appender, history
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 
 import turnlog
 from turnlog import Compaction, Message, Set, Spent, Text, Usage
-from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Spawn
-from turnlog.session.imports import bring
+from turnlog.exchange.source import bring
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn
 
 SOURCE = Source("test", "somewhere/s.json")
 DAY = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -31,12 +31,12 @@ def plain(*texts):
 
 
 def keyed(*pairs):
-    return [step if isinstance(step, Move) else Record(key=step[0], entry=said("user", step[1])) for step in pairs]
+    return [step if isinstance(step, Jump) else Record(key=step[0], entry=said("user", step[1])) for step in pairs]
 
 
 def read(*steps, id="one", facts=None, totals=None, problems=(), **header):
     return Reading(
-        header=Header(id=id, **header), steps=iter(steps), facts=facts or {}, totals=totals or {},
+        header=SessionHeader(id=id, **header), steps=iter(steps), facts=facts or {}, totals=totals or {},
         problems=list(problems),
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ def test_a_session_arrives_with_its_times_and_its_facts(home):
     assert (session.title, session.workspace, session.get("model"), session.agent) == ("t", "/w", "m", "test")
 
 
-@pytest.mark.parametrize("steps", [plain("a", "b", "a", "b"), keyed(("1", "a"), Move(to="", key="m"), ("2", "b"))])
+@pytest.mark.parametrize("steps", [plain("a", "b", "a", "b"), keyed(("1", "a"), Jump(to="", key="m"), ("2", "b"))])
 def test_importing_twice_adds_nothing(home, steps):
     totals = {"m": Usage(input_tokens=5)}
     take(home, read(*steps, totals=totals, facts={"x": 1}, title="t"))
@@ -126,7 +126,7 @@ def test_a_source_that_changed_its_past_is_a_branch_here(home):
 
 
 def test_branches_of_a_source_with_keys(home):
-    steps = keyed(("1", "a"), ("2", "b"), Move(to="1"), ("3", "c"), Move(to="2", key="leaf", why="rewind"))
+    steps = keyed(("1", "a"), ("2", "b"), Jump(to="1"), ("3", "c"), Jump(to="2", key="leaf", why="rewind"))
     take(home, read(*steps))
     session = home.resume("test-one")
     assert texts(session) == ["a", "b"]
@@ -290,7 +290,7 @@ def test_what_was_said_here_and_written_there_comes_back_as_itself(home, make):
 
 def test_a_record_that_cannot_be_kept_moves_nothing(home):
     bad = Record(key="9", entry=Message(role="user", blocks=[Text(text="x")], meta={"n": float("inf")}))
-    steps = [*keyed(("1", "a"), ("2", "b"), Move(to="1")), bad]
+    steps = [*keyed(("1", "a"), ("2", "b"), Jump(to="1")), bad]
     assert "inf" in take(home, read(*steps)).problems[0].what
     before = home.resume("test-one").seq
     assert take(home, read(*steps)).added == 0

@@ -48,7 +48,7 @@ def test_a_secret_name_without_a_secret_needs_no_warning(s, value):
 
 
 def test_nothing_of_a_secret_is_on_the_disk(place, home, monkeypatch):
-    monkeypatch.setattr("turnlog.session.appender._FOLD_ENTRIES", 3)
+    monkeypatch.setattr("turnlog.thread.appender._FOLD_ENTRIES", 3)
     session = home.create()
     with pytest.warns(TurnlogWarning):
         session.set("api_key", "hunter2")

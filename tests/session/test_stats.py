@@ -6,7 +6,7 @@ import pytest
 
 from turnlog import Custom, Invalid, Message, Text, ToolCall
 from turnlog.log.fold import State, fold, from_fold, to_fold
-from turnlog.session.report import stats_of
+from turnlog.thread.report import stats_of
 
 
 def test_a_new_session_has_no_messages(s):

@@ -83,7 +83,7 @@ def test_a_depth_that_everybody_can_read_is_accepted(s, place):
 
 
 def test_a_fact_as_deep_as_a_value_may_be_survives_everything_that_carries_facts(s, place, monkeypatch):
-    monkeypatch.setattr("turnlog.session.appender._FOLD_ENTRIES", 2)
+    monkeypatch.setattr("turnlog.thread.appender._FOLD_ENTRIES", 2)
     one = s.user("one")
     s.set("k", nested(200))
     s.set("tags", nested(200))

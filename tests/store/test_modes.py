@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from turnlog.formats import Output
+from turnlog.formats import OutputFile
 from turnlog.formats._place import put_file, put_files
 
 
@@ -30,7 +30,7 @@ def modes(top: Path) -> dict[str, int]:
 def test_folders_made_for_other_agents_are_private(tmp_path: Path, umask: int):
     os.chmod(tmp_path, 0o755)
     put_file(str(tmp_path / "a" / "b" / "one"), b"1", mode=0o600)
-    put_files([Output("d/e/two", b"2"), Output("d/three", b"3")], str(tmp_path / "c"))
+    put_files([OutputFile("d/e/two", b"2"), OutputFile("d/three", b"3")], str(tmp_path / "c"))
     for name in ("a", "a/b", "c", "c/d", "c/d/e"):
         assert mode(tmp_path / name) == 0o700
     assert mode(tmp_path) == 0o755, "what was there before stays as it was"

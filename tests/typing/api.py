@@ -30,9 +30,9 @@ from turnlog import (
 from turnlog.log.block import AnyBlock
 from turnlog.log.entry import AnyEntry
 from turnlog.pricing import Cost, CostReport
-from turnlog.session.report import Branch, Compacted, Info, Stats
 from turnlog.store import Clock, Store
 from turnlog.testing import ManualClock, StoreContract
+from turnlog.thread.report import Branch, Compacted, Info, Stats
 
 
 def readme() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnlog.view.markdown import Code, Heading, Listing, Paragraph, Quote, Rule, Span, Table, parse, spans
+from turnlog.view.markdown import Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Rule, Table, parse, spans
 
 
 def test_blocks():
@@ -12,16 +12,20 @@ def test_blocks():
         "> quoted\n> > twice\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 |\n\n***\n~~~\nopen ``` fence"
     )
     one, para, bullets, numbers, quote, table, rule, code = parse(text)
-    assert one == Heading(1, [Span("One")])
-    assert para == Paragraph([Span("para\nof two lines")])
-    assert isinstance(bullets, Listing)
+    assert one == Heading(1, [InlineSpan("One")])
+    assert para == Paragraph([InlineSpan("para\nof two lines")])
+    assert isinstance(bullets, ItemList)
     assert bullets.items[0] == [
-        Paragraph([Span("a\nmore")]),
-        Listing(0, [[Paragraph([Span("inner")]), Code("py", "x = 1")]]),
+        Paragraph([InlineSpan("a\nmore")]),
+        ItemList(0, [[Paragraph([InlineSpan("inner")]), Code("py", "x = 1")]]),
     ]
-    assert numbers == Listing(3, [[Paragraph([Span("three")])], [Paragraph([Span("four")])]])
-    assert quote == Quote([Paragraph([Span("quoted")]), Quote([Paragraph([Span("twice")])])])
-    assert table == Table([[Span("a")], [Span("b")]], [[[Span("1")], [Span("2")]], [[Span("3")], []]], [False, True])
+    assert numbers == ItemList(3, [[Paragraph([InlineSpan("three")])], [Paragraph([InlineSpan("four")])]])
+    assert quote == Quote([Paragraph([InlineSpan("quoted")]), Quote([Paragraph([InlineSpan("twice")])])])
+    assert table == Table(
+        [[InlineSpan("a")], [InlineSpan("b")]],
+        [[[InlineSpan("1")], [InlineSpan("2")]], [[InlineSpan("3")], []]],
+        [False, True],
+    )
     assert rule == Rule()
     assert code == Code("", "open ``` fence")
 
@@ -29,19 +33,22 @@ def test_blocks():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("**bold** and *it*", [Span("bold", ("bold",)), Span(" and "), Span("it", ("italic",))]),
-        ("***both***,", [Span("both", ("bold", "italic")), Span(",")]),
-        ("`a *b*` ``c`d``", [Span("a *b*", ("code",)), Span(" "), Span("c`d", ("code",))]),
-        ("snake_case_name and 2 * 3 * 4", [Span("snake_case_name and 2 * 3 * 4")]),
-        ("~~no~~ \\*yes\\*", [Span("no", ("strike",)), Span(" *yes*")]),
-        ("**open and `open", [Span("**open and `open")]),
-        ('[a](https://b.c/d_(e) "t")', [Span("a", url="https://b.c/d_(e)")]),
-        ("![a](http://evil/x.png)", [Span("a", url="http://evil/x.png")]),
-        ("see https://a.b/c_d.", [Span("see "), Span("https://a.b/c_d", url="https://a.b/c_d"), Span(".")]),
-        ("<b>[x]</b>", [Span("<b>[x]</b>")]),
+        ("**bold** and *it*", [InlineSpan("bold", ("bold",)), InlineSpan(" and "), InlineSpan("it", ("italic",))]),
+        ("***both***,", [InlineSpan("both", ("bold", "italic")), InlineSpan(",")]),
+        ("`a *b*` ``c`d``", [InlineSpan("a *b*", ("code",)), InlineSpan(" "), InlineSpan("c`d", ("code",))]),
+        ("snake_case_name and 2 * 3 * 4", [InlineSpan("snake_case_name and 2 * 3 * 4")]),
+        ("~~no~~ \\*yes\\*", [InlineSpan("no", ("strike",)), InlineSpan(" *yes*")]),
+        ("**open and `open", [InlineSpan("**open and `open")]),
+        ('[a](https://b.c/d_(e) "t")', [InlineSpan("a", url="https://b.c/d_(e)")]),
+        ("![a](http://evil/x.png)", [InlineSpan("a", url="http://evil/x.png")]),
+        (
+            "see https://a.b/c_d.",
+            [InlineSpan("see "), InlineSpan("https://a.b/c_d", url="https://a.b/c_d"), InlineSpan(".")],
+        ),
+        ("<b>[x]</b>", [InlineSpan("<b>[x]</b>")]),
     ],
 )
-def test_spans(text: str, expected: list[Span]):
+def test_spans(text: str, expected: list[InlineSpan]):
     assert spans(text) == expected
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.wire import official, rules
 from tests.wire.scene import KINDS, PDF, PNG, TOOLS, WEB_CALL, WEB_RESULT, answer, ask, call, said, session
 from turnlog import Context, File, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult, Unsupported
-from turnlog.wire import Change, anthropic, dialect, gemini, openai
+from turnlog.wire import Deviation, anthropic, dialect, gemini, openai
 
 OURS = {
     "anthropic": Thinking(text="hm", provider="anthropic", data={"signature": "SIGN"}),
@@ -247,7 +247,7 @@ def test_a_choice_of_tools_has_to_be_one():
             ask(kind, context, tool_choice="rm")
     request = ask("chat", Context(context.messages), tool_choice="required")
     assert "tool_choice" not in request
-    assert request.report == [Change("left out", "tool choice", "there are no tools")]
+    assert request.report == [Deviation("left out", "tool choice", "there are no tools")]
 
 
 def test_two_tools_of_one_name_are_sent_once():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 _PROCESSES = get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["turnlog", "turnlog.session.session", "turnlog.session.travel", __name__])
+_PROCESSES.set_forkserver_preload(["turnlog", "turnlog.session.session", "turnlog.rewind.travel", __name__])
 
 
 def write(path: Path, text: str | None) -> None:

@@ -23,7 +23,7 @@ from turnlog.log.entry import Checkpoint
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk
 from turnlog.workspace import extra, handle, ignored, read, restore, scan
-from turnlog.workspace.tree import FILE, Node, decode_tree, files
+from turnlog.workspace.tree import FILE, TreeNode, decode_tree, files
 
 ONE = "one"
 CHANGING = frozenset((
@@ -262,9 +262,9 @@ def dies(world: World, act: str, at: int) -> bool:
     return False
 
 
-def paths_in(home: Home, point: Checkpoint) -> dict[bytes, Node]:
+def paths_in(home: Home, point: Checkpoint) -> dict[bytes, TreeNode]:
     """Every path in a checkpoint. All that is in its files is read, and so verified."""
-    found: dict[bytes, Node] = {}
+    found: dict[bytes, TreeNode] = {}
     for root in point.roots:
         found |= dict(files(decode_tree(home.get_blob(root.tree)), lambda name: decode_tree(home.get_blob(name))))
     for node in found.values():

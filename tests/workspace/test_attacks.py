@@ -20,8 +20,8 @@ from tests.store.crashlab import fast_folder
 from tests.workspace.hostilelab import ONE, Base, World, everything, paths_in, standing_in
 from turnlog import Home, Session, TurnlogError
 from turnlog.log.entry import Checkpoint, Intent, Root
-from turnlog.session.places import this_process
-from turnlog.workspace.tree import FILE, FOLDER, LINK, Node, encode_tree
+from turnlog.machine import this_process
+from turnlog.workspace.tree import FILE, FOLDER, LINK, TreeNode, encode_tree
 
 SECRET = b"not yours"
 DIGEST = "sha256:" + hashlib.sha256(SECRET).hexdigest()
@@ -145,7 +145,7 @@ def test_what_cannot_be_put_back_is_named_and_nothing_is_left_of_it(world: World
     assert world.files() == before
 
 
-def planted(home: Home, session: Session, world: World, tree: dict[bytes, Node], **root: Any) -> Checkpoint:
+def planted(home: Home, session: Session, world: World, tree: dict[bytes, TreeNode], **root: Any) -> Checkpoint:
     """A log with a checkpoint of such a tree."""
     name = home.put_blob(encode_tree(tree))
     home.put_blob(b"changed\n")
@@ -153,18 +153,18 @@ def planted(home: Home, session: Session, world: World, tree: dict[bytes, Node],
     return session.append(Checkpoint(roots=[Root("workspace", place, name, **root)]))
 
 
-INNER = {b"secret": Node(FILE, 0o666, str(OTHER[2]), 8)}
-TREES: dict[str, Callable[[str], dict[bytes, Node]]] = {
-    "above": lambda inner: {b"..": Node(FOLDER, 0o777, inner)},
+INNER = {b"secret": TreeNode(FILE, 0o666, str(OTHER[2]), 8)}
+TREES: dict[str, Callable[[str], dict[bytes, TreeNode]]] = {
+    "above": lambda inner: {b"..": TreeNode(FOLDER, 0o777, inner)},
     "path": lambda inner: {b"../outside/secret": INNER[b"secret"]},
-    "around": lambda inner: {b"src/../../outside": Node(FOLDER, 0o777, inner)},
+    "around": lambda inner: {b"src/../../outside": TreeNode(FOLDER, 0o777, inner)},
     "absolute": lambda inner: {b"/etc/turnlog-test": INNER[b"secret"]},
-    "dot": lambda inner: {b".": Node(FOLDER, 0o777, inner)},
-    "empty": lambda inner: {b"": Node(FOLDER, 0o777, inner)},
+    "dot": lambda inner: {b".": TreeNode(FOLDER, 0o777, inner)},
+    "empty": lambda inner: {b"": TreeNode(FOLDER, 0o777, inner)},
     "nul": lambda inner: {b"a\0b": INNER[b"secret"]},
     "long": lambda inner: {b"n" * 300: INNER[b"secret"]},
-    "link first": lambda inner: {b"out": Node(LINK, target=b"../outside"), b"out/secret": INNER[b"secret"]},
-    "git": lambda inner: {b".git": Node(FOLDER, 0o755, inner)},
+    "link first": lambda inner: {b"out": TreeNode(LINK, target=b"../outside"), b"out/secret": INNER[b"secret"]},
+    "git": lambda inner: {b".git": TreeNode(FOLDER, 0o755, inner)},
 }
 
 

@@ -10,9 +10,9 @@ import pytest
 import turnlog
 from tests.faces import location
 from turnlog.session.home import Home
-from turnlog.session.report import Settings
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
+from turnlog.thread.report import Settings
 
 
 @pytest.fixture

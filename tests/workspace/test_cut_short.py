@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 import turnlog
 from tests.workspace.agentlab import Agent
+from turnlog import machine as places
 from turnlog.log.entry import Checkpoint, Turn, Writer
-from turnlog.session import places
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import turnlog
 from tests.store.crashlab import fast_folder
 from tests.workspace.hostilelab import in_parallel
 from turnlog import Home
-from turnlog.workspace.tree import Extra, Node, decode_tree, encode_tree
+from turnlog.workspace.tree import Extra, TreeNode, decode_tree, encode_tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -64,11 +64,14 @@ def everything(folder: Path) -> dict[str, object]:
 
 
 def test_a_tree_without_any_is_encoded_as_it_always_was():
-    plain = {b"a": Node("file", 0o644, "sha256:" + "0" * 64, 1)}
+    plain = {b"a": TreeNode("file", 0o644, "sha256:" + "0" * 64, 1)}
     assert encode_tree(plain) == (
         b"TREE1\n\x91\x92\xc4\x01a\x96\xa4file\xcd\x01\xa4\xd9G" + b"sha256:" + b"0" * 64 + b"\x01\xc4\x00\xa0"
     )
-    extra = {b"a": Node("file", extra=Extra((1, 2), ((b"user.a", b"\0"),))), **{b"b": Node("link", target=b"a")}}
+    extra = {
+        b"a": TreeNode("file", extra=Extra((1, 2), ((b"user.a", b"\0"),))),
+        **{b"b": TreeNode("link", target=b"a")},
+    }
     assert decode_tree(encode_tree(extra)) == extra
     assert decode_tree(encode_tree(plain)) == plain
 

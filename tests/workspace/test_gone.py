@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from turnlog.cli.demo_files import digest
-from turnlog.session.travel import Travel
+from turnlog.cli.demo.files import digest
+from turnlog.rewind.travel import Travel
 from turnlog.workspace.restore import Restorer
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.store.crashlab import fast_folder
 from tests.workspace.hostilelab import ACTS, ONE, Base, World, dies, paths_in, standing_in
 from turnlog import Conflict, Home, NotFound, OutOfSpace, Session, Unavailable
-from turnlog.session import intent as intents
+from turnlog.rewind import intent as intents
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from turnlog.session.travel import Travel
+from turnlog.rewind.travel import Travel
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 import turnlog
 from tests.faces import location
-from turnlog.session.travel import Travel
+from turnlog.rewind.travel import Travel
 from turnlog.workspace.restore import Restorer
 
 

@@ -12,13 +12,13 @@ import time
 from functools import wraps
 from typing import TYPE_CHECKING, cast
 
-from turnlog.catalog.cards import cards_of, lines_of, merged
-from turnlog.catalog.database import Damaged, Database, place_of, remove_old, whole
-from turnlog.catalog.naming import find
-from turnlog.catalog.sweep import OURS, Changes, purged, sweep
-from turnlog.catalog.values import Card, Hit, Hits, Line, Spending, Synced, Tokens
+from turnlog.catalog.ask.cards import cards_of, lines_of, merged
+from turnlog.catalog.ask.naming import find
+from turnlog.catalog.index.database import Damaged, Database, place_of, remove_old, whole
+from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Synced, TokenSums
+from turnlog.catalog.watch.sweep import OURS, Changes, purged, sweep
 from turnlog.errors import Unavailable
-from turnlog.session.places import absolute, default_home, environment, kind_of, user_folder, workspace_path
+from turnlog.machine import absolute, default_home, environment, kind_of, user_folder, workspace_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
-__all__ = ["Card", "Catalog", "Hit", "Hits", "Line", "Spending", "Synced", "Tokens"]
+__all__ = ["Card", "Catalog", "Hit", "Hits", "ListingRow", "Spending", "Synced", "TokenSums"]
 
 _DAMAGE = (11, 26)
 """SQLite's codes for a file that is damaged, and for one that is none of its own."""
@@ -138,8 +138,8 @@ class Catalog:
 
     def _ask_server(self, here: Synced) -> Synced:
         """Have the database read what is new in the sessions that are there."""
-        from turnlog.catalog.between import reconcile
-        from turnlog.catalog.postgres import catch_up
+        from turnlog.catalog.index.postgres import catch_up
+        from turnlog.catalog.index.reconcile import reconcile
         from turnlog.store.postgres import PostgresStore
 
         store = cast("PostgresStore", self._open_home().store)
@@ -182,7 +182,7 @@ class Catalog:
             self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
         if not os.path.exists(self.path):
             return
-        from turnlog.catalog.indexer import Indexer
+        from turnlog.catalog.read.indexer import Indexer
 
         with self._database.lock(self._waiting):
             try:
@@ -210,8 +210,8 @@ class Catalog:
 
     def _catch_up(self, version: int, found: Changes | None) -> Synced:
         """Read what has changed. Nobody else writes meanwhile; `found` holds if nobody did since that version."""
-        from turnlog.catalog import homes
-        from turnlog.catalog.indexer import Indexer
+        from turnlog.catalog.read.indexer import Indexer
+        from turnlog.catalog.watch import homes
 
         if not self._database.is_current:
             self._database.close()
@@ -243,7 +243,7 @@ class Catalog:
 
     def _remembered(self) -> list[tuple[str, str]] | None:
         """Where the agents keep their sessions; None if they have to be asked."""
-        from turnlog.catalog import homes
+        from turnlog.catalog.watch import homes
 
         if not self._agents:
             return []
@@ -251,7 +251,7 @@ class Catalog:
             return homes.remembered(self._database.connection, environment(), user_folder())
 
     def _sweep(self, agents: list[tuple[str, str]]) -> Changes:
-        from turnlog.catalog import homes
+        from turnlog.catalog.watch import homes
 
         places = [] if self._folder is None else [(OURS, os.path.join(self._folder, name)) for name in _OWN]
         places += homes.here(agents, workspace_path("."))
@@ -302,7 +302,7 @@ class Catalog:
         workspace: str | os.PathLike[str] | None = None,
         everything: bool = False,
         deleted: bool = False,
-    ) -> list[Line]:
+    ) -> list[ListingRow]:
         """The same as `cards`, with what a listing shows, and quicker."""
         found = [lines_of(db, *self._meant(db, query, workspace, everything, deleted)) for db in self._dbs()]
         if len(found) == 1:
@@ -321,7 +321,7 @@ class Catalog:
         left_out = dict(_LEFT_OUT)
         params: list[str | int] = []
         if query:
-            from turnlog.catalog.search import asks, sessions_where
+            from turnlog.catalog.ask.search import asks, sessions_where
 
             meant, params = sessions_where(db, query, _now_ms())
             where += [f"({meant})"] if meant else []
@@ -357,7 +357,7 @@ class Catalog:
         before: int | None = None,
     ) -> Hits:
         """Where these words are, the newest first; `before` is the `next` of the page before."""
-        from turnlog.catalog.search import search
+        from turnlog.catalog.ask.search import search
 
         place = None if workspace is None else workspace_path(workspace)
         return search(*self._dbs(), query=query, workspace=place, limit=limit, before=before, now_ms=_now_ms())
@@ -372,7 +372,7 @@ class Catalog:
         timezone: tzinfo | None = None,
     ) -> list[Spending]:
         """What was spent, by day, week, month, session, model, workspace or agent; the last one is all of it."""
-        from turnlog.catalog.usage import usage
+        from turnlog.catalog.ask.usage import usage
 
         place = None if workspace is None else workspace_path(workspace)
         return usage(*self._dbs(), query=query, by=by, workspace=place, timezone=timezone, now_ms=_now_ms())

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 
-class Tokens(NamedTuple):
+class TokenSums(NamedTuple):
     """Usage, in the fields of `Usage`, and what it cost."""
 
     input_tokens: int = 0
@@ -53,9 +53,9 @@ class Card(NamedTuple):
     archived: bool
     deleted: bool
     tags: tuple[str, ...]
-    own: Tokens
-    inherited: Tokens
-    subagents: Tokens
+    own: TokenSums
+    inherited: TokenSums
+    subagents: TokenSums
     unpriced: tuple[str, ...]
     """Models without a known price that it used."""
     state: str
@@ -67,7 +67,7 @@ class Card(NamedTuple):
     size_bytes: int
 
 
-class Line(NamedTuple):
+class ListingRow(NamedTuple):
     """A session in a listing of thousands: what a line of it shows, and nothing else."""
 
     name: str
@@ -118,7 +118,7 @@ class Spending(NamedTuple):
     """What was spent in a day, by a model, in a workspace …"""
 
     group: str
-    tokens: Tokens
+    tokens: TokenSums
     requests: int
     sessions: int
     unpriced: tuple[str, ...]

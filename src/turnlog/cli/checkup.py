@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 
-from turnlog.cli.finding import Checkup, Finding
+from turnlog.cli.draw.diagnosis import Checkup, Finding
 from turnlog.cli.place import log_path
 from turnlog.errors import NotFound, TurnlogWarning
 from turnlog.log.codec import Damage
@@ -13,11 +13,11 @@ from turnlog.log.entry import AnyEntry, Fold, Head, Intent, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
-from turnlog.session.history import History
 from turnlog.store.files import FileStore
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.repair import look
 from turnlog.store.files.survey import Region
+from turnlog.thread.history import History
 
 _REMEMBERED = 4096
 _LISTED = 20

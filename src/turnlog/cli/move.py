@@ -12,14 +12,14 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from turnlog.cli.option import print_json
-from turnlog.cli.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
-from turnlog.cli.progress import patience
-from turnlog.cli.text import count, one_line, path_of
+from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
+from turnlog.cli.draw.text import count, one_line, path_of
+from turnlog.cli.frame.option import print_json
+from turnlog.cli.frame.progress import patience
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
+from turnlog.machine import is_here, workspace_path
 from turnlog.session import Session
-from turnlog.session.places import is_here, workspace_path
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes, path_text
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.ending import INTERRUPTED
-from turnlog.cli.option import print_json
-from turnlog.cli.progress import count as progress
-from turnlog.cli.progress import unhurried
-from turnlog.cli.text import count, one_line, size, table
+from turnlog.cli.draw.text import count, one_line, size, table
+from turnlog.cli.frame.ending import INTERRUPTED
+from turnlog.cli.frame.option import print_json
+from turnlog.cli.frame.progress import count as progress
+from turnlog.cli.frame.progress import unhurried
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
+from turnlog.machine import expand
 from turnlog.session import open_home
-from turnlog.session.places import expand
 
 if TYPE_CHECKING:
     from turnlog.session import Home
-    from turnlog.session.mover import Moved
+    from turnlog.transfer.mover import Transferred
 
 _SHOWN = 5
 
@@ -80,14 +80,14 @@ class Way:
         self.what = what
         self.dry_run = dry_run
         self.include_ignored = include_ignored
-        self.rows: list[Moved] = []
+        self.rows: list[Transferred] = []
         self.failed: TurnlogError | None = None
         self.is_cut = False
 
     def go(self, source: Home, target: Home, ids: list[str] | None) -> bool:
         """Do it; whether it came to its end. What an error stops is told later: the rest is there."""
-        from turnlog.session.mover import Mover
         from turnlog.session.moving import refuse_itself
+        from turnlog.transfer.mover import Mover
 
         refuse_itself(source, target)
         doing = {"push": "pushing", "pull": "pulling"}[self.what]
@@ -104,7 +104,7 @@ class Way:
         return self.failed is None and not self.is_cut
 
     @property
-    def changed(self) -> list[Moved]:
+    def changed(self) -> list[Transferred]:
         """What is worth a line."""
         return [row for row in self.rows if row.outcome != "same" or row.problems]
 
@@ -159,7 +159,7 @@ class Way:
                 print(f"warning: session {one_line(row.id)}: {len(row.problems) - _SHOWN:,} more", file=sys.stderr)
 
 
-def _note(row: Moved) -> str:
+def _note(row: Transferred) -> str:
     if row.error is not None:
         return row.error.message
     if row.outcome == "deleted":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from turnlog.cli.text import one_line
+from turnlog.cli.draw.text import one_line
 from turnlog.errors import Invalid, NotFound, Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
@@ -36,7 +36,7 @@ def log_path(home: Home, session_id: str) -> str:
 
 def refuse_folder(folder: str) -> None:
     """Raise `Invalid` for a folder of which there are no checkpoints, before anything is written."""
-    from turnlog.session.places import refuses_checkpoints, workspace_path
+    from turnlog.machine import refuses_checkpoints, workspace_path
 
     place = workspace_path(folder)
     if not Path(os.fsdecode(path_bytes(place))).is_dir():

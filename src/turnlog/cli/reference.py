@@ -9,10 +9,10 @@ from textwrap import wrap
 import click
 
 from turnlog import errors
-from turnlog.cli.child import NOT_FOUND, NOT_RUNNABLE
-from turnlog.cli.ending import INTERRUPTED, PIPE_CLOSED
-from turnlog.cli.fields import FIELDS
-from turnlog.cli.program import program
+from turnlog.cli.frame.child import NOT_FOUND, NOT_RUNNABLE
+from turnlog.cli.frame.ending import INTERRUPTED, PIPE_CLOSED
+from turnlog.cli.frame.fields import FIELDS
+from turnlog.cli.frame.program import program
 
 _WIDTH = 88
 _MANNERS = """\

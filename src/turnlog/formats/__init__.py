@@ -87,7 +87,7 @@ class Spawn(Struct, frozen=True):
     role: str | None = None
 
 
-class Header(Struct, frozen=True, kw_only=True):
+class SessionHeader(Struct, frozen=True, kw_only=True):
     """What is known of a session before its records."""
 
     id: str
@@ -120,7 +120,7 @@ class Record(Struct, frozen=True, kw_only=True, gc=False):
     """What the entry refers to by its digest, to be kept before it."""
 
 
-class Move(Struct, frozen=True, kw_only=True):
+class Jump(Struct, frozen=True, kw_only=True):
     """The conversation goes on after the record with that key; with an empty one, from the very beginning.
 
     Only in sources whose records have keys.
@@ -133,10 +133,10 @@ class Move(Struct, frozen=True, kw_only=True):
     origin: Any = None
 
 
-Step = Record | Move
+Step = Record | Jump
 
 
-class Mark(Struct, frozen=True):
+class ResumePoint(Struct, frozen=True):
     """A place in a file before which appending to it changes nothing; mostly where the newest turn or answer begins."""
 
     offset: int
@@ -152,14 +152,14 @@ class Reading(Struct, kw_only=True):
     A title may come late; what else the header says is known from the start.
     """
 
-    header: Header
+    header: SessionHeader
     steps: Iterator[Step]
     problems: list[Problem] = field(default_factory=list[Problem])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     """Facts of the session as a whole, as of now: set where they differ from those that are there."""
     totals: dict[str, Usage] = field(default_factory=dict[str, Usage])
     """Spending that no record carries, by model ("" if not known), as a running total of the session."""
-    mark: Mark | None = None
+    mark: ResumePoint | None = None
     """From where `grown` can go on, in formats that have it; None where it cannot, and all has to be read again."""
 
 
@@ -217,7 +217,7 @@ class Loss(Struct, frozen=True, omit_defaults=True):
     instead: str = ""
 
 
-class Output(Struct, frozen=True):
+class OutputFile(Struct, frozen=True):
     """One file to be written; `path` is relative, with forward slashes."""
 
     path: str
@@ -225,12 +225,12 @@ class Output(Struct, frozen=True):
     mode: int = 0o644
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class Rendered(Struct, frozen=True, kw_only=True):
     """A session in another agent's form. The first file is the session itself."""
 
     id: str
     """Its id in that agent."""
-    files: list[Output]
+    files: list[OutputFile]
     lost: list[Loss] = []
     opens: str = ""
     """Which releases of the agent open it, where its first one does not."""
@@ -259,12 +259,12 @@ class Format(Protocol):
         ...
 
     @staticmethod
-    def write(transcript: Transcript) -> Written:
+    def write(transcript: Transcript) -> Rendered:
         """Files that the agent loads, and what they could not carry."""
         ...
 
     @staticmethod
-    def place(written: Written, folder: str, *, force: bool = False) -> str:
+    def place(written: Rendered, folder: str, *, force: bool = False) -> str:
         """Those files laid out in one of the agent's folders; gives the path of the session itself."""
         ...
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from turnlog.formats import Mark, Reading, Source
+from turnlog.formats import Reading, ResumePoint, Source
 
 _T = TypeVar("_T")
 _MOST = 64 << 20
@@ -21,7 +21,7 @@ class Back(Exception):
     """What was appended refers to what is before the mark, and only a reading of all of it can tell to what."""
 
 
-def state_of(source: Source, mark: Mark, kind: type[_T]) -> _T | None:
+def state_of(source: Source, mark: ResumePoint, kind: type[_T]) -> _T | None:
     """What is known at a mark; None if nothing is gained by going on from there, or an earlier version made it."""
     if not 0 <= os.path.getsize(source.path) - mark.offset <= _MOST:
         return None

@@ -22,7 +22,7 @@ UNPACKED, RATIO = 1 << 20, 200
 _CHUNK = 1 << 20
 
 
-class Line(Struct, frozen=True, gc=False):
+class JsonLine(Struct, frozen=True, gc=False):
     """One line of a file without its newline. One over the limit has a problem and no data."""
 
     offset: int
@@ -34,7 +34,7 @@ class Line(Struct, frozen=True, gc=False):
     problem: Problem | None = None
 
 
-def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[Line]:
+def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[JsonLine]:
     """The lines of a file, which end at newlines and at nothing else. Never more than one of them in memory.
 
     A file with `.zst` at the end of its name is decompressed on the way, up to what may come out of one of its size:
@@ -48,17 +48,17 @@ def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[Line]
             offset = line.offset + line.length + line.is_ended
             yield line
         if bounds is not None and bounds.problem is not None:
-            yield Line(offset, 0, b"", False, bounds.problem)
+            yield JsonLine(offset, 0, b"", False, bounds.problem)
 
 
-def _lines(file: BinaryIO, offset: int, limit: int) -> Iterator[Line]:
+def _lines(file: BinaryIO, offset: int, limit: int) -> Iterator[JsonLine]:
     while head := file.readline(limit + 1):
         if head.endswith(b"\n"):
-            yield Line(offset, len(head) - 1, head[:-1])
+            yield JsonLine(offset, len(head) - 1, head[:-1])
             offset += len(head)
             continue
         if len(head) <= limit:
-            yield Line(offset, len(head), head, False)
+            yield JsonLine(offset, len(head), head, False)
             return
         length, is_ended = len(head), False
         del head
@@ -68,7 +68,7 @@ def _lines(file: BinaryIO, offset: int, limit: int) -> Iterator[Line]:
             if is_ended:
                 break
         problem = Problem(f"a line of {length} bytes, more than {limit}", offset=offset, length=length)
-        yield Line(offset, length, b"", is_ended, problem)
+        yield JsonLine(offset, length, b"", is_ended, problem)
         offset += length + is_ended
 
 

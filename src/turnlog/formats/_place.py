@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from turnlog.errors import AlreadyExists, Invalid, OutOfSpace, Unavailable
-from turnlog.formats import Output
+from turnlog.formats import OutputFile
 from turnlog.log.ids import word
 
 
@@ -26,7 +26,7 @@ def private_folders(path: str) -> None:
         os.chmod(folder, 0o700)
 
 
-def put_files(files: Iterable[Output], folder: str, *, force: bool = False) -> list[str]:
+def put_files(files: Iterable[OutputFile], folder: str, *, force: bool = False) -> list[str]:
     """Write every file under a folder: all are refused if one is taken, and each appears whole. Gives their paths."""
     outputs = list(files)
     targets = [_target(folder, output.path) for output in outputs]

@@ -23,16 +23,16 @@ _OBJECT = re.compile(rb'\{\s*"')
 _MOST = MAX_LINE + 1
 
 
-class Row(Struct, gc=False):
+class RawRecord(Struct, gc=False):
     """One record, and where its line begins."""
 
     offset: int
     data: dict[str, Any]
 
 
-def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type",)) -> Iterator[Row]:
+def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type",)) -> Iterator[RawRecord]:
     """The records of a file. In a damaged line, whole objects that have one of the `marks` are still found."""
-    return (Row(offset, data) for offset, data in heads(path, problems, marks=marks))
+    return (RawRecord(offset, data) for offset, data in heads(path, problems, marks=marks))
 
 
 def heads(

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from turnlog.formats import Transcript, Written
+from turnlog.formats import Rendered, Transcript
 from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts
 from turnlog.formats._view import View, spoken_on, view_of
 from turnlog.log.block import ToolResult
@@ -29,8 +29,8 @@ def tell_rest(
 
 
 def also_lost(
-    transcript: Transcript, written: Written, agent: str, *words: str, always: Collection[str] = ()
-) -> Written:
+    transcript: Transcript, written: Rendered, agent: str, *words: str, always: Collection[str] = ()
+) -> Rendered:
     """A session as it was written, with what else the report has to name: for another agent's what no seed carries.
 
     `always` are words that count for its own sessions, too: what was done here and cannot be told there.

@@ -17,7 +17,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Header, Places, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Forked, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._json import decode, document, salvage
 from turnlog.formats._key import Keys
 from turnlog.formats._records import count, fields, items, json_text, moment, tell, text
@@ -124,7 +124,7 @@ class _Session:
         listed = items(value.get("messages"))
         self.model = text(manifest.get("model"))
         self.provider = text(manifest.get("provider"))
-        self.header = Header(
+        self.header = SessionHeader(
             id=f"{session}.{stem}" if is_sub else id,
             workspace=text(manifest.get("workspace_root")) or text(manifest.get("cwd")),
             title=text(about.get("title")),
@@ -201,7 +201,7 @@ class _Task:
         first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
         title = text(self._known.get("task")) or first
         started = self._shown[0].get("ts") if self._shown else int(id) if id.isdigit() and len(id) < 16 else None
-        self.header = Header(
+        self.header = SessionHeader(
             id=id,
             workspace=text(self._known.get("cwdOnTaskInitialization")),
             title=title.strip().splitlines()[0][:200] if title and title.strip() else None,

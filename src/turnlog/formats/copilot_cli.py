@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.formats import Header, Move, Places, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._json import decode, lines
 from turnlog.formats._records import (
-    Row,
+    RawRecord,
     count,
     fields,
     files_under,
@@ -115,7 +115,7 @@ def read(source: Source) -> Reading:
     name = os.path.basename(folder) if is_folder else os.path.basename(source.path).removesuffix(".jsonl")
     notes = _beside(folder) if is_folder else {}
     id = text(start.get("sessionId")) or name
-    header = Header(
+    header = SessionHeader(
         id=f"{id}.{source.key}" if source.key else id,
         workspace=text(about.get("cwd")) or notes.get("cwd"),
         created=moment(start.get("startTime") or at),
@@ -200,7 +200,7 @@ class _Reader:
         self._counted[model or ""] = self._counted.get(model or "", Usage()) + spent
 
     def _event(
-        self, id: str, record: dict[str, Any], data: dict[str, Any], at: datetime | None, row: Row
+        self, id: str, record: dict[str, Any], data: dict[str, Any], at: datetime | None, row: RawRecord
     ) -> Iterator[Step]:
         kind = str(record.get("type"))
         if kind == "user.message":
@@ -291,7 +291,7 @@ class _Reader:
             if more != Usage():
                 yield Record(entry=Spent(usage=more, model=model, why="session", at=at), key=f"{id} {model}")
 
-    def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+    def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
         """That event and all after it are dropped."""
         target = text(data.get("upToEventId")) or ""
         if target not in self._places:
@@ -301,7 +301,7 @@ class _Reader:
             )
             return
         del self._nodes[self._places[target] :]
-        yield Move(to=self._nodes[-1] if self._nodes else "", key=id, why="rewind", at=at)
+        yield Jump(to=self._nodes[-1] if self._nodes else "", key=id, why="rewind", at=at)
 
 
 def _result(data: dict[str, Any], names: dict[str, str]) -> ToolResult:

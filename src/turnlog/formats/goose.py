@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Header, Places, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._json import decode, document, lines, salvage
 from turnlog.formats._key import Keys
 from turnlog.formats._records import count, fields, files_under, items, json_text, moment, rows, tell, text
@@ -203,7 +203,7 @@ def read(source: Source) -> Reading:
     parent, kind = text(info.get("parent_session_id")), info.get("session_type")
     id = text(info.get("id")) or source.key or os.path.splitext(os.path.basename(source.path))[0]
     created = moment(info.get("created_at"))
-    header = Header(
+    header = SessionHeader(
         id=id,
         # Ids count the sessions of a day, on every machine from one.
         identity=f"{id} {created:%Y-%m-%d %H:%M:%S}" if created else "",

@@ -14,7 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Header, Move, Places, Problem, Reading, Record, Source, Step
+from turnlog.formats import Jump, Places, Problem, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._json import decode, lines
 from turnlog.formats._key import NONE
 from turnlog.formats._parts import parts_of, said
@@ -90,7 +90,7 @@ def read(source: Source) -> Reading:
     for row in rows(source.path, []):
         first = row.data
         break
-    header = Header(
+    header = SessionHeader(
         id=text(first.get("sessionId")) or os.path.basename(source.path).removesuffix(".jsonl"),
         workspace=text(first.get("cwd")),
         created=moment(first.get("timestamp")),
@@ -138,7 +138,7 @@ class _Reader:
         yield from out
         if self._live and self._places.get(self._live) != self._last:
             place = self._places[self._live]
-            yield Move(to=place, key=f"live {place} {self._last}")
+            yield Jump(to=place, key=f"live {place} {self._last}")
         if self._title:
             self._reading.header = replace(self._reading.header, title=self._title)
 
@@ -212,7 +212,7 @@ class _Reader:
 
     def _node(self, key: str, place: str, entry: Any, names: dict[str, str] | None = None) -> None:
         if place != self._last:
-            self._out.append(Move(to=place))
+            self._out.append(Jump(to=place))
         self._out.append(Record(entry=entry, key=key, names=names or NONE))
         self._last = key
 

@@ -71,7 +71,7 @@ class Inherited(Struct, omit_defaults=True):
     first_at: datetime | None = None
 
 
-class Move(Struct, array_like=True):
+class Undoable(Struct, array_like=True):
     """A rewind, undo or redo that can be taken back: the last entry before it, and which rewind it is about."""
 
     back: int
@@ -99,8 +99,8 @@ class State(Struct, omit_defaults=True):
     counts: Counts = field(default_factory=_nothing)
     turn: str | None = None
     """The turn that was begun and not ended."""
-    undo: list[Move] = []
-    redo: list[Move] = []
+    undo: list[Undoable] = []
+    redo: list[Undoable] = []
     children: list[str] = []
     writers: dict[str, dict[str, Any]] = {}
     """The last few processes that wrote, by the word their entry ids begin with."""
@@ -294,7 +294,7 @@ def _fold_head(state: State, entry: Head) -> None:
     state.facts = dict(entry.facts)
     state.system = dict(entry.system)
     state.opened = entry.to != 0 and entry.to not in entry.system and entry.to not in entry.system.values()
-    move = Move(entry.seq - 1, entry.undoes or entry.seq)
+    move = Undoable(entry.seq - 1, entry.undoes or entry.seq)
     if entry.why == "abort":
         return  # nothing was moved, so there is nothing to take back
     if entry.why == "undo":

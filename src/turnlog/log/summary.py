@@ -47,7 +47,7 @@ _HOUSEKEEPING = frozenset([
 _JOINER = "\u200d"
 
 
-class Found(Struct, omit_defaults=True):
+class Gist(Struct, omit_defaults=True):
     """What a summary says, as data."""
 
     user: int = 0
@@ -64,7 +64,7 @@ class Found(Struct, omit_defaults=True):
 
 def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
     """One message in the place of these, up to the one with the `seq` before. A summary among them is merged."""
-    found = Found()
+    found = Gist()
     is_empty = True
     for message in messages:
         if before and message.seq >= before:
@@ -74,7 +74,7 @@ def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
         if summary is not None:
             _merge(found, summary)
         elif not message.seq and message.role != "tool":
-            _merge(found, Found(earlier=text_of(message.blocks)))  # somebody's summary: it has no place in the log
+            _merge(found, Gist(earlier=text_of(message.blocks)))  # somebody's summary: it has no place in the log
         else:
             _take(found, message)
     if is_empty:
@@ -82,17 +82,17 @@ def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
     return Message(role="user", blocks=[Text(_text(found))], meta={META: msgspec.to_builtins(found)})
 
 
-def _summary_in(message: Message) -> Found | None:
+def _summary_in(message: Message) -> Gist | None:
     if not isinstance(message.meta, dict):
         return None
     meta = cast("dict[str, Any]", message.meta)
     try:
-        return msgspec.convert(meta[META], Found)
+        return msgspec.convert(meta[META], Gist)
     except (KeyError, msgspec.ValidationError):
         return None
 
 
-def _merge(found: Found, other: Found) -> None:
+def _merge(found: Gist, other: Gist) -> None:
     found.user += other.user
     found.assistant += other.assistant
     found.tool += other.tool
@@ -104,11 +104,11 @@ def _merge(found: Found, other: Found) -> None:
     found.earlier = cut(other.earlier.strip(), _EARLIER) or found.earlier
 
 
-def _take(found: Found, message: Message) -> None:
+def _take(found: Gist, message: Message) -> None:
     # What a tool printed is full of words and paths that mean nothing.
     said = "" if message.role == "tool" else text_of(message.blocks)
     calls = [block for block in message.blocks if isinstance(block, ToolCall)]
-    new = Found(tools=[call.name for call in calls])
+    new = Gist(tools=[call.name for call in calls])
     if message.role == "user":
         new.user = 1
         said = typed(without_preamble(said))
@@ -157,7 +157,7 @@ def _newest(items: list[str], limit: int) -> list[str]:
     return list(reversed(list(dict.fromkeys(reversed(items)))[:limit]))
 
 
-def _text(found: Found) -> str:
+def _text(found: Gist) -> str:
     number = found.user + found.assistant + found.tool
     lines = [
         "The earlier part of this conversation is left out here. What it was about, put together without a model:",

@@ -22,7 +22,7 @@ _decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Written(Struct, frozen=True, gc=False):
+class WrittenLine(Struct, frozen=True, gc=False):
     """An entry and its bare line, without the newline. An edited line is as it is: it stays one in every copy."""
 
     entry: AnyEntry
@@ -56,7 +56,7 @@ def _sealed(text: bytes) -> bytes:
     return b'%b,"c":"%08x"}' % (text, zlib.crc32(text))
 
 
-def written(lines: Iterable[Line]) -> Iterator[Written | Damage]:
+def written(lines: Iterable[Line]) -> Iterator[WrittenLine | Damage]:
     """Every entry that counts with its bare line, oldest first, and the damage."""
     waiting: dict[int, bytes] = {}
 
@@ -77,7 +77,7 @@ def written(lines: Iterable[Line]) -> Iterator[Written | Damage]:
         if not entry.unverified and not is_verified(line):
             # Several are glued together on it.
             line = next(line[at : at + length] for at, length, _ in salvage(line) if start + at == offset)
-        yield Written(entry, bare(line))
+        yield WrittenLine(entry, bare(line))
 
 
 def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt, NotFound, OutOfSpace
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
-from turnlog.session.content import private_of, trees_of
+from turnlog.rewind.content import private_of, trees_of
 from turnlog.store import Log, Store
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
@@ -56,7 +56,7 @@ class Needs(Struct):
         self.checkpoints = [kept for kept in self.checkpoints if not is_gone(kept)]
 
 
-class Report(Struct, frozen=True):
+class Collected(Struct, frozen=True):
     """What a collection did."""
 
     blobs: int
@@ -216,7 +216,7 @@ def forget_unneeded(store: Store, trees: set[str]) -> None:
         store.forget(trees - all_needed(store, needs(store, known), needed))
 
 
-def estimate(store: Store, *, quota_bytes: int | None) -> Report:
+def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
     """What `collect` would do, about. Nothing is touched."""
     with store.keeping():
         found = needs(store)
@@ -228,10 +228,10 @@ def estimate(store: Store, *, quota_bytes: int | None) -> Report:
             gone = {kept.id for kept in given_up}
             found.give_up(lambda kept: kept.id in gone)
             done = store.unneeded(all_needed(store, found))
-        return Report(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
+        return Collected(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
 
 
-def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]], None]) -> Report:
+def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]], None]) -> Collected:
     """Remove what nobody needs; where that is not enough for the quota, give up automatic checkpoints, oldest first.
 
     `drop` writes that into their sessions. Labelled and explicit checkpoints are never given up.
@@ -247,7 +247,7 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
         dropped += len(given_up)
         done = remove(store, known)
         blobs, freed = blobs + done["blobs"], freed + done["bytes"]
-    return Report(blobs, freed, dropped, store.disk()["blobs"])
+    return Collected(blobs, freed, dropped, store.disk()["blobs"])
 
 
 def _give_up(store: Store, known: Known, size: int, drop: Callable[[list[Kept]], None]) -> list[Kept]:

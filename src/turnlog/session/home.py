@@ -20,18 +20,18 @@ from turnlog.log.ids import new_session_id
 from turnlog.log.payload import digest
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
-from turnlog.session.history import History
+from turnlog.machine import default_home, expand, kind_of, workspace_path
 from turnlog.session.lookup import Lookup
 from turnlog.session.made import Made
 from turnlog.session.moving import Moving
-from turnlog.session.places import default_home, expand, kind_of, workspace_path
-from turnlog.session.report import Settings
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store
+from turnlog.thread.history import History
+from turnlog.thread.report import Settings
 
 if TYPE_CHECKING:
-    from turnlog.session.garbage import Kept, Report
-    from turnlog.session.imports import Imported, Progress
+    from turnlog.exchange.source import Imported, Progress
+    from turnlog.session.garbage import Collected, Kept
 
 DURABILITIES = ("fsync", "flush")
 
@@ -251,7 +251,7 @@ class Home(Lookup, Moving):
 
         What is here already is only brought up to date.
         """
-        from turnlog.session.imports import bring_all, sources
+        from turnlog.exchange.source import bring_all, sources
 
         return list(bring_all(self, sources(path, agent=agent, workspace=workspace), progress))
 
@@ -274,7 +274,7 @@ class Home(Lookup, Moving):
 
     # ── disk ──────────────────────────────────────────────────────────────────────────────────────
 
-    def gc(self, *, quota_bytes: int | None = None, dry_run: bool = False) -> Report:
+    def gc(self, *, quota_bytes: int | None = None, dry_run: bool = False) -> Collected:
         """Give back what no session needs. Safe beside running agents; damage never makes it remove more.
 
         With a quota, automatic checkpoints are given up, the oldest first, until the rest fits. A home that has a

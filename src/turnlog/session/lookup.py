@@ -8,9 +8,9 @@ from itertools import islice
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.log.ids import handle_of
-from turnlog.session.places import workspace_path
-from turnlog.session.report import Info, info_of
-from turnlog.store import Found, Log, Store, behind
+from turnlog.machine import workspace_path
+from turnlog.store import Listed, Log, Store, behind
+from turnlog.thread.report import Info, info_of
 
 _FIND = "`turnlog ls` shows the sessions there are; home.find gives the id for a beginning of one"
 
@@ -149,7 +149,7 @@ def _match(name: str, ids: list[str]) -> str:
 
 
 def _chosen(
-    found: Iterable[Found],
+    found: Iterable[Listed],
     workspace: str | os.PathLike[str] | None,
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,

@@ -14,10 +14,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from turnlog.log.entry import Entry, Start
-from turnlog.session.places import absolute, key_of, kind_of, state_folder
+from turnlog.machine import absolute, key_of, kind_of, state_folder
 
 if TYPE_CHECKING:
-    from turnlog.session.history import History
+    from turnlog.thread.history import History
 
 _FILE = "made"
 _DIGITS = 32

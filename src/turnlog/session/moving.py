@@ -9,7 +9,7 @@ from turnlog.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnlog.session.home import Home
-    from turnlog.session.mover import Moved, Tell
+    from turnlog.transfer.mover import Tell, Transferred
 
 
 class Moving:
@@ -23,7 +23,7 @@ class Moving:
         dry_run: bool = False,
         include_ignored: bool = False,
         progress: Tell | None = None,
-    ) -> list[Moved]:
+    ) -> list[Transferred]:
         """Bring sessions to another home (all of them, without `ids`): only what is missing, verified, and in such an
         order that it can be interrupted anywhere and done again.
 
@@ -40,7 +40,7 @@ class Moving:
         dry_run: bool = False,
         include_ignored: bool = False,
         progress: Tell | None = None,
-    ) -> list[Moved]:
+    ) -> list[Transferred]:
         """The same, from another home to this one."""
         return _moved(other, cast("Home", self), ids, dry_run, include_ignored, progress)
 
@@ -52,7 +52,7 @@ class Moving:
         dry_run: bool = False,
         include_ignored: bool = False,
         progress: Tell | None = None,
-    ) -> tuple[list[Moved], list[Moved]]:
+    ) -> tuple[list[Transferred], list[Transferred]]:
         """Both: what was pushed, and what was pulled. Ids may be of sessions that only one side has."""
         home = cast("Home", self)
         here, there = (None, None) if ids is None else sides(home, other, ids)
@@ -77,8 +77,8 @@ def _moved(
     dry_run: bool,
     include_ignored: bool,
     progress: Tell | None,
-) -> list[Moved]:
-    from turnlog.session.mover import Mover
+) -> list[Transferred]:
+    from turnlog.transfer.mover import Mover
 
     refuse_itself(source, target)
     wanted = None if ids is None else list(ids)

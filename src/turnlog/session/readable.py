@@ -18,21 +18,21 @@ from turnlog.log.entry import WIDE_FACTS, AnyEntry, Checkpoint, Custom, Edit, En
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import UsageReport
-from turnlog.session.appender import Appender
-from turnlog.session.history import History
-from turnlog.session.report import Branch, Compacted, Info, Stats, compactions_of, stats_of
-from turnlog.session.rewind import Target, branches, seq_of
+from turnlog.rewind.target import Target, branches, seq_of
+from turnlog.thread.appender import Appender
+from turnlog.thread.history import History
+from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, stats_of
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from turnlog.exchange.transcript import Exported
     from turnlog.pricing import CostReport
-    from turnlog.session.bracket import Bracket
-    from turnlog.session.exports import Exported
-    from turnlog.session.files import Files
+    from turnlog.rewind.bracket import Bracket
+    from turnlog.rewind.files import Files
+    from turnlog.rewind.others import Work
+    from turnlog.rewind.travel import Travel
     from turnlog.session.home import Home
-    from turnlog.session.others import Work
-    from turnlog.session.travel import Travel
     from turnlog.workspace.diff import Difference
     from turnlog.workspace.plan import Plan
     from turnlog.workspace.restore import Outcome
@@ -62,19 +62,19 @@ class Readable:
 
     @cached_property
     def _files(self) -> Files:
-        from turnlog.session.files import Files  # only who asks for files pays for loading what knows them
+        from turnlog.rewind.files import Files  # only who asks for files pays for loading what knows them
 
         return Files(self._home.store, self._history, self._home.settings)
 
     @cached_property
     def _bracket(self) -> Bracket:
-        from turnlog.session.bracket import Bracket
+        from turnlog.rewind.bracket import Bracket
 
         return Bracket(self._home.store, self._history, self._files, self._append)
 
     @cached_property
     def _travel(self) -> Travel:
-        from turnlog.session.travel import Travel
+        from turnlog.rewind.travel import Travel
 
         return Travel(self._home.store, self._appender, self._files, self._overlapping)
 
@@ -339,7 +339,7 @@ class Readable:
 
     def _overlapping(self, since: Checkpoint) -> list[Work]:
         """Other sessions' work in these folders, around them or inside them, that was not over at that checkpoint."""
-        from turnlog.session.others import work_of_others
+        from turnlog.rewind.others import work_of_others
 
         return work_of_others(self._home, self._history, since)
 
@@ -358,7 +358,7 @@ class Readable:
 
     def cost(self) -> CostReport:
         """What that cost, at the prices of the day each request was made; reads all of the log."""
-        from turnlog.session.bill import bill  # only who asks what it cost needs prices
+        from turnlog.thread.bill import bill  # only who asks what it cost needs prices
 
         return bill(self._home.store, self._history)
 
@@ -388,7 +388,7 @@ class Readable:
         include_ignored: bool = False,
     ) -> Exported:  # fmt: skip
         """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where."""
-        from turnlog.session.exports import send
+        from turnlog.exchange.transcript import send
 
         with self._mutex:
             return send(self, agent, place, force=force, format_version=format_version, include_ignored=include_ignored)

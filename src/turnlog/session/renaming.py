@@ -5,8 +5,8 @@ from __future__ import annotations
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import MAX_ID
-from turnlog.session.outgoing import outgoing
 from turnlog.store import Store
+from turnlog.transfer.outgoing import outgoing
 
 
 def restore_as(store: Store, session: str, name: str) -> None:

@@ -34,13 +34,13 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
-from turnlog.session.compaction import compaction
-from turnlog.session.places import place_in, workspace_path
+from turnlog.machine import place_in, workspace_path
+from turnlog.rewind.target import Target, rewind_to, seq_of
 from turnlog.session.readable import Readable
-from turnlog.session.rewind import Target, rewind_to, seq_of
+from turnlog.thread.compaction import compaction
 
 if TYPE_CHECKING:
-    from turnlog.session.files import Progress
+    from turnlog.rewind.files import Progress
     from turnlog.workspace.plan import Plan
 
 Content = str | Sequence[AnyBlock]

@@ -19,7 +19,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Fork, Set, Start
 from turnlog.log.ids import handle_of
-from turnlog.log.written import Written
+from turnlog.log.written import WrittenLine
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,7 +28,7 @@ Clock = Callable[[], int]
 """Milliseconds since 1970."""
 
 
-class Found(Struct, frozen=True):
+class Listed(Struct, frozen=True):
     """A session as a listing sees it: its first line, its newest session-wide facts, its last line."""
 
     id: str
@@ -55,7 +55,7 @@ def is_like(session_id: str, like: str) -> bool:
     return session_id.startswith(like) or handle_of(session_id).startswith(like)
 
 
-def behind(found: Iterator[Found], after: str | None) -> Iterator[Found]:
+def behind(found: Iterator[Listed], after: str | None) -> Iterator[Listed]:
     """The rest of a listing, behind that session."""
     if after is not None and not any(one.id == after for one in found):
         raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
@@ -125,7 +125,7 @@ class Log(Protocol):
         """The entry with that id."""
         ...
 
-    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+    def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         """Entries after `after` with their bare lines, oldest first, and the damage: for another copy of this log."""
         ...
 
@@ -260,11 +260,11 @@ class Store(Protocol):
         """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
         ...
 
-    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
         """Every session (or every deleted one), or those of these `ids` that there are, in no order."""
         ...
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
         """The same in their `order`, the newest first: who stops early has not paid for the rest.
 
         `after` is the session to begin behind; raises `NotFound`. One that grows meanwhile may be missed.

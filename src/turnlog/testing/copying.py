@@ -8,7 +8,7 @@ from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Note, Start, Unknown
 from turnlog.log.payload import digest
-from turnlog.log.written import Written
+from turnlog.log.written import WrittenLine
 from turnlog.store import Log, Store, memory
 from turnlog.testing.appending import Connected, note, together
 from turnlog.testing.build import ManualClock, draft, read, said, seqs, start
@@ -19,7 +19,7 @@ def bare_lines(log: Log, *, after: int = 0) -> list[bytes]:
     """The lines of a log, which must not be damaged."""
     items = list(log.lines(after=after))
     assert not [item for item in items if isinstance(item, Damage)]
-    return [item.line for item in items if isinstance(item, Written)]
+    return [item.line for item in items if isinstance(item, WrittenLine)]
 
 
 class Copying(Connected):
@@ -41,7 +41,7 @@ class Copying(Connected):
         log.append([draft(title("x")), note()], after=0, head=0)
         log.append([said("y")], after=3, head=0)
         for after in (0, 2, 4):
-            items = [item for item in log.lines(after=after) if isinstance(item, Written)]
+            items = [item for item in log.lines(after=after) if isinstance(item, WrittenLine)]
             assert seqs([item.entry for item in items]) == seqs(read(log, after=after))
         assert all(b'"wide"' not in line for line in bare_lines(log))
 
@@ -121,7 +121,7 @@ class Copying(Connected):
         items = list(store.open("s").read())
         assert [item.kind for item in items if isinstance(item, Damage)] == ["edited"]
         assert [item.seq for item in items if isinstance(item, Entry) and item.unverified] == [2]
-        assert [item.line for item in store.open("s").lines() if isinstance(item, Written)] == lines
+        assert [item.line for item in store.open("s").lines() if isinstance(item, WrittenLine)] == lines
 
     def test_a_fork_comes_after_what_it_builds_on(self, store: Store, other: Store) -> None:
         child = fork(other, "s", read(other.open("s"))[2], "child")

@@ -13,10 +13,10 @@ import pytest
 import turnlog
 from turnlog import Home, Image, Message, Session, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.errors import AlreadyExists, TurnlogError
-from turnlog.formats import Move, Problem, Source, format_of, names
+from turnlog.exchange.source import Imported, bring_all
+from turnlog.exchange.transcript import render, transcript_of
+from turnlog.formats import Jump, Problem, Source, format_of, names
 from turnlog.formats import find as find_all
-from turnlog.session.exports import render, transcript_of
-from turnlog.session.imports import Imported, bring_all
 
 _MUTATIONS = 40
 _PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
@@ -85,7 +85,7 @@ class FormatContract:
         for source in self._sources():
             seen = {""}
             for step in format_of(self.name).read(source).steps:
-                if isinstance(step, Move):
+                if isinstance(step, Jump):
                     assert step.to in seen, source
                 elif step.key is not None:
                     seen.add(step.key)
@@ -225,7 +225,7 @@ def _said(session: Session) -> list[tuple[str, str]]:
 
 def _plain(step: Any) -> Any:
     """A step without the ids that drafts get when they are made."""
-    if isinstance(step, Move):
+    if isinstance(step, Jump):
         return step
     entry = msgspec.structs.replace(step.entry, id="")
     if hasattr(entry, "replacement"):

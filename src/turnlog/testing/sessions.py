@@ -7,7 +7,7 @@ import pytest
 from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.entry import Entry, Fork, Note, Set
 from turnlog.log.ids import handle_of
-from turnlog.store import Found, Log, Store
+from turnlog.store import Listed, Log, Store
 from turnlog.testing.appending import Connected, moment, note, together
 from turnlog.testing.build import NOON, ManualClock, draft, read, said, seqs, start
 
@@ -217,7 +217,7 @@ class Removing(Connected):
             store.open("s")
 
     def test_a_deleted_session_is_in_the_trash_as_it_was(self, store: Store, five: Log) -> None:
-        before: Found = next(iter(store.sessions()))
+        before: Listed = next(iter(store.sessions()))
         entries = read(five)
         store.delete("s")
         assert list(store.sessions(deleted=True)) == [before]

@@ -16,7 +16,7 @@ _PREVIEW = 120
 _LONG = 20_000
 
 
-class Stretch(Struct):
+class Strand(Struct):
     """Nodes that follow on each other, up to an end or to where the conversation splits."""
 
     first: int
@@ -30,7 +30,7 @@ class Stretch(Struct):
     """Whether the conversation stands at its end."""
     is_path: bool = False
     """Whether the conversation leads through it."""
-    parts: list[Stretch] = []
+    parts: list[Strand] = []
     children: list[str] = []
     """The sessions of subagents that were started in it."""
 
@@ -43,7 +43,7 @@ class _Node(NamedTuple):
     preview: str
 
 
-def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
+def stretches(entries: Iterable[AnyEntry], head: int) -> list[Strand]:
     """Where a conversation begins, each with what comes after it. Reads every entry once, in the order of the log."""
     nodes: dict[int, _Node] = {}
     after: dict[int, list[int]] = {}
@@ -62,8 +62,8 @@ def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
     while at in nodes and at not in path:
         path.add(at)
         at = nodes[at].parent
-    found: list[Stretch] = []
-    waiting: list[tuple[int, list[Stretch]]] = [(seq, found) for seq in after.get(0, ())]
+    found: list[Strand] = []
+    waiting: list[tuple[int, list[Strand]]] = [(seq, found) for seq in after.get(0, ())]
     for seq, place in waiting:  # grows while it is gone through
         stretch = _stretch(seq, nodes, after, children, head, path)
         place.append(stretch)
@@ -85,8 +85,8 @@ def _stretch(
     children: dict[int, list[str]],
     head: int,
     path: set[int],
-) -> Stretch:
-    stretch = Stretch(first=seq, parts=[], children=[])
+) -> Strand:
+    stretch = Strand(first=seq, parts=[], children=[])
     said = ""
     while True:
         node = nodes[seq]

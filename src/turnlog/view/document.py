@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from turnlog.log.usage import Usage
-from turnlog.view.markdown import Block, Code, Heading, Listing, Paragraph, Quote, Span, Table, parse
+from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
 from turnlog.view.page import is_web
 from turnlog.view.plain import attachment, money, tokens
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
@@ -160,7 +160,7 @@ def _block(block: Block) -> str:
         return fenced(block.text, block.language)
     if isinstance(block, Quote):
         return _quoted(_blocks(block.blocks))
-    if isinstance(block, Listing):
+    if isinstance(block, ItemList):
         made: list[str] = []
         for number, item in enumerate(block.items):
             mark = f"{block.first + number}. " if block.first else "- "
@@ -175,17 +175,17 @@ def _block(block: Block) -> str:
     return "---"
 
 
-def _cell(spans: list[Span]) -> str:
+def _cell(spans: list[InlineSpan]) -> str:
     """A cell of a table: a bar in code would end it, and the code with it."""
     inner = [span._replace(text=span.text.replace("|", "\\|")) if "code" in span.marks else span for span in spans]
     return _spans(inner).replace("\n", " ")
 
 
-def _spans(spans: list[Span]) -> str:
+def _spans(spans: list[InlineSpan]) -> str:
     return "".join(map(_span, spans))
 
 
-def _span(span: Span) -> str:
+def _span(span: InlineSpan) -> str:
     made = code(span.text) if "code" in span.marks else _escaped(span.text)
     for mark in reversed([mark for mark in span.marks if mark != "code"]):
         bare = made.strip()

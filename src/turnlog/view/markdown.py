@@ -24,7 +24,7 @@ _MARK = re.compile(r"\\[!-/:-@\[-`{-~]|`{1,40}|\*{1,8}|_{1,8}|~~|!?\[|https?://"
 _NAMES = {"**": "bold", "__": "bold", "*": "italic", "_": "italic", "~~": "strike"}
 
 
-class Span(NamedTuple):
+class InlineSpan(NamedTuple):
     """A stretch of text, how it is marked (bold, italic, strike, code), and where it leads."""
 
     text: str
@@ -36,13 +36,13 @@ class Heading(NamedTuple):
     """A heading of level 1 to 6."""
 
     level: int
-    spans: list[Span]
+    spans: list[InlineSpan]
 
 
 class Paragraph(NamedTuple):
     """Text; its line ends are meant."""
 
-    spans: list[Span]
+    spans: list[InlineSpan]
 
 
 class Code(NamedTuple):
@@ -58,7 +58,7 @@ class Quote(NamedTuple):
     blocks: list[Block]
 
 
-class Listing(NamedTuple):
+class ItemList(NamedTuple):
     """A list; `first` is the number of its first item, 0 for one with bullets."""
 
     first: int
@@ -68,8 +68,8 @@ class Listing(NamedTuple):
 class Table(NamedTuple):
     """A table: its head, and its rows."""
 
-    head: list[list[Span]]
-    rows: list[list[list[Span]]]
+    head: list[list[InlineSpan]]
+    rows: list[list[list[InlineSpan]]]
     right: list[bool]
 
 
@@ -77,7 +77,7 @@ class Rule(NamedTuple):
     """A line across."""
 
 
-Block = Heading | Paragraph | Code | Quote | Listing | Table | Rule
+Block = Heading | Paragraph | Code | Quote | ItemList | Table | Rule
 
 
 def parse(text: str) -> list[Block]:
@@ -155,7 +155,7 @@ def _is_rule(line: str) -> bool:
     return len(plain) >= 3 and plain[0] in "-*_" and not plain.strip(plain[0])
 
 
-def _listing(lines: list[str], at: int, depth: int) -> tuple[int, Listing]:
+def _listing(lines: list[str], at: int, depth: int) -> tuple[int, ItemList]:
     first = _ITEM.match(lines[at])
     assert first is not None
     margin, is_numbered = len(first[1]), first[2][0].isdigit()
@@ -191,7 +191,7 @@ def _listing(lines: list[str], at: int, depth: int) -> tuple[int, Listing]:
             gap += 1
         if gap < len(lines) and gap > at and _ITEM.match(lines[gap]):
             at = gap
-    return at, Listing(int(first[2][:-1]) if is_numbered else 0, items)
+    return at, ItemList(int(first[2][:-1]) if is_numbered else 0, items)
 
 
 def _is_table(lines: list[str], at: int) -> bool:
@@ -209,7 +209,7 @@ def _cells(line: str) -> list[str]:
 def _table(lines: list[str], at: int) -> tuple[int, Table]:
     head = [spans(cell.replace("\0", "|")) for cell in _cells(lines[at])]
     right = [cell.endswith(":") and not cell.startswith(":") for cell in _cells(lines[at + 1])]
-    rows: list[list[list[Span]]] = []
+    rows: list[list[list[InlineSpan]]] = []
     at += 2
     while at < len(lines) and "|" in lines[at] and lines[at].strip():
         cells = [spans(cell.replace("\0", "|")) for cell in _cells(lines[at])[: len(head)]]
@@ -226,15 +226,15 @@ class _Piece(NamedTuple):
     delimiter: str = ""
     can_open: bool = False
     can_close: bool = False
-    span: Span | None = None
+    span: InlineSpan | None = None
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> list[InlineSpan]:
     """The stretches of a text without blocks in it."""
     pieces = list(_pieces(text))
     closes, opens = _pairs(pieces)
     active: list[str] = []
-    found: list[Span] = []
+    found: list[InlineSpan] = []
     for index, piece in enumerate(pieces):
         if index in opens:
             active.append(_NAMES[piece.delimiter])
@@ -244,9 +244,9 @@ def spans(text: str) -> list[Span]:
             found.append(piece.span._replace(marks=(*active, *piece.span.marks)))
         elif piece.text:
             if found and found[-1].marks == tuple(active) and not found[-1].url:
-                found[-1] = Span(found[-1].text + piece.text, found[-1].marks)
+                found[-1] = InlineSpan(found[-1].text + piece.text, found[-1].marks)
             else:
-                found.append(Span(piece.text, tuple(active)))
+                found.append(InlineSpan(piece.text, tuple(active)))
     return found
 
 
@@ -271,14 +271,14 @@ def _pieces(text: str) -> Iterator[_Piece]:
                 continue
             inner = text[end:close].replace("\n", " ")
             is_padded = inner.startswith(" ") and inner.endswith(" ") and inner.strip()
-            yield _Piece("", span=Span(inner[1:-1] if is_padded else inner, ("code",)))
+            yield _Piece("", span=InlineSpan(inner[1:-1] if is_padded else inner, ("code",)))
             at = close + len(mark)
         elif mark[-1] == "[":
             link = _LINK.match(text, start)
             if link is None:
                 yield _Piece(mark)
                 continue
-            yield _Piece("", span=Span(link["text"].replace("`", "") or link["url"], url=link["url"]))
+            yield _Piece("", span=InlineSpan(link["text"].replace("`", "") or link["url"], url=link["url"]))
             at = link.end()
         elif mark.startswith("http"):
             bare = _BARE.match(text, start)
@@ -286,7 +286,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
                 yield _Piece(mark)
                 continue
             url = bare.group().rstrip(".,;:!?*_~")
-            yield _Piece("", span=Span(url, url=url))
+            yield _Piece("", span=InlineSpan(url, url=url))
             at = start + len(url)
         else:
             yield from _delimiters(text, mark, start, end)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from turnlog.log.usage import Usage
-from turnlog.view.markdown import Block, Code, Heading, Listing, Paragraph, Quote, Span, Table, parse
+from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
 from turnlog.view.plain import attachment, money, tokens
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.style import STYLE
-from turnlog.view.tool import Change
+from turnlog.view.tool import FileChange
 from turnlog.view.visible import readable, safe
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -131,7 +131,7 @@ def _call(row: Call) -> str:
     return f'<details class="call"><summary>{title}</summary><pre>{_text(body)}</pre></details>\n'
 
 
-def _change(change: Change, *, is_named: bool) -> str:
+def _change(change: FileChange, *, is_named: bool) -> str:
     name = f"<p><code>{_text(change.path)}</code></p>" if is_named else ""
     return f'{name}<pre class="diff">{_diff(change.lines)}</pre>'
 
@@ -189,7 +189,7 @@ def _block(block: Block) -> str:
         return f"<pre{' class=diff' if is_change else ''}><code>{body}</code></pre>\n"
     if isinstance(block, Quote):
         return f"<blockquote>{_blocks(block.blocks)}</blockquote>\n"
-    if isinstance(block, Listing):
+    if isinstance(block, ItemList):
         tag = "ol" if block.first else "ul"
         start = f' start="{block.first}"' if block.first > 1 else ""
         items = "".join(f"<li>{_item(item)}</li>\n" for item in block.items)
@@ -215,11 +215,11 @@ def _table(block: Table) -> str:
     return f'<div class="table"><table><tr>{top}</tr>\n{body}</table></div>\n'
 
 
-def _spans(spans: list[Span]) -> str:
+def _spans(spans: list[InlineSpan]) -> str:
     return "".join(map(_span, spans))
 
 
-def _span(span: Span) -> str:
+def _span(span: InlineSpan) -> str:
     made = _text(span.text).replace("\n", "<br>\n")
     for mark in reversed(span.marks):
         made = f"<{_TAGS[mark]}>{made}</{_TAGS[mark]}>"

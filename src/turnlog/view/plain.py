@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.log.usage import Usage
-from turnlog.view.markdown import Span, parse
+from turnlog.view.markdown import InlineSpan, parse
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
-from turnlog.view.tool import Change
+from turnlog.view.tool import FileChange
 from turnlog.view.typeset import Screen, blocks_lines, diff_line, wrapped
 from turnlog.view.visible import clip, one_line, readable, width
 
@@ -24,7 +24,7 @@ _READERS = ("read", "view", "cat", "open_file", "notebookread")
 _PROSE = 60
 
 
-class Fold(Struct, frozen=True):
+class Folded(Struct, frozen=True):
     """Lines, and how many are left out after the first of them."""
 
     head: list[str]
@@ -32,11 +32,11 @@ class Fold(Struct, frozen=True):
     tail: list[str]
 
 
-def folded(lines: list[str], head: int = HEAD, tail: int = TAIL) -> Fold:
+def folded(lines: list[str], head: int = HEAD, tail: int = TAIL) -> Folded:
     """The first and last lines, if there are too many."""
     if len(lines) <= head + tail + 1:  # a line that says that one line is missing is no gain
-        return Fold(lines, 0, [])
-    return Fold(lines[:head], len(lines) - head - tail, lines[len(lines) - tail :])
+        return Folded(lines, 0, [])
+    return Folded(lines[:head], len(lines) - head - tail, lines[len(lines) - tail :])
 
 
 def lines_of(rows: Iterable[Row], screen: Screen) -> Iterator[str]:
@@ -80,7 +80,7 @@ def row_lines(row: Row, screen: Screen, before: Row | None = None) -> Iterator[s
         yield from _output(row, screen, is_below=is_below)
     else:
         named = one_line(attachment(row))
-        lines = [named] if screen.room is None else wrapped([Span(named)], screen, screen.room - 2)
+        lines = [named] if screen.room is None else wrapped([InlineSpan(named)], screen, screen.room - 2)
         yield from (f"  {screen.paint(line, 'purple')}" for line in lines)
 
 
@@ -151,7 +151,7 @@ def _event(row: Event, screen: Screen) -> Iterator[str]:
     if screen.room is None or screen.is_full:
         yield screen.paint(f"── {text}", style)
     else:
-        yield from (screen.paint(line, style) for line in wrapped([Span(f"── {text}")], screen, screen.room))
+        yield from (screen.paint(line, style) for line in wrapped([InlineSpan(f"── {text}")], screen, screen.room))
     if row.body and row.kind != "edited":
         lines = readable(row.body).split("\n")
         yield from _indented(_shown(lines, screen, "dim"), "   ")
@@ -168,7 +168,7 @@ def _prose(row: Prose, screen: Screen) -> Iterator[str]:
     elif row.is_markdown:
         lines = list(blocks_lines(parse(text), screen, room))
     else:
-        lines = [part for line in text.expandtabs(4).split("\n") for part in wrapped([Span(line)], screen, room)]
+        lines = [part for line in text.expandtabs(4).split("\n") for part in wrapped([InlineSpan(line)], screen, room)]
     if screen.is_full or row.role == "assistant":
         yield from lines
     elif row.role == "system":
@@ -198,7 +198,7 @@ def _call(row: Call, screen: Screen) -> Iterator[str]:
         yield from _indented(_shown(lines[is_told:], screen, "cyan", head=6, tail=2), "    ")
 
 
-def _change(change: Change, screen: Screen, *, is_named: bool) -> Iterator[str]:
+def _change(change: FileChange, screen: Screen, *, is_named: bool) -> Iterator[str]:
     if is_named:
         yield f"    {screen.paint(one_line(change.path), 'bold')} +{change.plus} -{change.minus}"
     lines = [readable(line).replace("\n", " ") for line in change.lines]
@@ -227,7 +227,7 @@ def _quiet(text: str, screen: Screen, mark: str) -> Iterator[str]:
     lines = readable(text).strip("\n").split("\n")
     if screen.room is not None:
         room = min(screen.room - 4, _WIDEST)
-        lines = [part for line in lines for part in wrapped([Span(line.expandtabs(4))], screen, room)]
+        lines = [part for line in lines for part in wrapped([InlineSpan(line.expandtabs(4))], screen, room)]
     shown = lines if screen.is_full else list(_fold_in(lines, screen))
     yield from (screen.paint(f"  {mark}{line}".rstrip(), "dim") for line in shown if line)
 

@@ -27,7 +27,7 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.summary import typed, without_preamble
 from turnlog.log.usage import Usage
-from turnlog.view.tool import Change, changes, in_full, is_diff, printed, telling
+from turnlog.view.tool import FileChange, changes, in_full, is_diff, printed, telling
 
 Price = Callable[[AnyEntry], int | None]
 """What an entry cost, in micro-dollars; None if nobody knows."""
@@ -75,7 +75,7 @@ class Call(Struct, frozen=True):
     name: str
     telling: str
     body: str
-    changes: list[Change] = []
+    changes: list[FileChange] = []
 
     @property
     def about(self) -> str:

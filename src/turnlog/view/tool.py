@@ -28,7 +28,7 @@ _MOST_LINES = 2000
 _LONGEST = 400
 
 
-class Change(Struct, frozen=True):
+class FileChange(Struct, frozen=True):
     """What a call changes in one file, as lines of a unified diff without the names above them."""
 
     path: str
@@ -159,7 +159,7 @@ def printed(text: str) -> tuple[str, bool]:
 # ── what it changes ───────────────────────────────────────────────────────────────────────────────
 
 
-def changes(name: str, value: Any) -> list[Change]:
+def changes(name: str, value: Any) -> list[FileChange]:
     """What a call changes in files, where that can be seen from its arguments."""
     value = arguments(value)
     patch = value if isinstance(value, str) else ""
@@ -182,7 +182,7 @@ def changes(name: str, value: Any) -> list[Change]:
     if not lines and path and name.lower().rpartition("__")[2].startswith(_WRITERS):
         content = _text(fields, _CONTENT)
         lines = [f"+{line}" for line in content.removesuffix("\n").split("\n")] if content else []
-    return [Change(path, lines)] if lines and path else []
+    return [FileChange(path, lines)] if lines and path else []
 
 
 def _text(fields: dict[str, Any], names: tuple[str, ...]) -> str:
@@ -197,7 +197,7 @@ def compared(old: str, new: str) -> list[str]:
     return [line for line in unified_diff(before, after, lineterm="", n=3)][2:]
 
 
-def _patched(text: str) -> Iterator[Change]:
+def _patched(text: str) -> Iterator[FileChange]:
     """The files of a patch as Codex writes it."""
     path = ""
     lines: list[str] = []
@@ -205,14 +205,14 @@ def _patched(text: str) -> Iterator[Change]:
         verb, _, rest = line.removeprefix("*** ").partition(" File: ") if line.startswith("*** ") else ("", "", "")
         if verb in ("Add", "Update", "Delete") and rest:
             if path:
-                yield Change(path, lines)
+                yield FileChange(path, lines)
             path, lines = rest, []
         elif line.startswith("*** Move to: "):
             path = f"{path} → {line[13:]}"
         elif path and line[:1] in ("+", "-", " ", "@"):
             lines.append(line)
     if path:
-        yield Change(path, lines)
+        yield FileChange(path, lines)
 
 
 def is_diff(text: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from turnlog.view.markdown import Block, Code, Heading, Listing, Paragraph, Quote, Span, Table
+from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table
 from turnlog.view.visible import columns, width
 
 _CODES = {
@@ -39,7 +39,7 @@ class Screen(Struct, frozen=True):
 def blocks_lines(blocks: list[Block], screen: Screen, room: int) -> Iterator[str]:
     """Blocks of Markdown, with a line between them."""
     for index, block in enumerate(blocks):
-        is_tight = isinstance(block, Listing) and index > 0 and isinstance(blocks[index - 1], Paragraph)
+        is_tight = isinstance(block, ItemList) and index > 0 and isinstance(blocks[index - 1], Paragraph)
         if index and not is_tight:
             yield ""
         yield from _block(block, screen, max(20, room))
@@ -48,7 +48,7 @@ def blocks_lines(blocks: list[Block], screen: Screen, room: int) -> Iterator[str
 def _block(block: Block, screen: Screen, room: int) -> Iterator[str]:
     if isinstance(block, Heading):
         mark = "" if screen.has_colour else "#" * block.level + " "
-        inner = [Span(mark), *block.spans] if mark else block.spans
+        inner = [InlineSpan(mark), *block.spans] if mark else block.spans
         styles = ("bold", "underline") if block.level < 3 else ("bold",)
         yield from (screen.paint(line, *styles) for line in wrapped(_unmarked(inner), screen, room))
     elif isinstance(block, Paragraph):
@@ -58,7 +58,7 @@ def _block(block: Block, screen: Screen, room: int) -> Iterator[str]:
     elif isinstance(block, Quote):
         bar = screen.paint("│ ", "dim")
         yield from (bar + line for line in blocks_lines(block.blocks, screen, room - 2))
-    elif isinstance(block, Listing):
+    elif isinstance(block, ItemList):
         for number, item in enumerate(block.items):
             mark = f"{block.first + number}. " if block.first else "• "
             for index, line in enumerate(_tight(item, screen, room - len(mark))):
@@ -75,8 +75,8 @@ def _tight(blocks: list[Block], screen: Screen, room: int) -> Iterator[str]:
         yield from _block(block, screen, max(20, room))
 
 
-def _unmarked(spans: list[Span]) -> list[Span]:
-    return [Span(span.text) for span in spans]
+def _unmarked(spans: list[InlineSpan]) -> list[InlineSpan]:
+    return [InlineSpan(span.text) for span in spans]
 
 
 def _code(block: Code, screen: Screen) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _table(block: Table, screen: Screen, room: int) -> Iterator[str]:
     while sum(widths) + 3 * (len(widths) - 1) > room:
         widths[widths.index(max(widths))] -= 1
     for number, row in enumerate(cells):
-        columns_ = [list(wrapped([Span(text)], screen, size)) for text, size in zip(row, widths, strict=True)]
+        columns_ = [list(wrapped([InlineSpan(text)], screen, size)) for text, size in zip(row, widths, strict=True)]
         for index in range(max(map(len, columns_))):
             parts: list[str] = []
             for lines, size, is_right in zip(columns_, widths, block.right, strict=True):
@@ -121,18 +121,18 @@ def _records(cells: list[list[str]], screen: Screen, room: int) -> Iterator[str]
         if number:
             yield ""
         for name, text in zip(head, row, strict=True):
-            yield from wrapped([Span(f"{name}: {text}")], screen, room)
+            yield from wrapped([InlineSpan(f"{name}: {text}")], screen, room)
 
 
-def _flat(spans: list[Span]) -> str:
+def _flat(spans: list[InlineSpan]) -> str:
     return "".join(span.text for span in spans)
 
 
-def wrapped(spans: list[Span], screen: Screen, room: int) -> Iterator[str]:
+def wrapped(spans: list[InlineSpan], screen: Screen, room: int) -> Iterator[str]:
     """Spans in lines of at most so many columns, broken between words where that is possible."""
     line: list[str] = []
     used = 0
-    space: tuple[str, Span] | None = None  # only drawn where a word follows on the same line
+    space: tuple[str, InlineSpan] | None = None  # only drawn where a word follows on the same line
     for text, span in _words(spans, screen):
         if text == "\n":
             yield "".join(line)
@@ -170,7 +170,7 @@ def _beginning(text: str, room: int) -> str:
     return text
 
 
-def _words(spans: list[Span], screen: Screen) -> Iterator[tuple[str, Span]]:
+def _words(spans: list[InlineSpan], screen: Screen) -> Iterator[tuple[str, InlineSpan]]:
     for span in spans:
         text = span.text
         if not screen.has_colour:
@@ -178,10 +178,10 @@ def _words(spans: list[Span], screen: Screen) -> Iterator[tuple[str, Span]]:
             text = f"{mark}{text}{mark[::-1]}"
         yield from _split(text, span)
         if span.url and span.url != span.text:
-            yield from _split(f" ({span.url})", Span("", ("dim",)))
+            yield from _split(f" ({span.url})", InlineSpan("", ("dim",)))
 
 
-def _split(text: str, span: Span) -> Iterator[tuple[str, Span]]:
+def _split(text: str, span: InlineSpan) -> Iterator[tuple[str, InlineSpan]]:
     for number, part in enumerate(text.split("\n")):
         if number:
             yield "\n", span
@@ -189,7 +189,7 @@ def _split(text: str, span: Span) -> Iterator[tuple[str, Span]]:
             yield word, span
 
 
-def _styled(text: str, span: Span, screen: Screen) -> str:
+def _styled(text: str, span: InlineSpan, screen: Screen) -> str:
     styles = ["cyan" if mark == "code" else mark for mark in span.marks]
     return screen.paint(text, *styles, "underline" if span.url else "") if styles or span.url else text
 

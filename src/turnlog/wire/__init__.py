@@ -32,7 +32,7 @@ WRAPPED = "~input"
 """The field that holds a tool's input where a provider takes objects only."""
 
 
-class Change(Struct, frozen=True, gc=False):
+class Deviation(Struct, frozen=True, gc=False):
     """One thing that a request says otherwise than the log."""
 
     did: str
@@ -47,7 +47,7 @@ class Change(Struct, frozen=True, gc=False):
 class Request(dict[str, Any]):
     """A request: a plain dict for the SDK's `create(**request)` or for JSON, and what had to be changed for it."""
 
-    def __init__(self, fields: Mapping[str, Any], report: list[Change]) -> None:
+    def __init__(self, fields: Mapping[str, Any], report: list[Deviation]) -> None:
         super().__init__(fields)
         self.report = report
 
@@ -148,7 +148,7 @@ def own(value: Block | Message, provider: str, account: str | None) -> dict[str,
     return mine if _fits(mine.get("account"), account) else None
 
 
-class Turn(Struct, gc=False):
+class RequestMessage(Struct, gc=False):
     """One message on its way into a request: what is left of its blocks."""
 
     role: str
@@ -163,7 +163,7 @@ class Draftsman:
         self.context = context
         self.provider = provider
         self.account = account
-        self.report: list[Change] = []
+        self.report: list[Deviation] = []
         self.limit = limit
         """The longest id the provider takes."""
         self._seen: dict[str, int] = {}
@@ -172,17 +172,17 @@ class Draftsman:
 
     def note(self, did: str, what: str, why: str, message: Message | None = None) -> None:
         """Something is not as the log has it."""
-        self.report.append(Change(did, what, why, 0 if message is None else message.seq))
+        self.report.append(Deviation(did, what, why, 0 if message is None else message.seq))
 
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[RequestMessage]:
         """The messages, every call with its results behind it, less what this provider may not see."""
         if not len(self.context):
             raise Invalid("a context without messages", hint="append a user's message first")
-        turns: list[Turn] = []
+        turns: list[RequestMessage] = []
         for message in repair(list(self.context)):
             blocks = [block for block in message.blocks if self._may_see(block, message)]
             if blocks:
-                turns.append(Turn(message.role, blocks, message))
+                turns.append(RequestMessage(message.role, blocks, message))
             elif message.blocks:
                 self.note("left out", "message", "nothing of it is left", message)
         return turns

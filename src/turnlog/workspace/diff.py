@@ -8,7 +8,7 @@ from io import StringIO
 
 from msgspec import Struct
 
-from turnlog.workspace.tree import FILE, FOLDER, LINK, GetTree, Node, Tree, changes, path_text
+from turnlog.workspace.tree import FILE, FOLDER, LINK, GetTree, Tree, TreeNode, changes, path_text
 
 _LARGEST_TEXT = 1 << 20
 
@@ -19,15 +19,15 @@ class Difference(Struct, frozen=True):
     path: str
     action: str
     """created · modified · deleted · mode"""
-    before: Node | None
-    after: Node | None
+    before: TreeNode | None
+    after: TreeNode | None
     lines: str
     """A unified diff, empty for what is not text."""
     is_private: bool = False
     """Whether it is ignored on either side: what is in it is for nobody else's eyes."""
 
 
-Content = Callable[[bytes, Node], bytes | None]
+Content = Callable[[bytes, TreeNode], bytes | None]
 """What is in the file at a path; None if it is no longer there."""
 
 
@@ -58,11 +58,11 @@ def differences(
         yield Difference(name, action, old, new, lines, is_private(path))
 
 
-def _is_folder(node: Node | None) -> bool:
+def _is_folder(node: TreeNode | None) -> bool:
     return node is not None and node.kind == FOLDER
 
 
-def _lines(path: bytes, old: Node | None, new: Node | None, content: Content) -> str:
+def _lines(path: bytes, old: TreeNode | None, new: TreeNode | None, content: Content) -> str:
     name = path_text(path)
     left, right = _text(path, old, content), _text(path, new, content)
     if left is None or right is None:
@@ -76,7 +76,7 @@ def _lines(path: bytes, old: Node | None, new: Node | None, content: Content) ->
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
-def _text(path: bytes, node: Node | None, content: Content) -> str | None:
+def _text(path: bytes, node: TreeNode | None, content: Content) -> str | None:
     if node is None:
         return ""
     if node.kind == LINK:

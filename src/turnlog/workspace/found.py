@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from turnlog.workspace.cache import IS_FOLDER, IS_IGNORED, IS_PARTLY, IS_UNKNOWN, NONE, Known, Seen
 from turnlog.workspace.read import signature
-from turnlog.workspace.tree import UNKNOWN, Extra, Node, Tree
+from turnlog.workspace.tree import UNKNOWN, Extra, Tree, TreeNode
 
 BLANK = (0, 0, 0, 0, 0)
 REPOSITORY = "a repository of its own: a session in that folder covers it"
@@ -55,7 +55,7 @@ class Scan(Struct):
     """Whether `seen` differs from what the last scan saw."""
 
 
-class Found:
+class FolderScan:
     """One folder while it is looked at, name by name, in the order of the listing."""
 
     __slots__ = ("digests", "extras", "files", "is_settled", "kinds", "numbers", "size", "skipped", "tree")
@@ -86,7 +86,7 @@ class Found:
     def skip(self, name: str, status: os.stat_result | None, reason: str, size: int = 0) -> None:
         """The next name is not covered."""
         self.skipped.append((os.fsencode(name), reason, size))
-        self.tree[os.fsencode(name)] = Node(UNKNOWN, size=size, reason=reason)
+        self.tree[os.fsencode(name)] = TreeNode(UNKNOWN, size=size, reason=reason)
         self.add(IS_UNKNOWN, BLANK if status is None else mark_of(IS_UNKNOWN, status))
 
 

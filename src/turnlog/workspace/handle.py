@@ -17,12 +17,12 @@ _MOST = 8
 """So many are open beside the root."""
 
 
-class Handle:
+class FolderHandle:
     """One folder that a scan is in."""
 
     __slots__ = ("above", "fd", "name", "who")
 
-    def __init__(self, above: Handle | None, name: str, fd: int) -> None:
+    def __init__(self, above: FolderHandle | None, name: str, fd: int) -> None:
         self.above = above
         self.name = name
         self.fd = fd
@@ -35,8 +35,8 @@ class Handles:
     """All of them, the root first."""
 
     def __init__(self, root: str) -> None:
-        self.root = Handle(None, "", os.open(root, FOLDER_FLAGS))
-        self._open: list[Handle] = []
+        self.root = FolderHandle(None, "", os.open(root, FOLDER_FLAGS))
+        self._open: list[FolderHandle] = []
 
     def close(self) -> None:
         """Let go of everything."""
@@ -44,14 +44,14 @@ class Handles:
             os.close(handle.fd)
         self._open.clear()
 
-    def enter(self, above: Handle, name: str) -> Handle:
+    def enter(self, above: FolderHandle, name: str) -> FolderHandle:
         """A folder in a folder."""
-        handle = Handle(above, name, os.open(name, FOLDER_FLAGS, dir_fd=self.fd(above)))
+        handle = FolderHandle(above, name, os.open(name, FOLDER_FLAGS, dir_fd=self.fd(above)))
         self._keep(handle)
         return handle
 
     @contextmanager
-    def entered(self, above: Handle, name: str) -> Generator[Handle]:
+    def entered(self, above: FolderHandle, name: str) -> Generator[FolderHandle]:
         """A folder in a folder, while somebody looks at it."""
         handle = self.enter(above, name)
         try:
@@ -59,20 +59,20 @@ class Handles:
         finally:
             self.leave(handle)
 
-    def leave(self, handle: Handle) -> None:
+    def leave(self, handle: FolderHandle) -> None:
         """The scan is done with it."""
         if handle.fd >= 0:
             self._open.remove(handle)
             os.close(handle.fd)
             handle.fd = -1
 
-    def fd(self, handle: Handle) -> int:
+    def fd(self, handle: FolderHandle) -> int:
         """The descriptor of a folder; good until another one is entered."""
         if handle.fd < 0:
             self._reopen(handle)
         return handle.fd
 
-    def _keep(self, handle: Handle) -> None:
+    def _keep(self, handle: FolderHandle) -> None:
         self._open.append(handle)
         if len(self._open) > _MOST:
             first = self._open[0]
@@ -82,7 +82,7 @@ class Handles:
             os.close(first.fd)
             first.fd = -1
 
-    def _reopen(self, handle: Handle) -> None:
+    def _reopen(self, handle: FolderHandle) -> None:
         names: list[str] = []
         folder = handle
         while folder.above is not None:

@@ -30,10 +30,10 @@ from turnlog.workspace.cache import (
 )
 from turnlog.workspace.extra import extra_of
 from turnlog.workspace.found import REPOSITORY
-from turnlog.workspace.handle import Handle, Handles
+from turnlog.workspace.handle import FolderHandle, Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE
 from turnlog.workspace.read import Sink, read_file, refuse_hole, signature
-from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Node, Owner, Tree, encode_tree
+from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Owner, Tree, TreeNode, encode_tree
 
 MOST_FILES = 2000
 MOST_BYTES = 16 << 20
@@ -70,7 +70,7 @@ class _Part(Struct):
     """What was found in one ignored folder, or in all of them."""
 
     files: dict[bytes, os.stat_result] = {}
-    nodes: dict[bytes, Node] = {}
+    nodes: dict[bytes, TreeNode] = {}
     """Links, and what is unknown."""
     folders: dict[bytes, int] = {}
     """With their modes."""
@@ -82,7 +82,7 @@ class _Part(Struct):
         if status is not None:
             size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
             mark = f"{size} {status.st_mtime_ns} {status.st_ino}".encode()
-        self.nodes[path] = Node(UNKNOWN, size=size, target=mark, reason=reason)
+        self.nodes[path] = TreeNode(UNKNOWN, size=size, target=mark, reason=reason)
 
     def add(self, other: _Part) -> None:
         """All that the other has."""
@@ -157,8 +157,8 @@ class IgnoredScanner:
                 self._found.unknown(prefix + os.fsencode(name), f"unreadable: {error.strerror}")
 
     @contextmanager
-    def _inside(self, prefix: bytes) -> Generator[Handle]:
-        here, entered = self._handles.root, list[Handle]()
+    def _inside(self, prefix: bytes) -> Generator[FolderHandle]:
+        here, entered = self._handles.root, list[FolderHandle]()
         try:
             for name in prefix.split(b"/")[:-1]:
                 here = self._handles.enter(here, os.fsdecode(name))
@@ -168,7 +168,7 @@ class IgnoredScanner:
             for handle in reversed(entered):
                 self._handles.leave(handle)
 
-    def _top(self, here: Handle, prefix: bytes, name: str) -> None:
+    def _top(self, here: FolderHandle, prefix: bytes, name: str) -> None:
         """A name that is ignored by itself; a folder with too much in it is not covered at all."""
         path, part = prefix + os.fsencode(name), _Part()
         if self._left <= 0:
@@ -181,7 +181,7 @@ class IgnoredScanner:
         self._left -= part.names + 1
         self._found.add(part)
 
-    def _one(self, here: Handle, prefix: bytes, name: str, part: _Part, depth: int) -> None:
+    def _one(self, here: FolderHandle, prefix: bytes, name: str, part: _Part, depth: int) -> None:
         path = prefix + os.fsencode(name)
         if path in self._tracked or name in _ALWAYS:
             return
@@ -193,7 +193,7 @@ class IgnoredScanner:
             elif stat.S_ISREG(status.st_mode) and not HALF_DONE.fullmatch(name):
                 part.files[path] = status
             elif stat.S_ISLNK(status.st_mode):
-                part.nodes[path] = Node(LINK, target=os.readlink(os.fsencode(name), dir_fd=fd))
+                part.nodes[path] = TreeNode(LINK, target=os.readlink(os.fsencode(name), dir_fd=fd))
             else:
                 part.unknown(path, "ignored, and a special file")
         except _GONE:
@@ -202,7 +202,9 @@ class IgnoredScanner:
             refuse_hole(error, path)
             part.unknown(path, f"ignored, and unreadable: {error.strerror}")
 
-    def _folder(self, here: Handle, path: bytes, name: str, status: os.stat_result, part: _Part, depth: int) -> None:
+    def _folder(
+        self, here: FolderHandle, path: bytes, name: str, status: os.stat_result, part: _Part, depth: int
+    ) -> None:
         if name in CACHES or (status.st_dev, status.st_ino) in self._avoid:
             return
         if name in DEPENDENCIES:
@@ -221,7 +223,7 @@ class IgnoredScanner:
         finally:
             self._handles.leave(below)
 
-    def _names(self, folder: Handle, most: int) -> list[str]:
+    def _names(self, folder: FolderHandle, most: int) -> list[str]:
         names: list[str] = []
         with os.scandir(self._handles.fd(folder)) as entries:
             for entry in entries:
@@ -259,7 +261,7 @@ class IgnoredScanner:
                 self._read(path, status, digests)
             else:
                 extra = self._seen.extras.get(path)
-                found.nodes[path] = Node(FILE, stat.S_IMODE(status.st_mode), digest, status.st_size, extra=extra)
+                found.nodes[path] = TreeNode(FILE, stat.S_IMODE(status.st_mode), digest, status.st_size, extra=extra)
                 digests[path] = self._seen.digests[path]
         extras = {path: node.extra for path, node in found.nodes.items() if node.extra is not None}
         return SeenIgnored(self._tree(), what, digests, extras)
@@ -282,7 +284,7 @@ class IgnoredScanner:
             refuse_hole(error, path)
             return self._found.unknown(path, f"ignored, and unreadable: {error.strerror}")
         extra = extra_of(status, self._owner, attributes)
-        self._found.nodes[path] = Node(FILE, stat.S_IMODE(after[4]), digest, size, extra=extra)
+        self._found.nodes[path] = TreeNode(FILE, stat.S_IMODE(after[4]), digest, size, extra=extra)
         if after == signature(status) and max(status.st_mtime_ns, status.st_ctime_ns) < self._young:
             digests[path] = flat(list(after)), digest_bytes(digest)
 
@@ -302,7 +304,7 @@ class IgnoredScanner:
             if path:
                 folder, _, name = path.rpartition(b"/")
                 mode = self._found.folders.get(path, _CONTAINER)
-                trees[folder][name] = Node(FOLDER, mode, self._sink.add(encode_tree(trees[path])))
+                trees[folder][name] = TreeNode(FOLDER, mode, self._sink.add(encode_tree(trees[path])))
         return self._sink.add(encode_tree(trees[b""]))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Node, Tree, changes, lookup
+from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Tree, TreeNode, changes, lookup
 
 CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (
     "create", "modify", "delete", "mode", "conflict", "unknown", "skipped",
@@ -38,8 +38,8 @@ class Step(Struct, frozen=True):
     path: bytes
     action: str
     reason: str
-    now: Node | None
-    then: Node | None
+    now: TreeNode | None
+    then: TreeNode | None
     is_declared: bool = False
     root: str = ""
     """The folder that the path is in."""
@@ -134,18 +134,18 @@ def _touched(stretches: Iterable[Stretch], get: GetTree) -> dict[bytes, str]:
     return touched
 
 
-def _unknown(node: Node | None) -> bool:
+def _unknown(node: TreeNode | None) -> bool:
     return node is not None and node.kind == UNKNOWN
 
 
-def is_same(one: Node | None, other: Node | None) -> bool:
+def is_same(one: TreeNode | None, other: TreeNode | None) -> bool:
     """Folders are the same whatever is in them: that has its own steps."""
     if one is not None and other is not None and one.kind == other.kind == FOLDER:
         return (one.mode, one.extra) == (other.mode, other.extra)
     return one == other
 
 
-def _action(now: Node | None, then: Node | None) -> str:
+def _action(now: TreeNode | None, then: TreeNode | None) -> str:
     if now is None:
         return CREATE
     if then is None:

@@ -17,7 +17,7 @@ from turnlog.workspace.ignore import TEMPORARY
 from turnlog.workspace.plan import Step
 from turnlog.workspace.read import FILE_FLAGS, hash_file
 from turnlog.workspace.scan import MAX_DEPTH
-from turnlog.workspace.tree import FILE, FOLDER, LINK, Node
+from turnlog.workspace.tree import FILE, FOLDER, LINK, TreeNode
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 """What stops the whole: no other file would fare better."""
@@ -120,17 +120,17 @@ class Restorer:
                         opened.append(step)
         return opened
 
-    def _close_again(self, step: Step, _node: Node) -> str:
+    def _close_again(self, step: Step, _node: TreeNode) -> str:
         parent, _, name = step.path.rpartition(b"/")
         with self._folder(parent) as fd:
             if step.now is not None and _is_as_opened(fd, name, step.now):
                 _set_mode(fd, name, step.now.mode, _FOLDER_FLAGS)
         return ""
 
-    def _try(self, step: Step, act: Callable[[Step, Node], str]) -> Outcome:
+    def _try(self, step: Step, act: Callable[[Step, TreeNode], str]) -> Outcome:
         self._note = ""
         try:
-            problem = _impossible(step) or act(step, step.then or Node(""))
+            problem = _impossible(step) or act(step, step.then or TreeNode(""))
         except TurnlogError as error:
             problem = str(error)
         except OSError as error:
@@ -176,7 +176,7 @@ class Restorer:
 
     # ── deletes ───────────────────────────────────────────────────────────────────────────────────
 
-    def _remove(self, step: Step, _node: Node) -> str:
+    def _remove(self, step: Step, _node: TreeNode) -> str:
         parent, _, name = step.path.rpartition(b"/")
         try:
             with self._folder(parent) as fd:
@@ -200,7 +200,7 @@ class Restorer:
 
     # ── folders ───────────────────────────────────────────────────────────────────────────────────
 
-    def _put_folder(self, step: Step, node: Node) -> str:
+    def _put_folder(self, step: Step, node: TreeNode) -> str:
         """A folder that we can work in; it gets its mode when all that belongs in it is there."""
         parent, _, name = step.path.rpartition(b"/")
         now = step.now
@@ -245,7 +245,7 @@ class Restorer:
                 os.rename(aside, name, src_dir_fd=fd, dst_dir_fd=fd)
             raise
 
-    def _close_folder(self, step: Step, node: Node) -> str:
+    def _close_folder(self, step: Step, node: TreeNode) -> str:
         parent, _, name = step.path.rpartition(b"/")
         with self._folder(parent) as fd:
             if _look(fd, name) is not None:
@@ -253,7 +253,7 @@ class Restorer:
                 self._dress(fd, name, node, _FOLDER_FLAGS)
         return ""
 
-    def _dress(self, fd: int, name: bytes, node: Node, flags: int) -> None:
+    def _dress(self, fd: int, name: bytes, node: TreeNode, flags: int) -> None:
         """Owner, mode and attributes as the node says."""
         handle = os.open(name, flags, dir_fd=fd)
         try:
@@ -264,7 +264,7 @@ class Restorer:
 
     # ── files and links ───────────────────────────────────────────────────────────────────────────
 
-    def _put(self, step: Step, node: Node) -> str:
+    def _put(self, step: Step, node: TreeNode) -> str:
         parent, _, name = step.path.rpartition(b"/")
         now = step.now
         was_folder = now is not None and now.kind == FOLDER
@@ -308,7 +308,7 @@ class Restorer:
             raise
         return ""
 
-    def _write(self, fd: int, name: bytes, node: Node) -> None:
+    def _write(self, fd: int, name: bytes, node: TreeNode) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         handle = os.open(name, flags, 0o600, dir_fd=fd)
         try:
@@ -356,11 +356,11 @@ def _set_mode(fd: int, name: bytes, mode: int, flags: int) -> None:
         os.close(handle)
 
 
-def _is_as_opened(fd: int, name: bytes, node: Node | None) -> bool:
+def _is_as_opened(fd: int, name: bytes, node: TreeNode | None) -> bool:
     """Whether it is a folder as the node says, but for what we need in it."""
     if node is None or node.kind != FOLDER:
         return False
-    return is_as(fd, name, Node(FOLDER, node.mode | _OURS))
+    return is_as(fd, name, TreeNode(FOLDER, node.mode | _OURS))
 
 
 def _look(fd: int, name: bytes) -> Look:
@@ -374,7 +374,7 @@ def _look(fd: int, name: bytes) -> Look:
     return status.st_mode, status.st_ino, size, changed, 0 if is_folder else status.st_ctime_ns, status.st_nlink
 
 
-def is_as(fd: int, name: bytes, node: Node | None) -> bool:
+def is_as(fd: int, name: bytes, node: TreeNode | None) -> bool:
     """Whether what is at that name now is what the node says; contents are compared, not times."""
     try:
         status = os.stat(name, dir_fd=fd, follow_symlinks=False)

@@ -32,7 +32,7 @@ from turnlog.workspace.extra import extra_of
 from turnlog.workspace.found import (
     BLANK,
     REPOSITORY,
-    Found,
+    FolderScan,
     Scan,
     Separate,
     Skipped,
@@ -41,10 +41,10 @@ from turnlog.workspace.found import (
     wanted_names,
     was_folder,
 )
-from turnlog.workspace.handle import Handle, Handles
+from turnlog.workspace.handle import FolderHandle, Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
 from turnlog.workspace.read import Sink, attributes_of, read_file, read_rules, refuse_hole, signature
-from turnlog.workspace.tree import FILE, FOLDER, LINK, Extra, Node, Owner, encode_tree
+from turnlog.workspace.tree import FILE, FOLDER, LINK, Extra, Owner, TreeNode, encode_tree
 
 MAX_FILE = 256 << 20
 MAX_DEPTH = 200
@@ -107,7 +107,7 @@ class Scanner:
         self._scan.is_news = self._scan.is_news or len(self._old) != len(self._scan.seen.folders)
         return self._scan
 
-    def _folder(self, here: Handle, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
+    def _folder(self, here: FolderHandle, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
         if partly:
             return self._look(
                 here, prefix, wanted_names(prefix, self._tracked | self._tracked_parents), above, depth, True, {}
@@ -133,7 +133,7 @@ class Scanner:
 
     def _is_as_it_was(
         self,
-        here: Handle,
+        here: FolderHandle,
         prefix: bytes,
         names: list[str],
         old: SeenFolder,
@@ -188,7 +188,7 @@ class Scanner:
 
     def _look(
         self,
-        here: Handle,
+        here: FolderHandle,
         prefix: bytes,
         names: list[str],
         above: Rules,
@@ -199,7 +199,7 @@ class Scanner:
         old = self._old.get(prefix)
         known = old.known() if old is not None else {}
         extras = old.extras if old is not None else {}
-        found = Found()
+        found = FolderScan()
         fd = self._handles.fd(here)
         stats = {name: self._stat(fd, prefix, name, found) for name in names}
         names = [name for name in names if stats[name] is not FileNotFoundError]
@@ -238,7 +238,7 @@ class Scanner:
                     self._file(found, fd, name, status, known.get(name), texts.get(name), extras.get(name))
                 elif stat.S_ISLNK(status.st_mode):
                     target = os.readlink(os.fsencode(name), dir_fd=fd)
-                    found.tree[os.fsencode(name)] = Node(LINK, target=target, extra=extra_of(status, self._owner))
+                    found.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
                     found.is_settled = found.is_settled and self._is_old(status)
                     found.add(IS_LINK, signature(status))
                 else:
@@ -268,7 +268,9 @@ class Scanner:
         self._take(prefix, folder)
         return folder.tree
 
-    def _stat(self, fd: int, prefix: bytes, name: str, found: Found) -> os.stat_result | str | type[FileNotFoundError]:
+    def _stat(
+        self, fd: int, prefix: bytes, name: str, found: FolderScan
+    ) -> os.stat_result | str | type[FileNotFoundError]:
         try:
             return os.lstat(name, dir_fd=fd)
         except FileNotFoundError:
@@ -280,7 +282,7 @@ class Scanner:
 
     def _rules(
         self,
-        here: Handle,
+        here: FolderHandle,
         prefix: bytes,
         stats: Mapping[str, object],
         old: SeenFolder | None,
@@ -308,14 +310,14 @@ class Scanner:
             texts[name] = read_rules(self._handles.fd(here), prefix, name)
         return above.below(prefix, [text for text in texts.values() if text]), texts
 
-    def _texts(self, here: Handle, prefix: bytes) -> list[bytes]:
+    def _texts(self, here: FolderHandle, prefix: bytes) -> list[bytes]:
         texts = (read_rules(self._handles.fd(here), prefix, name) for name in _RULE_FILES)
         return [text for text in texts if text]
 
     def _subfolder(
         self,
-        found: Found,
-        here: Handle,
+        found: FolderScan,
+        here: FolderHandle,
         name: str,
         prefix: bytes,
         status: os.stat_result,
@@ -337,12 +339,12 @@ class Scanner:
             if not partly:
                 return found.skip(name, status, REPOSITORY)
             digest = self._below(here, name, prefix, rules, depth, partly)
-        found.tree[os.fsencode(name)] = Node(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
+        found.tree[os.fsencode(name)] = TreeNode(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
         found.note_extra(name, extra)
         found.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 
     def _extra(
-        self, here: Handle, name: str, status: os.stat_result, known: Known | None, extra: Extra | None
+        self, here: FolderHandle, name: str, status: os.stat_result, known: Known | None, extra: Extra | None
     ) -> Extra | None:
         """Owner and attributes of a folder; looked up if anything in it or about it changed."""
         if known is not None and known[1] == flat(list(mark_of(IS_FOLDER, status))):
@@ -350,13 +352,13 @@ class Scanner:
         with self._handles.entered(here, name) as below:
             return extra_of(status, self._owner, attributes_of(self._handles.fd(below)))
 
-    def _below(self, here: Handle, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
+    def _below(self, here: FolderHandle, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
         with self._handles.entered(here, name) as below:
             return self._folder(below, prefix + os.fsencode(name) + b"/", rules, depth + 1, partly)
 
     def _file(
         self,
-        found: Found,
+        found: FolderScan,
         fd: int,
         name: str,
         status: os.stat_result,
@@ -376,7 +378,7 @@ class Scanner:
             mode, extra = after[4], extra_of(status, self._owner, attributes)
             is_sure = after == signature(status) and self._is_old(status)
             found.is_settled = found.is_settled and is_sure
-        found.tree[os.fsencode(name)] = Node(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
+        found.tree[os.fsencode(name)] = TreeNode(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
         found.note_extra(name, extra)
         found.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NONE)
 

@@ -31,7 +31,7 @@ class Extra(Struct, array_like=True, frozen=True, gc=False):
     attributes: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class Node(Struct, array_like=True, frozen=True, gc=False):
+class TreeNode(Struct, array_like=True, frozen=True, gc=False):
     """One name in a folder. Names and link targets are bytes: file systems promise no more."""
 
     kind: str
@@ -48,8 +48,8 @@ class Node(Struct, array_like=True, frozen=True, gc=False):
     """Owner and extended attributes, where there is anything to tell."""
 
 
-Tree = dict[bytes, Node]
-_Rows = list[tuple[bytes, Node]]
+Tree = dict[bytes, TreeNode]
+_Rows = list[tuple[bytes, TreeNode]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Rows).decode
 GetTree = Callable[[str], Tree]
@@ -60,7 +60,7 @@ def encode_tree(tree: Tree) -> bytes:
     return MAGIC + _encode([(name, _row(node)) for name, node in sorted(tree.items())])
 
 
-def _row(node: Node) -> Node | tuple[str, int, str, int, bytes, str]:
+def _row(node: TreeNode) -> TreeNode | tuple[str, int, str, int, bytes, str]:
     """Without what most nodes have nothing of: the same folder has the digest it always had."""
     if node.extra is not None:
         return node
@@ -77,7 +77,7 @@ def decode_tree(data: bytes) -> Tree:
         raise Corrupt("a blob that should be a tree cannot be read") from None
 
 
-def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes, Node]]:
+def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeNode]]:
     """Every node below a folder with its path, folders before what is in them."""
     for name, node in sorted(tree.items()):
         path = prefix + name
@@ -86,9 +86,9 @@ def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes
             yield from files(get(node.digest), get, path + b"/")
 
 
-def lookup(tree: Tree, path: bytes, get: GetTree) -> Node | None:
+def lookup(tree: Tree, path: bytes, get: GetTree) -> TreeNode | None:
     """The node at a path; None if there is none. What lies below an unknown node is unknown, too."""
-    node: Node | None = None
+    node: TreeNode | None = None
     for index, name in enumerate(path.split(b"/")):
         if index:
             if node is None or node.kind == UNKNOWN:
@@ -102,7 +102,7 @@ def lookup(tree: Tree, path: bytes, get: GetTree) -> Node | None:
 
 def changes(
     before: Tree, after: Tree, get: GetTree, prefix: bytes = b""
-) -> Iterator[tuple[bytes, Node | None, Node | None]]:
+) -> Iterator[tuple[bytes, TreeNode | None, TreeNode | None]]:
     """Every path that differs, with what was there before and after.
 
     Equal folders are not looked into, and neither is one that is unknown on the other side.
@@ -122,5 +122,5 @@ def changes(
             yield from changes(below, above, get, path + b"/")
 
 
-def _differ(one: Node, other: Node) -> bool:
+def _differ(one: TreeNode, other: TreeNode) -> bool:
     return (one.mode, one.extra) != (other.mode, other.extra)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli.change import Trees
-from turnlog.cli.here import in_repository, project, project_told
-from turnlog.cli.name import session_at, session_here, session_to_change
-from turnlog.cli.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.draw.change import Trees
+from turnlog.cli.draw.text import count, one_line, path_of, size
+from turnlog.cli.frame.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.progress import patience
+from turnlog.cli.pick.here import in_repository, project, project_told
+from turnlog.cli.pick.name import session_at, session_here, session_to_change
 from turnlog.cli.place import refuse_folder
-from turnlog.cli.progress import patience
-from turnlog.cli.text import count, one_line, path_of, size
 from turnlog.log.entry import AnyEntry, Checkpoint
+from turnlog.machine import workspace_path
 from turnlog.session import Home, Session
-from turnlog.session.places import workspace_path
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from turnlog.cli.change import Trees
-from turnlog.cli.name import session_to_read
-from turnlog.cli.option import print_json, session_argument, shared, warn_of_interruption
-from turnlog.cli.target import turns_of
-from turnlog.cli.text import count, moment, one_line, size, table
+from turnlog.cli.draw.change import Trees
+from turnlog.cli.draw.text import count, moment, one_line, size, table
+from turnlog.cli.frame.option import print_json, session_argument, shared, warn_of_interruption
+from turnlog.cli.pick.name import session_to_read
+from turnlog.cli.pick.target import turns_of
 from turnlog.log.entry import Checkpoint
 
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}

@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from turnlog.cli.name import look_at, session_to_change
-from turnlog.cli.option import print_json, session_argument, shared, this_home
-from turnlog.cli.text import count, one_line, safe
+from turnlog.cli.draw.text import count, one_line, safe
+from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
+from turnlog.cli.pick.name import look_at, session_to_change
 from turnlog.errors import Conflict, Invalid
 from turnlog.session import Session
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import click
 
-from turnlog.cli.option import print_json, shared
+from turnlog.cli.frame.option import print_json, shared
 
 _BASH = r"""
 _turnlog() {

@@ -16,14 +16,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
-from turnlog.cli.demo_files import tell_files
-from turnlog.cli.option import print_json, shared
-from turnlog.cli.story import Story
-from turnlog.cli.text import clip, size
+from turnlog.cli.demo.files import tell_files
+from turnlog.cli.demo.story import Story
+from turnlog.cli.draw.text import clip, size
+from turnlog.cli.frame.option import print_json, shared
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
+from turnlog.machine import default_home
 from turnlog.session import open_home
-from turnlog.session.places import default_home
 
 
 @click.command()

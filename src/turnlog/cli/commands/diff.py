@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from turnlog.cli.change import as_plain, counts, in_full, in_words, stat_table
-from turnlog.cli.name import session_to_read
-from turnlog.cli.option import print_json, session_option, shared, warn_of_interruption
-from turnlog.cli.progress import patience
-from turnlog.cli.target import Place, checkpoint_at, place_of
+from turnlog.cli.draw.change import as_plain, counts, in_full, in_words, stat_table
+from turnlog.cli.frame.option import print_json, session_option, shared, warn_of_interruption
+from turnlog.cli.frame.progress import patience
+from turnlog.cli.pick.name import session_to_read
+from turnlog.cli.pick.target import Place, checkpoint_at, place_of
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.session.readable import Readable

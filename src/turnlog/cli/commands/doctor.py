@@ -11,11 +11,11 @@ import click
 import msgspec
 
 from turnlog.cli.checkup import examine
-from turnlog.cli.finding import Checkup, loss, meaning
-from turnlog.cli.name import own_id
-from turnlog.cli.option import print_json, session_argument, shared, this_home
+from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
+from turnlog.cli.draw.text import count, one_line, size
+from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
+from turnlog.cli.pick.name import own_id
 from turnlog.cli.place import folder_of
-from turnlog.cli.text import count, one_line, size
 from turnlog.errors import Corrupt, Invalid
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
@@ -74,7 +74,7 @@ def _old_index(home: Home) -> str:
     """The index that earlier versions kept in a home, where it is still there and we may not remove it."""
     if not isinstance(home.store, FileStore):
         return ""
-    from turnlog.catalog.database import OLD, remove_old
+    from turnlog.catalog.index.database import OLD, remove_old
 
     remove_old(home.store.folder)
     path = f"{home.store.folder}/{OLD}"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.name import session_to_read
-from turnlog.cli.option import print_json, session_argument, shared
-from turnlog.cli.problem import tell_report
-from turnlog.cli.text import one_line
+from turnlog.cli.draw.problem import tell_report
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.option import print_json, session_argument, shared
+from turnlog.cli.pick.name import session_to_read
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from turnlog.cli.name import Found
+    from turnlog.cli.pick.name import Opened
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
 
@@ -77,11 +77,11 @@ def command(
             )
 
 
-def _write(opened: Found, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
-    from turnlog.cli.progress import patience
-    from turnlog.cli.written import ENDINGS, notice, write
+def _write(opened: Opened, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
+    from turnlog.cli.draw.written import ENDINGS, notice, write
+    from turnlog.cli.frame.progress import patience
     from turnlog.formats._place import put_file
-    from turnlog.session.places import absolute
+    from turnlog.machine import absolute
 
     with patience():
         written = write(opened, form, is_redacted=is_redacted)
@@ -110,7 +110,7 @@ def _file_name(handle: str) -> str:
 
 
 def _send(
-    opened: Found,
+    opened: Opened,
     agent: str,
     output: str | None,
     version: int | None,
@@ -120,9 +120,9 @@ def _send(
     force: bool,
     as_json: bool,
 ) -> None:
-    from turnlog.cli.written import without_secrets
-    from turnlog.session.exports import opened_by, put, transcript_of, written_for
-    from turnlog.session.handover import report_of
+    from turnlog.cli.draw.written import without_secrets
+    from turnlog.exchange.handover import report_of
+    from turnlog.exchange.transcript import opened_by, put, transcript_of, written_for
     from turnlog.view.redact import Redactor
 
     transcript = transcript_of(opened.look, include_ignored=include_ignored)

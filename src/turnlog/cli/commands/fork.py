@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from turnlog.cli.name import session_brought
-from turnlog.cli.option import print_json, session_argument, shared, this_home
-from turnlog.cli.target import Place, place_of
-from turnlog.cli.text import count, one_line
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
+from turnlog.cli.pick.name import session_brought
+from turnlog.cli.pick.target import Place, place_of
 
 
 @click.command()
@@ -28,7 +28,7 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     turnlog fork k3f9 --at turn:3            another way to go on, from before turn 3
     turnlog fork codex:0199 --name "plan b"
     """
-    from turnlog.session.handover import knows_agent
+    from turnlog.exchange.handover import knows_agent
 
     with this_home() as home:
         parent = session_brought(home, session)

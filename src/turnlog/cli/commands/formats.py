@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from turnlog.cli.option import print_json, shared
-from turnlog.cli.text import table
+from turnlog.cli.draw.text import table
+from turnlog.cli.frame.option import print_json, shared
 
 
 @click.command()
@@ -21,7 +21,7 @@ def command(as_json: bool) -> None:
     turnlog formats
     """
     from turnlog.formats import format_of, names
-    from turnlog.session.places import expand, places_of
+    from turnlog.machine import expand, places_of
 
     places = places_of(None)
     rows: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ def command(as_json: bool) -> None:
 
 def _short(path: str, home: str) -> str:
     """A folder as people write it: from here, or from their home."""
-    from turnlog.session.places import current_folder
+    from turnlog.machine import current_folder
 
     for base, mark in sorted([(current_folder(), "."), (home, "~")], key=lambda pair: -len(pair[0])):
         if base != "/" and path.startswith(base + "/"):

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.ending import INTERRUPTED
-from turnlog.cli.name import foreign, is_path
-from turnlog.cli.option import print_json, shared, this_home
-from turnlog.cli.problem import tell_problems
-from turnlog.cli.progress import count as progress
-from turnlog.cli.progress import patience, unhurried
-from turnlog.cli.text import count, table
+from turnlog.cli.draw.problem import tell_problems
+from turnlog.cli.draw.text import count, table
+from turnlog.cli.frame.ending import INTERRUPTED
+from turnlog.cli.frame.option import print_json, shared, this_home
+from turnlog.cli.frame.progress import count as progress
+from turnlog.cli.frame.progress import patience, unhurried
+from turnlog.cli.pick.name import foreign, is_path
 from turnlog.errors import TurnlogError, Unavailable
 
 if TYPE_CHECKING:
+    from turnlog.exchange.source import Imported
     from turnlog.formats import Source
-    from turnlog.session.imports import Imported
 
 
 @click.command("import")
@@ -54,7 +54,7 @@ def command(
     """
     if bool(paths or agent) == everything:
         raise click.UsageError("give a PATH, --agent or --all; `turnlog formats` lists the agents")
-    from turnlog.session.imports import bring_all, sources
+    from turnlog.exchange.source import bring_all, sources
 
     done: list[Imported] = []
     failed: TurnlogError | None = None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.commands.show import warn_of_damage
-from turnlog.cli.name import session_to_read
-from turnlog.cli.option import (
+from turnlog.cli.draw.summary import in_one_line
+from turnlog.cli.draw.text import clip, moment, screen_width
+from turnlog.cli.frame.option import (
     VERSION,
     session_argument,
     shared,
@@ -18,8 +19,7 @@ from turnlog.cli.option import (
     warn_of_interruption,
     write_json,
 )  # fmt: skip
-from turnlog.cli.summary import in_one_line
-from turnlog.cli.text import clip, moment, screen_width
+from turnlog.cli.pick.name import session_to_read
 from turnlog.log.codec import body_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
 
 
 def _kind(entry: AnyEntry) -> str:
-    from turnlog.cli.text import one_line
+    from turnlog.cli.draw.text import one_line
     from turnlog.log.entry import Unknown
 
     return one_line(entry.kind) if isinstance(entry, Unknown) else entry.type

@@ -6,11 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.asking import catalog, here, json_card, print_json, query_of, tilde, within
-from turnlog.cli.cards import listing
-from turnlog.cli.plain import Option, Takes
-from turnlog.cli.text import coloured, count, one_line, screen_width
-from turnlog.session.places import workspace_path
+from turnlog.cli.draw.cards import listing
+from turnlog.cli.draw.text import coloured, count, one_line, screen_width
+from turnlog.cli.frame.asking import catalog, here, json_card, print_json, query_of, tilde, within
+from turnlog.cli.frame.plain import Option, Takes
+from turnlog.machine import workspace_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.option import print_json, shared, this_home
-from turnlog.cli.text import count, one_line
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame.option import print_json, shared, this_home
 from turnlog.errors import Invalid, NotFound
-from turnlog.session.places import expand, workspace_path
+from turnlog.machine import expand, workspace_path
 
 if TYPE_CHECKING:
     from turnlog.session import Home
-    from turnlog.session.report import Info
+    from turnlog.thread.report import Info
 
 
 @click.command()
@@ -76,7 +76,7 @@ def _told(others: dict[str, int]) -> str:
 
 def _others(before: str) -> dict[str, int]:
     """How many sessions of other agents are there, by agent."""
-    from turnlog.cli.asking import catalog, within
+    from turnlog.cli.frame.asking import catalog, within
 
     found: dict[str, int] = {}
     home = click.get_current_context().find_root().params.get("home")

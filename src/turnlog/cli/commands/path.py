@@ -7,10 +7,10 @@ import sys
 
 import click
 
-from turnlog.cli.name import named
-from turnlog.cli.option import print_json, session_argument, shared, this_home
+from turnlog.cli.draw.text import path_of
+from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
+from turnlog.cli.pick.name import named
 from turnlog.cli.place import log_path
-from turnlog.cli.text import path_of
 
 
 @click.command()

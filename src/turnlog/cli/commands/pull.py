@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from turnlog.cli.frame.option import shared, this_home
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.moving import Way, dry, everything, ignored, locations, other_home, split, tell
-from turnlog.cli.option import shared, this_home
-from turnlog.cli.progress import patience
 
 
 @click.command()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from turnlog.cli.draw.preview import refuse_without_terminal
+from turnlog.cli.frame.option import refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.move import How, make_move
-from turnlog.cli.name import session_to_change
-from turnlog.cli.option import refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.preview import refuse_without_terminal
-from turnlog.cli.progress import patience
+from turnlog.cli.pick.name import session_to_change
 
 
 @click.command()

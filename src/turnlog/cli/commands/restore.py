@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.option import print_json, shared, this_home
-from turnlog.cli.text import one_line
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.option import print_json, shared, this_home
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli import child
-from turnlog.cli.name import Named, look_at, named, opened, session_brought
-from turnlog.cli.option import print_json, session_argument, shared, this_home
-from turnlog.cli.preview import NO, ask
-from turnlog.cli.problem import tell_report
-from turnlog.cli.text import quoted
+from turnlog.cli.draw.preview import NO, ask
+from turnlog.cli.draw.problem import tell_report
+from turnlog.cli.draw.text import quoted
+from turnlog.cli.frame import child
+from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
+from turnlog.cli.pick.name import Named, look_at, named, opened, session_brought
 from turnlog.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
+    from turnlog.exchange.handover import Resumable
     from turnlog.session import Home
-    from turnlog.session.handover import Resumable
     from turnlog.session.readable import Readable
 
 
@@ -61,7 +61,7 @@ def command(
     turnlog resume k3f9 --in codex           what another agent began, in Codex
     turnlog resume codex:0199 --in claude-code --exec
     """
-    from turnlog.session.handover import hand_over
+    from turnlog.exchange.handover import hand_over
 
     with this_home() as home, ExitStack() as stack:
         chosen = named(home, session)
@@ -94,8 +94,8 @@ def command(
 
 def _is_own(home: Home, found: Readable, chosen: Named) -> bool:
     """Whether this person made it, here; another agent's if it lies where that agent keeps this person's."""
-    from turnlog.session.exports import transcript_of
-    from turnlog.session.imports import lies_at_home
+    from turnlog.exchange.source import lies_at_home
+    from turnlog.exchange.transcript import transcript_of
 
     if chosen.source is not None:
         return lies_at_home(chosen.source)

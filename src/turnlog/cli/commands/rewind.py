@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
+from turnlog.cli.draw.preview import refuse_without_terminal
+from turnlog.cli.draw.text import count
+from turnlog.cli.frame.option import print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.move import How, make_move, report
-from turnlog.cli.name import session_to_change
-from turnlog.cli.option import print_json, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.preview import refuse_without_terminal
-from turnlog.cli.progress import patience
-from turnlog.cli.target import checkpoint_at, place_of
-from turnlog.cli.text import count
+from turnlog.cli.pick.name import session_to_change
+from turnlog.cli.pick.target import checkpoint_at, place_of
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
+from turnlog.machine import named_here
 from turnlog.session import Session
-from turnlog.session.places import named_here
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
 

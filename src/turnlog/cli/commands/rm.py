@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.name import own_id
-from turnlog.cli.option import home_location, print_json, shared, this_home
-from turnlog.cli.text import count, moment, one_line, table
+from turnlog.cli.draw.text import count, moment, one_line, table
+from turnlog.cli.frame.option import home_location, print_json, shared, this_home
+from turnlog.cli.pick.name import own_id
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from turnlog.session.report import Info
+    from turnlog.thread.report import Info
 
 
 @click.command()
@@ -55,7 +55,7 @@ def command(
             else:
                 home.delete(session_id)
     if purge:
-        from turnlog.cli.asking import forget_purged
+        from turnlog.cli.frame.asking import forget_purged
 
         forget_purged(home_location())
     told: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]
@@ -81,6 +81,6 @@ def _show(rows: list[Info]) -> None:
 
 
 def _sure(number: int) -> bool:
-    from turnlog.cli.preview import ask
+    from turnlog.cli.draw.preview import ask
 
     return ask(f"remove {'it' if number == 1 else count(number, 'session')} for good?")

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli import child
-from turnlog.cli.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.commands.checkpoint import AGENT, new_session, own_session, tell_skipped
-from turnlog.cli.name import look_at, session_here, session_to_change
-from turnlog.cli.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.progress import again, patience
-from turnlog.cli.text import one_line
+from turnlog.cli.draw.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import child
+from turnlog.cli.frame.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.progress import again, patience
+from turnlog.cli.pick.name import look_at, session_here, session_to_change
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
+from turnlog.machine import workspace_path
+from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
-from turnlog.session.places import workspace_path
-from turnlog.session.snapshot import WORKSPACE
 from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
 

@@ -6,10 +6,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.asking import catalog, json_card, print_json, query_of, short_names, tilde, within
-from turnlog.cli.cells import ago, dollars, marked, plain
-from turnlog.cli.plain import Option, Takes
-from turnlog.cli.text import clip, coloured, moment, one_line, screen_width, width
+from turnlog.cli.draw.cells import ago, dollars, marked, plain
+from turnlog.cli.draw.text import clip, coloured, moment, one_line, screen_width, width
+from turnlog.cli.frame.asking import catalog, json_card, print_json, query_of, short_names, tilde, within
+from turnlog.cli.frame.plain import Option, Takes
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def work(
         raise Invalid("nothing to look for", hint="`turnlog search flaky test`; `turnlog search --help` has more")
     asked_for = query
     if here or workspace is not None:
-        from turnlog.cli.here import project
-        from turnlog.session.places import workspace_path
+        from turnlog.cli.pick.here import project
+        from turnlog.machine import workspace_path
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     limit = LIMIT if limit is None else limit

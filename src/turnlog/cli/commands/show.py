@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from turnlog.cli.name import Found, session_to_read
-from turnlog.cli.option import (
+from turnlog.cli.draw.problem import tell_problems
+from turnlog.cli.draw.screen import blob_size, header, this_screen
+from turnlog.cli.draw.text import count, one_line, safe
+from turnlog.cli.frame.option import (
     VERSION,
     session_argument,
     shared,
@@ -17,11 +19,9 @@ from turnlog.cli.option import (
     warn_of_interruption,
     write_json,
 )  # fmt: skip
-from turnlog.cli.pager import paged
-from turnlog.cli.part import Part, part_of
-from turnlog.cli.problem import tell_problems
-from turnlog.cli.screen import blob_size, header, this_screen
-from turnlog.cli.text import count, one_line, safe
+from turnlog.cli.frame.pager import paged
+from turnlog.cli.pick.name import Opened, session_to_read
+from turnlog.cli.pick.part import Part, part_of
 from turnlog.log.block import Text
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
@@ -120,7 +120,7 @@ def warn_of_damage(found: Readable) -> None:
 
 
 def _print(
-    opened: Found,
+    opened: Opened,
     entries: Iterable[AnyEntry],
     system: str | None,
     part: Part,
@@ -167,9 +167,9 @@ def _light(message: Message) -> Message:
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _print_raw(opened: Found, out: TextIO) -> None:
+def _print_raw(opened: Opened, out: TextIO) -> None:
     """The lines of the log as they are. Where there is no file with lines, the entries."""
-    from turnlog.cli.raw import raw_lines
+    from turnlog.cli.draw.raw import raw_lines
 
     is_seen = sys.stdout.isatty()
     binary = getattr(out, "buffer", None)
@@ -180,7 +180,7 @@ def _print_raw(opened: Found, out: TextIO) -> None:
             binary.write(line + b"\n")
 
 
-def _print_json(opened: Found, messages: Iterable[Message], system: str | None, part: Part) -> None:
+def _print_json(opened: Opened, messages: Iterable[Message], system: str | None, part: Part) -> None:
     """One object, written as it is read: a conversation may be larger than memory."""
     found = opened.look
     data: dict[str, Any] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from turnlog.cli.frame.option import shared, this_home
+from turnlog.cli.frame.progress import again, patience
 from turnlog.cli.moving import Way, dry, ignored, in_either, locations, other_home, tell
-from turnlog.cli.option import shared, this_home
-from turnlog.cli.progress import again, patience
 
 
 @click.command()

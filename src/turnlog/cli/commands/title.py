@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.name import own_id, session_to_change
-from turnlog.cli.option import print_json, session_argument, shared, this_home
-from turnlog.cli.text import one_line
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
+from turnlog.cli.pick.name import own_id, session_to_change
 from turnlog.errors import Invalid
 
 

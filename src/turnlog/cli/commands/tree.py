@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from turnlog.cli.name import look_at, session_to_read
-from turnlog.cli.option import print_json, session_argument, shared
-from turnlog.cli.screen import this_screen
-from turnlog.cli.text import clip, count, one_line, screen_width, width
+from turnlog.cli.draw.screen import this_screen
+from turnlog.cli.draw.text import clip, count, one_line, screen_width, width
+from turnlog.cli.frame.option import print_json, session_argument, shared
+from turnlog.cli.pick.name import look_at, session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
-from turnlog.view.branch import Stretch, stretches
+from turnlog.view.branch import Strand, stretches
 
 if TYPE_CHECKING:
     from turnlog.session import Home
-    from turnlog.session.report import Info
+    from turnlog.thread.report import Info
     from turnlog.view.typeset import Screen
 
 _DEEPEST = 40
@@ -111,7 +111,7 @@ def _session(
     return data
 
 
-def _plain(found: list[Stretch]) -> list[dict[str, Any]]:
+def _plain(found: list[Strand]) -> list[dict[str, Any]]:
     """The stretches one after the other: a conversation that split a thousand times is no deep JSON."""
     waiting = [(0, stretch) for stretch in found]
     rows: list[dict[str, Any]] = []

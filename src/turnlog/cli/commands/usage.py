@@ -6,14 +6,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.asking import catalog, json_tokens, print_json, query_of, short_names, tilde, within
-from turnlog.cli.cells import Column, dollars, grid, tokens
-from turnlog.cli.here import project
-from turnlog.cli.plain import Option, Takes
-from turnlog.cli.text import clip_path, coloured, has_colour, one_line, screen_width
+from turnlog.cli.draw.cells import Column, dollars, grid, tokens
+from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
+from turnlog.cli.frame.asking import catalog, json_tokens, print_json, query_of, short_names, tilde, within
+from turnlog.cli.frame.plain import Option, Takes
+from turnlog.cli.pick.here import project
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Line, Spending
+    from turnlog.catalog import ListingRow, Spending
 
 BY = ("day", "week", "month", "session", "model", "workspace", "agent")
 _FLOOR = 10
@@ -34,7 +34,7 @@ def work(
     by = by or "day"
     query = query_of(words)
     if here or workspace is not None:
-        from turnlog.session.places import workspace_path
+        from turnlog.machine import workspace_path
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     with catalog(home) as asked:
@@ -70,7 +70,7 @@ def _for_programs(row: Spending) -> dict[str, Any]:
 
 
 def _table(
-    by: str, rows: list[Spending], total: Spending, titles: dict[str, Line], ids: list[str], *, is_cut: bool
+    by: str, rows: list[Spending], total: Spending, titles: dict[str, ListingRow], ids: list[str], *, is_cut: bool
 ) -> list[str]:
     is_free = screen_width() is None
     groups = [row.group for row in rows]

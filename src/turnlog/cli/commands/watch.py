@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.name import Found, session_to_read
-from turnlog.cli.option import VERSION, session_argument, shared, to_json, write_json
-from turnlog.cli.part import part_of
-from turnlog.cli.screen import blob_size, header, this_screen
-from turnlog.cli.text import one_line
+from turnlog.cli.draw.screen import blob_size, header, this_screen
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.option import VERSION, session_argument, shared, to_json, write_json
+from turnlog.cli.pick.name import Opened, session_to_read
+from turnlog.cli.pick.part import part_of
 from turnlog.log.codec import body_text
 from turnlog.log.entry import Note
 
@@ -63,7 +63,7 @@ def command(
             _follow(opened, last, seconds, is_full=full)
 
 
-def _follow(opened: Found, last: int, seconds: float | None, *, is_full: bool) -> None:
+def _follow(opened: Opened, last: int, seconds: float | None, *, is_full: bool) -> None:
     from turnlog.view.cost import Costs
     from turnlog.view.plain import lines_of, row_lines
     from turnlog.view.row import Row, Rows
@@ -92,7 +92,7 @@ def _follow(opened: Found, last: int, seconds: float | None, *, is_full: bool) -
         sys.stdout.flush()
 
 
-def _stream(opened: Found, seconds: float | None) -> None:
+def _stream(opened: Opened, seconds: float | None) -> None:
     found = opened.look
     about = {"version": VERSION, "session": found.id, "title": found.title, "agent": found.agent, "seq": found.seq}
     write_json(to_json({**about, "source": opened.source}))
@@ -102,7 +102,7 @@ def _stream(opened: Found, seconds: float | None) -> None:
         sys.stdout.flush()
 
 
-def _arriving(opened: Found, last: int, seconds: float | None) -> Iterator[AnyEntry]:
+def _arriving(opened: Opened, last: int, seconds: float | None) -> Iterator[AnyEntry]:
     """What is appended from now on, until the time is over."""
     end = None if seconds is None else time.monotonic() + seconds
     seen: _Stamp | None = None  # it may have grown since it was read: so it is read once more
@@ -126,12 +126,12 @@ def _arriving(opened: Found, last: int, seconds: float | None) -> Iterator[AnyEn
             return
 
 
-def _is_about_reading(opened: Found, entry: AnyEntry) -> bool:
+def _is_about_reading(opened: Opened, entry: AnyEntry) -> bool:
     """Whether it only says that a line could not be read: perhaps it is not written to its end yet."""
     return opened.source is not None and isinstance(entry, Note) and entry.text.startswith(opened.source.path)
 
 
-def _stamp(opened: Found) -> _Stamp:
+def _stamp(opened: Opened) -> _Stamp:
     """What changes when another agent has written: of its file, of a database's journal, of the files in a folder."""
     if opened.source is None:
         return []
@@ -149,9 +149,9 @@ def _stamp(opened: Found) -> _Stamp:
     return stamps
 
 
-def _read_again(opened: Found) -> None:
+def _read_again(opened: Opened) -> None:
     """Bring what we have of another agent's session up to date; what it has already stays."""
-    from turnlog.session.imports import bring_all
+    from turnlog.exchange.source import bring_all
 
     assert opened.source is not None
     for done in bring_all(opened.home, [opened.source]):

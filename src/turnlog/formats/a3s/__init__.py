@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
-from turnlog.formats import Places, Problem, Source, Written
+from turnlog.formats import Places, Problem, Rendered, Source
 from turnlog.formats._json import decode, document
 from turnlog.formats._place import private_folders, put_files, taken
 from turnlog.formats._tally import fields
@@ -75,7 +75,7 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """In the folder that a3s is given for its sessions; in its tree, if that is where the session came from."""
     target = os.path.join(folder, written.files[0].path)
     if os.path.isfile(target) and id_at(target) not in (None, written.id):
@@ -88,7 +88,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
     return _into_tree(written, folder, force=force)
 
 
-def _into_tree(written: Written, folder: str, *, force: bool) -> str:
+def _into_tree(written: Rendered, folder: str, *, force: bool) -> str:
     """As a3s saves: what is meant to happen into its log, then the files, then that it happened."""
     lease, log = os.path.join(folder, LEASE), os.path.join(folder, WAL)
     if os.path.exists(lease) and not force:

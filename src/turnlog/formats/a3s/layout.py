@@ -32,7 +32,7 @@ _GAPS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")|[ \t\r\n]+', re.DOTALL)
 _LONGEST = 200
 
 
-class Entry(Struct, frozen=True):
+class A3sEntry(Struct, frozen=True):
     """One line of the write-ahead log."""
 
     sequence: int
@@ -108,7 +108,7 @@ def wal_line(sequence: int, id: str, digest: str, phase: str, at_ms: int) -> byt
     return compact({**record, "entryDigest": _entry_digest(record)}) + b"\n"
 
 
-def wal_entries(path: str, problems: list[Problem], only: str | None = None) -> Iterator[Entry]:
+def wal_entries(path: str, problems: list[Problem], only: str | None = None) -> Iterator[A3sEntry]:
     """What the log says, of one session or of all."""
     wanted = None if only is None else compact(only)
     if not os.path.isfile(path):
@@ -123,7 +123,7 @@ def wal_entries(path: str, problems: list[Problem], only: str | None = None) -> 
             problems.append(Problem("a line of the write-ahead log with another digest", WAL, line.offset, line.length))
         elif only is None or record["sessionId"] == only:
             is_committed = record["phase"] == "committed"
-            yield Entry(record["sequence"], record["sessionId"], record["snapshotDigest"], is_committed)
+            yield A3sEntry(record["sequence"], record["sessionId"], record["snapshotDigest"], is_committed)
 
 
 def _record(data: bytes) -> dict[str, Any] | None:
@@ -146,7 +146,7 @@ def check_wal(path: str, id: str, document: bytes, problems: list[Problem]) -> N
     """Whether the log and the session it speaks of agree."""
     digest = digest_of(document)
     seen: set[tuple[int, bool]] = set()
-    last: Entry | None = None
+    last: A3sEntry | None = None
     for entry in wal_entries(path, problems, id):
         if (entry.sequence, entry.is_committed) in seen:
             problems.append(Problem(f"number {entry.sequence} twice in the write-ahead log", WAL))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, cast
 
-from turnlog.formats import Header, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._json import decode, document, salvage
 from turnlog.formats._tally import fields
 from turnlog.formats.a3s import shape
@@ -109,7 +109,7 @@ class _Reader:
         origin: dict[str, Any] = {"layout": "tree"} if self.root is not None else {}
         if data.startswith(SEALED):
             self.tell("sealed: it is encrypted, and only its key opens it")
-            return self.result(Header(id=self.name_id(), hidden=True, origin=origin or None), iter(()), {})
+            return self.result(SessionHeader(id=self.name_id(), hidden=True, origin=origin or None), iter(()), {})
         value = self.opened(data)
         whole = fields(value)
         if not isinstance(value, dict):
@@ -141,7 +141,7 @@ class _Reader:
         totals = {model if isinstance(model, str) else "": spent} if spent != Usage() else {}
         return self.result(header, self.steps(session, header), totals)
 
-    def result(self, header: Header, steps: Iterator[Step], totals: dict[str, Usage]) -> Reading:
+    def result(self, header: SessionHeader, steps: Iterator[Step], totals: dict[str, Usage]) -> Reading:
         return Reading(header=header, steps=steps, problems=self.problems, facts=self.facts, totals=totals)
 
     def opened(self, data: bytes) -> Any:
@@ -158,7 +158,7 @@ class _Reader:
 
     # ── the session as a whole ────────────────────────────────────────────────────────────────────
 
-    def header(self, session: dict[str, Any], origin: dict[str, Any]) -> Header:
+    def header(self, session: dict[str, Any], origin: dict[str, Any]) -> SessionHeader:
         missing = [name for name in _REQUIRED if name not in session]
         if missing:
             self.tell(f"without {', '.join(missing)}, which a3s requires")
@@ -174,7 +174,7 @@ class _Reader:
         workspace, name = config.get("workspace"), config.get("name")
         if self.root is not None and tree_name(id) != self.name:
             self.tell(f"the id is {id!r:.80}, the file is called {self.name!r:.80}")
-        return Header(
+        return SessionHeader(
             id=id,
             # Ids are chosen by people: only with when it began do they tell sessions of two machines apart.
             identity=f"{id}@{created}",
@@ -258,7 +258,7 @@ class _Reader:
 
     # ── the conversation ──────────────────────────────────────────────────────────────────────────
 
-    def steps(self, session: dict[str, Any], header: Header) -> Iterator[Step]:
+    def steps(self, session: dict[str, Any], header: SessionHeader) -> Iterator[Step]:
         found = session.get("messages")
         raws = cast("list[Any]", found) if isinstance(found, list) else []
         for index, raw in enumerate(raws):
@@ -268,7 +268,7 @@ class _Reader:
                 yield from self.records(raw, header, f"run {run}, message {len(raws) + index}", run)
             raws = [*raws, *more]
 
-    def records(self, raw: Any, header: Header, where: str, run: str | None = None) -> Iterator[Record]:
+    def records(self, raw: Any, header: SessionHeader, where: str, run: str | None = None) -> Iterator[Record]:
         for message in read_message(raw, header.created, lambda what: self.tell(what, where), run):
             yield Record(entry=message)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._mend import mended
 from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import pretty
@@ -52,7 +52,7 @@ _ALSO = (
 )
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """The session as one document, in the layout that it came in; flat, where it came from elsewhere."""
     written = _Writer(transcript).written()
     return also_lost(transcript, written, "a3s", *_ALSO, always=_ALWAYS)
@@ -76,7 +76,7 @@ class _Writer:
         self.system = self.facts.get("system")
         self.is_apart = is_apart(self.facts)
 
-    def written(self) -> Written:
+    def written(self) -> Rendered:
         self.say()
         session = self.session()
         plus = bool(self.origin.get("plus"))
@@ -86,11 +86,11 @@ class _Writer:
             document = shape.filled({**cast("dict[str, Any]", snapshot), "session": session}, shape.SNAPSHOT)
         is_tree = self.origin.get("layout") == "tree"
         path = f"{TREE}/sessions/{tree_name(self.id)}" if is_tree else flat_name(self.id)
-        files = [Output(path, pretty(document, plus=plus))]
+        files = [OutputFile(path, pretty(document, plus=plus))]
         if is_tree:
             files += self.beside(plus)
         self.count_losses()
-        return Written(id=self.id, files=files, lost=self.tally.losses(), about={"id": self.id, "tree": is_tree})
+        return Rendered(id=self.id, files=files, lost=self.tally.losses(), about={"id": self.id, "tree": is_tree})
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
@@ -252,8 +252,8 @@ class _Writer:
 
     # ── what lies beside it in the tree ───────────────────────────────────────────────────────────
 
-    def beside(self, plus: bool) -> list[Output]:
-        files: list[Output] = []
+    def beside(self, plus: bool) -> list[OutputFile]:
+        files: list[OutputFile] = []
         for run, value in fields(self.facts.get(LOOPS)).items():
             # A run that went on elsewhere is over here, too.
             if self.fresh or not isinstance(value, dict):
@@ -261,11 +261,11 @@ class _Writer:
             loop = dict(cast("dict[str, Any]", value))
             if isinstance(loop.get("messages"), int):
                 loop["messages"] = self.said[: loop["messages"]]
-            files.append(Output(f"{TREE}/{CHECKPOINTS}/{tree_name(run)}", pretty(loop, plus=plus)))
+            files.append(OutputFile(f"{TREE}/{CHECKPOINTS}/{tree_name(run)}", pretty(loop, plus=plus)))
         for kind in BESIDE:
             if f"a3s.{kind}" in self.facts:
                 data = pretty(self.facts[f"a3s.{kind}"], plus=plus)
-                files.append(Output(beside_name(kind, self.id), data))
+                files.append(OutputFile(beside_name(kind, self.id), data))
         return files
 
     def count_losses(self) -> None:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from turnlog.formats._records import count, fields, items
 from turnlog.formats._tally import unknown
-from turnlog.formats.claude_code.line import Said
+from turnlog.formats.claude_code.line import ClaudeSaid
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
@@ -64,7 +64,11 @@ _STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
 
 
 def plain_answer(
-    message: Said, ending: dict[str, Any], content: list[dict[str, Any]], usage: dict[str, Any], at: datetime | None
+    message: ClaudeSaid,
+    ending: dict[str, Any],
+    content: list[dict[str, Any]],
+    usage: dict[str, Any],
+    at: datetime | None,
 ) -> Message | None:
     """An API message of the usual kind, as `turnlog.wire` would read it, in less time; None for any other.
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from turnlog.formats import Forked, Header, Source, Spawn
+from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._json import salvage
 from turnlog.formats._records import fields, moment, rows, text
 
@@ -17,7 +17,7 @@ _NEAR = 5000
 """So many files are looked at, at most, to find the one a fork comes from."""
 
 
-class Heading:
+class ClaudeHeading:
     """What the first records say of the session."""
 
     def __init__(self, source: Source) -> None:
@@ -47,7 +47,7 @@ class Heading:
         fork, written = _fork(source, first), moment(first.get("timestamp"))
         if fork is None and begun is not None and written is not None and begun > written:
             fork = _copied(source, str(first.get("uuid")), begun)
-        self.header = Header(
+        self.header = SessionHeader(
             id=stem,
             workspace=text(first.get("cwd")),
             created=moment(first.get("timestamp")),

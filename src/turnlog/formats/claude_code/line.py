@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 from turnlog.formats._records import fields
 
 
-class Said(Struct, gc=False):
+class ClaudeSaid(Struct, gc=False):
     """A message of the API, or a part of one."""
 
     content: Any = None
@@ -27,16 +27,16 @@ class Said(Struct, gc=False):
 _ABOUT = ("id", "model", "stop_reason", "stop_sequence", "stop_details", "error", "partial")
 
 
-def about(message: Said) -> dict[str, Any]:
+def about(message: ClaudeSaid) -> dict[str, Any]:
     """All but what it says and what it cost, as the API would tell it."""
     return {name: value for name in _ABOUT if (value := getattr(message, name)) is not UNSET}
 
 
-class Line(Struct, tag_field="type", tag="user", gc=False):
+class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
     """What people or tools said."""
 
     uuid: str
-    message: Said
+    message: ClaudeSaid
     timestamp: Any = None
     parent: Any = field(default=UNSET, name="parentUuid")
     logical: Any = field(default=None, name="logicalParentUuid")
@@ -52,16 +52,16 @@ class Line(Struct, tag_field="type", tag="user", gc=False):
     is_error: Any = field(default=None, name="isApiErrorMessage")
 
 
-class Answer(Line, tag="assistant"):
+class Answer(ClaudeLine, tag="assistant"):
     """What a model said."""
 
 
-decode_line = Decoder(Line | Answer).decode
+decode_line = Decoder(ClaudeLine | Answer).decode
 
 
-def line_of(record: dict[str, Any]) -> Line:
+def line_of(record: dict[str, Any]) -> ClaudeLine:
     """The same of a record that was decoded whole."""
-    kind = Answer if record["type"] == "assistant" else Line
+    kind = Answer if record["type"] == "assistant" else ClaudeLine
     return convert({**record, "message": fields(record.get("message"))}, kind)
 
 
@@ -71,11 +71,11 @@ def key_of(uuid: str, fork: Any) -> str:
     return copied if isinstance(copied, str) else uuid
 
 
-def is_live(line: Line) -> bool:
+def is_live(line: ClaudeLine) -> bool:
     """Whether the conversation may be at it."""
     return not (line.is_side or line.is_meta or line.team)
 
 
-def ending(message: Said) -> dict[str, Any]:
+def ending(message: ClaudeSaid) -> dict[str, Any]:
     """How the message ended."""
     return {key: value for key, value in about(message).items() if key in ("stop_reason", "stop_sequence")}

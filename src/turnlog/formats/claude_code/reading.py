@@ -14,15 +14,15 @@ from typing import Any, cast
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
-from turnlog.formats import Mark, Move, Problem, Reading, Record, Source, Step, _grown
+from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step, _grown
 from turnlog.formats._grown import Back, settled, small, state_of
 from turnlog.formats._key import NONE
 from turnlog.formats._records import fields, heads, items, moment, text
 from turnlog.formats.claude_code.blocks import block, larger, plain_answer, result
 from turnlog.formats.claude_code.chain import Chain
-from turnlog.formats.claude_code.heading import CHAIN, Heading
-from turnlog.formats.claude_code.line import Answer, Line, about, decode_line, ending, is_live, key_of, line_of
-from turnlog.formats.claude_code.state import Arriving, State
+from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
+from turnlog.formats.claude_code.line import Answer, ClaudeLine, about, decode_line, ending, is_live, key_of, line_of
+from turnlog.formats.claude_code.state import Arriving, ClaudeState
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
 from turnlog.wire import anthropic
@@ -38,18 +38,18 @@ _CLEARED = "[Old tool result content cleared]"
 
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
-    heading = Heading(source)
+    heading = ClaudeHeading(source)
     reading = Reading(header=heading.header, steps=iter(()))
     reading.steps = _Reader(source, reading, heading.is_side).steps()
     return reading
 
 
-def grown(source: Source, mark: Mark) -> Reading | None:
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
-    state = state_of(source, mark, State)
+    state = state_of(source, mark, ClaudeState)
     if state is None:
         return None
-    heading = Heading(source)
+    heading = ClaudeHeading(source)
     reading = Reading(header=heading.header, steps=iter(()), facts={**state.facts})
     reader = _Reader(source, reading, heading.is_side)
     reader.go_on(mark, state)
@@ -78,24 +78,26 @@ class _Reader:
         """Steps that are not taken yet."""
         self._given = 0
         self._next = 0  # from where on the next mark may be
-        self._start: Mark | None = None
+        self._start: ResumePoint | None = None
         self._marked: tuple[int, int, str, str] | None = None
         """The newest place that may be a mark, how many steps come before it, the record before it, and its node."""
 
-    def go_on(self, mark: Mark, state: State) -> None:
+    def go_on(self, mark: ResumePoint, state: ClaudeState) -> None:
         """Only what comes behind a mark."""
         self._start, self._given = mark, mark.steps
         self._titles = dict(state.titles)
         self._before, self._last = state.before, state.last
         self._chain.hang(state.before, "", state.last, said=True)
 
-    def _mark(self) -> Mark | None:
+    def _mark(self) -> ResumePoint | None:
         if self._marked is None or self._source.key:
             return self._start
         offset, given, before, last = self._marked
-        return Mark(offset, given, to_builtins(State(before, last, self._titles, small(self._reading.facts))))
+        return ResumePoint(
+            offset, given, to_builtins(ClaudeState(before, last, self._titles, small(self._reading.facts)))
+        )
 
-    def _may_mark(self, line: Line, offset: int) -> None:
+    def _may_mark(self, line: ClaudeLine, offset: int) -> None:
         """What goes on behind the record before it, as a new prompt or a new answer, closes all that was open."""
         if line.parent != self._before or not self._before or self._boundary:
             return
@@ -135,7 +137,7 @@ class _Reader:
         if self._start is not None and not (is_certain or self._is_side):
             raise Back
         if live and live != self._last:
-            yield Move(to=live, key=f"live {live} {self._last}")
+            yield Jump(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
         if title:
             self._reading.header = replace(self._reading.header, title=title)
@@ -150,7 +152,7 @@ class _Reader:
 
     # ── the chain ─────────────────────────────────────────────────────────────────────────────────
 
-    def _said(self, line: Line) -> None:
+    def _said(self, line: ClaudeLine) -> None:
         """What people, tools or a model said."""
         parent = self._parent(line.uuid, line.parent, line.logical)
         if type(line) is Answer:
@@ -173,7 +175,7 @@ class _Reader:
         self._before = uuid
         return parent
 
-    def _chained(self, record: dict[str, Any], offset: int) -> Line | None:
+    def _chained(self, record: dict[str, Any], offset: int) -> ClaudeLine | None:
         """A record that was decoded whole; what people, tools or a model said is given back."""
         kind, uuid = record.get("type"), record.get("uuid")
         if kind not in CHAIN or type(uuid) is not str:
@@ -207,7 +209,7 @@ class _Reader:
     ) -> None:
         place = self._chain.place(parent)
         if place != self._last and (self._last or place):
-            self._out.append(Move(to=place))
+            self._out.append(Jump(to=place))
         self._out.append(record)
         self._last = key
         if uuid:
@@ -275,7 +277,7 @@ class _Reader:
         for uuid, _, _ in found.results[:-1]:  # the conversation goes on behind all of them, whichever it hangs on
             self._chain.redirect(uuid, self._last)
 
-    def _user(self, line: Line, parent: str) -> None:
+    def _user(self, line: ClaudeLine, parent: str) -> None:
         content, uuid = line.message.content, line.uuid
         results: list[dict[str, Any]] = []
         if isinstance(content, str):
@@ -319,7 +321,7 @@ class _Reader:
 
     # ── compactions and what the system says ──────────────────────────────────────────────────────
 
-    def _compacted(self, line: Line, parent: str) -> None:
+    def _compacted(self, line: ClaudeLine, parent: str) -> None:
         content, uuid = line.message.content, line.uuid
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         boundary, self._boundary = self._boundary, {}

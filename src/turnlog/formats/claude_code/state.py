@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from turnlog.formats.claude_code.line import Line
+from turnlog.formats.claude_code.line import ClaudeLine
 from turnlog.log.entry import Message
 
 
-class State(Struct, omit_defaults=True):
+class ClaudeState(Struct, omit_defaults=True):
     """What is known at a mark."""
 
     before: str
@@ -25,7 +25,7 @@ class Arriving(Struct):
 
     key: str
     id: str
-    first: Line
+    first: ClaudeLine
     parent: str
     content: list[Any]
     uuids: list[str]

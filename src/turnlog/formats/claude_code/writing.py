@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._place import put_files, safe_name
 from turnlog.formats._rest import tell_rest
 from turnlog.formats._tally import Tally, fields, stand_in
@@ -28,7 +28,7 @@ _CONTINUED = (
 )
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """See `turnlog.formats`."""
     mine = transcript.source_id if transcript.agent == "claude-code" else transcript.id
     session = as_uuid(mine) if transcript.agent == "claude-code" else as_uuid("session", mine)
@@ -36,10 +36,10 @@ def write(transcript: Transcript) -> Written:
     writer.run()
     data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
     name = f"{project_key(transcript.workspace or '')}/{session}.jsonl"
-    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses())
+    return Rendered(id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses())
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.claude/projects` or stands for it."""
     return put_files(written.files, folder, force=force)[0]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Output, Places, Source, Written
+from turnlog.formats import OutputFile, Places, Rendered, Source
 from turnlog.formats._place import put_files
 from turnlog.formats._tally import fields
 from turnlog.formats.claw.naming import PARTITION, copy_of, is_session_name, partition_of
@@ -88,14 +88,14 @@ def _in_folder(folder: str) -> Iterator[Source]:
             yield Source(NAME, path, original)
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """In a folder `sessions`, where claw looks for the sessions of that workspace; in any other, just there."""
     workspace = fields(written.about).get("partition")
     file = written.files[0]
     path = file.path
     if workspace and os.path.basename(os.path.abspath(folder)) == "sessions":
         path = f"{partition_of(workspace)}/{path}"
-    return put_files([Output(path, file.data, file.mode)], folder, force=force)[0]
+    return put_files([OutputFile(path, file.data, file.mode)], folder, force=force)[0]
 
 
 def resume(id: str, path: str, workspace: str) -> list[str]:

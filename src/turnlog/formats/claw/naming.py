@@ -16,7 +16,7 @@ _STAMP = re.compile(r"session-([0-9]{9,15})(?:-[0-9]+)?")
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
-class Copy(Struct, frozen=True):
+class ClawCopy(Struct, frozen=True):
     """A file that is a former state of a session."""
 
     original: str
@@ -25,12 +25,12 @@ class Copy(Struct, frozen=True):
     tag: str
 
 
-def copy_of(name: str) -> Copy | None:
+def copy_of(name: str) -> ClawCopy | None:
     """What a file is a copy of, if its name says that it is one."""
     for pattern, word in ((_ROTATED, "rot"), (_CLEARED, "before-clear")):
         found = pattern.fullmatch(name)
         if found:
-            return Copy(f"{found['stem']}.jsonl", int(found["at"]), f"{word}-{found['at']}")
+            return ClawCopy(f"{found['stem']}.jsonl", int(found["at"]), f"{word}-{found['at']}")
     return None
 
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import msgspec
 
-from turnlog.formats import Forked, Header, Reading, Record, Source, Step
+from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._json import lines
 from turnlog.formats._rust import compact, trimmed
 from turnlog.formats._tally import Tally, fields, unknown
-from turnlog.formats.claw.naming import Copy, copy_of, stamp_of, stem_of, workspace_of
-from turnlog.formats.claw.record import Found, Report, of_line, of_object, records, whole_object
+from turnlog.formats.claw.naming import ClawCopy, copy_of, stamp_of, stem_of, workspace_of
+from turnlog.formats.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
 from turnlog.formats.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Compaction, Custom, Message, Note
@@ -43,7 +43,7 @@ class _Reader:
         self.source = source
         self.path = source.path
         self.name = os.path.basename(source.path)
-        self.report = Report()
+        self.report = ClawReport()
         self.facts: dict[str, Any] = {}
         self.object = whole_object(self.path, self.report)
         self.has_messages = False
@@ -76,7 +76,7 @@ class _Reader:
 
     # ── the header ────────────────────────────────────────────────────────────────────────────────
 
-    def header(self, meta: dict[str, Any]) -> Header:
+    def header(self, meta: dict[str, Any]) -> SessionHeader:
         stem = stem_of(self.name)
         inner = meta.get("session_id")
         self.has_id = isinstance(inner, str) and bool(inner)
@@ -120,7 +120,7 @@ class _Reader:
             if type(meta.get("version")) is int and abs(meta["version"]) < 1 << 63:
                 origin["version"] = meta["version"]
         name = trimmed(branch) if isinstance(branch, str) else ""
-        return Header(
+        return SessionHeader(
             id=id,
             identity=self.identity(id, stem, root) if copy is None else "",
             workspace=root if isinstance(root, str) and root else workspace_of(self.path),
@@ -161,7 +161,7 @@ class _Reader:
             names = sorted(name for name in os.listdir(folder) if name.startswith(stem_of(self.name)))
         except OSError:
             return
-        copies: list[tuple[str, Copy]] = [(n, c) for n in names if (c := copy_of(n)) and c.original == self.name]
+        copies: list[tuple[str, ClawCopy]] = [(n, c) for n in names if (c := copy_of(n)) and c.original == self.name]
         here: set[bytes] = set()
         for name, _ in copies:
             path = os.path.join(folder, name)
@@ -177,7 +177,7 @@ class _Reader:
     # ── the steps ─────────────────────────────────────────────────────────────────────────────────
 
     def steps(self) -> Iterator[Step]:
-        pending: Found | None = None
+        pending: ClawFound | None = None
         for found in records(self.path, self.object, self.report):
             kind = found.record.get("type")
             if kind == "session_meta":
@@ -208,7 +208,7 @@ class _Reader:
         if pending is not None:
             yield self.compaction(pending, None)
 
-    def compaction(self, found: Found, summary: Message | None) -> Record:
+    def compaction(self, found: ClawFound, summary: Message | None) -> Record:
         record = found.record
         origin: dict[str, Any] = {"agent": NAME}
         meta: dict[str, Any] = {}
@@ -225,7 +225,7 @@ class _Reader:
         entry = Compaction(replacement=[summary] if summary else [], at=self.created, meta=meta, origin=origin)
         return Record(entry=entry)
 
-    def prompt(self, found: Found) -> Record:
+    def prompt(self, found: ClawFound) -> Record:
         record = found.record
         text, at = record.get("text"), record.get("timestamp_ms")
         if not isinstance(text, str):
@@ -242,12 +242,12 @@ class _Reader:
             origin["record"] = more
         return Record(entry=Note(text=text, at=when or self.created, origin=origin))
 
-    def unknown(self, found: Found, kind: Any) -> Record:
+    def unknown(self, found: ClawFound, kind: Any) -> Record:
         name = kind if isinstance(kind, str) else "record"
         entry = Custom(kind=f"claw.{name[:80]}", data=found.record, at=self.created, origin={"agent": NAME})
         return Record(entry=entry)
 
-    def message(self, found: Found, raw: Any) -> Message | None:
+    def message(self, found: ClawFound, raw: Any) -> Message | None:
         role, blocks = fields(raw).get("role"), fields(raw).get("blocks")
         if role not in ("system", "user", "assistant", "tool") or not isinstance(blocks, list):
             self.report.add("a message without a known role or without blocks: kept as it is", found)
@@ -260,7 +260,7 @@ class _Reader:
         message = Message(role=role, blocks=made, usage=usage, at=self.created, origin=origin)
         return _with_extras(message, found.record, raw)
 
-    def usage(self, found: Found, raw: Any) -> Usage | None:
+    def usage(self, found: ClawFound, raw: Any) -> Usage | None:
         if raw is None:
             return None
         counts = [fields(raw).get(name) for name in _COUNTERS]
@@ -269,7 +269,7 @@ class _Reader:
             return None
         return Usage(*cast("list[int]", counts[:3]), output_tokens=cast("int", counts[3]))
 
-    def block(self, found: Found, raw: Any) -> AnyBlock:
+    def block(self, found: ClawFound, raw: Any) -> AnyBlock:
         record = fields(raw)
 
         def text(name: str) -> bool:

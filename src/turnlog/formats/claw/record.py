@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from turnlog.formats import Problem
-from turnlog.formats._json import Line, document, lines, salvage
+from turnlog.formats._json import JsonLine, document, lines, salvage
 from turnlog.formats.claw.dialect import BOM, decode
 
 _GLANCE = 16 << 10
@@ -45,7 +45,7 @@ def is_session(path: str, *, is_trusted: bool) -> bool:
     return is_trusted and path.endswith((".jsonl", ".bak"))
 
 
-class Found(Struct, frozen=True):
+class ClawFound(Struct, frozen=True):
     """One record, and where it is."""
 
     record: dict[str, Any]
@@ -53,12 +53,12 @@ class Found(Struct, frozen=True):
     length: int | None = None
 
 
-class Report(Struct):
+class ClawReport(Struct):
     """Problems, up to a number that people can read."""
 
     problems: list[Problem] = field(default_factory=list[Problem])
 
-    def add(self, what: str, at: Found | Line | None = None, where: str = "") -> None:
+    def add(self, what: str, at: ClawFound | JsonLine | None = None, where: str = "") -> None:
         """One more, with where it is."""
         if len(self.problems) < _MOST_PROBLEMS:
             offset, length = (None, None) if at is None else (at.offset, at.length)
@@ -67,7 +67,7 @@ class Report(Struct):
             self.problems.append(Problem("and more of the same"))
 
 
-def whole_object(path: str, report: Report) -> dict[str, Any] | None:
+def whole_object(path: str, report: ClawReport) -> dict[str, Any] | None:
     """The older form, in which the file is one object with all messages in it."""
     with open(path, "rb") as file:
         head = file.read(_GLANCE).removeprefix(BOM)
@@ -86,7 +86,7 @@ def whole_object(path: str, report: Report) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) and "messages" in value else None
 
 
-def records(path: str, whole: dict[str, Any] | None, report: Report | None = None) -> Iterator[Found]:
+def records(path: str, whole: dict[str, Any] | None, report: ClawReport | None = None) -> Iterator[ClawFound]:
     """Every record there is. Only the pass over a file that has a report tells what is wrong."""
     if whole is not None:
         yield from of_object(whole)
@@ -94,23 +94,23 @@ def records(path: str, whole: dict[str, Any] | None, report: Report | None = Non
     for line in lines(path):
         found, problems = of_line(line)
         for what, at in problems if report is not None else ():
-            cast("Report", report).add(what, at)
+            cast("ClawReport", report).add(what, at)
         if found is not None:
             yield found
 
 
-def of_object(value: dict[str, Any]) -> Iterator[Found]:
+def of_object(value: dict[str, Any]) -> Iterator[ClawFound]:
     """An object file as the lines that claw would make of it."""
     rest = {key: item for key, item in value.items() if key not in ("messages", "compaction")}
-    yield Found({**rest, "type": "session_meta"})
+    yield ClawFound({**rest, "type": "session_meta"})
     if isinstance(value.get("compaction"), dict):
-        yield Found({**value["compaction"], "type": "compaction"})
+        yield ClawFound({**value["compaction"], "type": "compaction"})
     messages = value.get("messages")
     for message in cast("list[Any]", messages) if isinstance(messages, list) else ():
-        yield Found({"type": "message", "message": message})
+        yield ClawFound({"type": "message", "message": message})
 
 
-def of_line(line: Line) -> tuple[Found | None, list[tuple[str, Line]]]:
+def of_line(line: JsonLine) -> tuple[ClawFound | None, list[tuple[str, JsonLine]]]:
     """The record on a line, and what is wrong with it."""
     if line.problem is not None:
         return None, [(line.problem.what, line)]
@@ -133,6 +133,6 @@ def of_line(line: Line) -> tuple[Found | None, list[tuple[str, Line]]]:
             return None, [(what, line)]
     if not isinstance(value, dict):
         return None, [("a line that is not an object", line)]
-    return Found(cast("dict[str, Any]", value), offset, len(data)), [
+    return ClawFound(cast("dict[str, Any]", value), offset, len(data)), [
         (f"{what}, which claw refuses", line) for what in told
     ]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._json import decode
 from turnlog.formats._mend import mended
 from turnlog.formats._rest import also_lost
@@ -163,7 +163,7 @@ def _whole(value: Any, tally: Tally) -> Any:
 _ALSO = ("edit", "earlier compaction", "spending apart from answers")
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """The session as a snapshot of claw's: what the model sees, after the record of the last compaction."""
     written = _Writer(transcript).written()
     return also_lost(transcript, written, "claw", *_ALSO)
@@ -214,7 +214,7 @@ class _Writer:
                 return True
         return False
 
-    def written(self) -> Written:
+    def written(self) -> Rendered:
         meta = self.meta()
         compaction = self.compaction()
         lines: list[tuple[int, dict[str, Any]]] = []
@@ -232,7 +232,7 @@ class _Writer:
         about = {"partition": root if root and not self.origin.get("flat") else None}
         is_newer = not self.is_first and any(map(_is_newer, records))
         opens = "claw-code of 2026-08 or newer, and in no older one" if is_newer else ""
-        return Written(id=id, files=[Output(name, data)], lost=self.tally.losses(), opens=opens, about=about)
+        return Rendered(id=id, files=[OutputFile(name, data)], lost=self.tally.losses(), opens=opens, about=about)
 
     def meta(self) -> dict[str, Any]:
         transcript, facts = self.transcript, self.transcript.facts

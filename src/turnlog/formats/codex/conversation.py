@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Header, Mark, Reading, Record, Source, Step, _grown
+from turnlog.formats import Reading, Record, ResumePoint, SessionHeader, Source, Step, _grown
 from turnlog.formats._grown import Back
 from turnlog.formats._key import NONE, Keys, bound, digest_of
 from turnlog.formats._records import items, moment, text
@@ -27,7 +27,7 @@ from turnlog.formats.codex.items import (
     spoken,
     thought,
 )
-from turnlog.formats.codex.line import Call, Output, Reasoning, Talk, TokenCount
+from turnlog.formats.codex.line import CodexCall, CodexOutput, CodexTalk, Reasoning, TokenCount
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent, Turn
 from turnlog.log.usage import Usage
@@ -39,7 +39,7 @@ _BARE: dict[str, None] = {"at": None, "turn": None, "usage": None, "model": None
 class Conversation:
     """What was said so far, and what is not complete yet."""
 
-    def __init__(self, source: Source, reading: Reading, header: Header) -> None:
+    def __init__(self, source: Source, reading: Reading, header: SessionHeader) -> None:
         self._source = source
         self._reading = reading
         self._fork = header.fork
@@ -69,7 +69,7 @@ class Conversation:
         self._offset = 0
         self._given = 0
         self._next = 0  # from where on the next mark may be
-        self._start: Mark | None = None
+        self._start: ResumePoint | None = None
         self._marked: tuple[Any, ...] = ()
         """The newest place that may be a mark, how many steps come before it, and what is known there."""
 
@@ -80,7 +80,7 @@ class Conversation:
         self._marked = (self._offset, given, self._last, self._meter.now, self._model, self._turn, self._begun)
         self._keys.mark()
 
-    def _output(self, item: Output, at: datetime) -> None:
+    def _output(self, item: CodexOutput, at: datetime) -> None:
         told = item.output
         is_error = told.startswith(TOLD) and failed(told)
         call = item.call_id
@@ -103,7 +103,7 @@ class Conversation:
             self._last = self._keys.of(replace(made, **_BARE))
         self._out.append(Record(entry=made, key=self._last, names=NONE))
 
-    def _called(self, item: Call, at: datetime | None) -> None:
+    def _called(self, item: CodexCall, at: datetime | None) -> None:
         made = called(item)
         blocks = self._answered
         (blocks if blocks is not None and not self._results else self._answering(at)).append(made)
@@ -113,7 +113,7 @@ class Conversation:
         blocks = self._answered
         (blocks if blocks is not None and not self._results else self._answering(at)).append(thought(item))
 
-    def _talk(self, item: Talk, at: datetime | None) -> None:
+    def _talk(self, item: CodexTalk, at: datetime | None) -> None:
         if item.role == "assistant":
             self._answering(at).extend(spoken(item))
         else:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.formats import Forked, Header, Source, Spawn
+from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._json import decode, lines
 from turnlog.formats._records import fields, moment, text
 
@@ -38,13 +38,13 @@ def first_meta(path: str) -> dict[str, Any] | None:
     return None
 
 
-def heading(source: Source) -> Header:
+def heading(source: Source) -> SessionHeader:
     """See `turnlog.formats.Header`."""
     meta = first_meta(source.path) or {}
     stem = os.path.basename(source.path).removesuffix(".zst").removesuffix(".jsonl")
     base = fields(meta.get("history_base"))
     parent = text(base.get("thread_id")) or text(meta.get("forked_from_id"))
-    return Header(
+    return SessionHeader(
         id=text(meta.get("id")) or stem,
         workspace=text(meta.get("cwd")),
         created=moment(meta.get("timestamp")),

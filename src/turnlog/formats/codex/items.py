@@ -16,7 +16,7 @@ from turnlog.formats._json import decode
 from turnlog.formats._records import count, fields, items, json_text, text
 from turnlog.formats._tally import unknown
 from turnlog.formats.codex.heading import NAME
-from turnlog.formats.codex.line import INTERNAL, Call, Info, Reasoning, Talk
+from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
@@ -98,7 +98,7 @@ def thought(item: Reasoning) -> AnyBlock:
     return Thinking(text=words, provider="openai", data={"item": kept})
 
 
-def called(item: Call) -> ToolCall:
+def called(item: CodexCall) -> ToolCall:
     """A call of the usual kind."""
     meta = None
     if item.namespace is not None:
@@ -113,7 +113,7 @@ def called(item: Call) -> ToolCall:
 _decode = Decoder().decode
 
 
-def spoken(item: Talk) -> list[AnyBlock]:
+def spoken(item: CodexTalk) -> list[AnyBlock]:
     """What the model said."""
     blocks: list[AnyBlock] = []
     for part in item.content:
@@ -205,7 +205,7 @@ _Five = tuple[int, int, int, int, int]
 _NOTHING: _Five = (0, 0, 0, 0, 0)
 
 
-class State(Struct, omit_defaults=True):
+class CodexState(Struct, omit_defaults=True):
     """What is known at a mark."""
 
     counted: _Five
@@ -237,7 +237,7 @@ class Meter:
         more = tuple(map(sub, now, before))
         return _usage(*(more if min(more) >= 0 else _counts(last)))  # otherwise it began to count anew
 
-    def counted(self, info: Info) -> Usage | None:
+    def counted(self, info: CodexInfo) -> Usage | None:
         """The same of a usual count."""
         total, (given, cached, written, out, thought) = info.total_token_usage, self.now
         now = self.now = (

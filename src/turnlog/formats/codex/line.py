@@ -48,7 +48,7 @@ def _or_unread(types: Any, kinds: Iterable[str], **also: Any) -> Any:
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Counts(Struct, gc=False):
+class CodexCounts(Struct, gc=False):
     """Tokens, counted from the beginning of the session."""
 
     input_tokens: _Count
@@ -58,17 +58,17 @@ class Counts(Struct, gc=False):
     reasoning_output_tokens: _Count = 0
 
 
-class Info(Struct, gc=False):
+class CodexInfo(Struct, gc=False):
     """What a count of tokens tells."""
 
-    total_token_usage: Counts
-    last_token_usage: Counts | None = None
+    total_token_usage: CodexCounts
+    last_token_usage: CodexCounts | None = None
 
 
 class TokenCount(_Kind, tag="token_count"):
     """What was spent so far; without it, only of limits."""
 
-    info: Info | None = None
+    info: CodexInfo | None = None
 
 
 class Begun(_Kind, tag="task_started"):
@@ -86,7 +86,7 @@ class Done(_Kind, tag="task_complete"):
 _Events: Any = _or_unread(TokenCount | Begun | Done, sorted(QUIET))
 
 
-class Event(Struct, tag_field="type", tag="event_msg", gc=False):
+class CodexEvent(Struct, tag_field="type", tag="event_msg", gc=False):
     """One of the usual events, or one that is not read."""
 
     timestamp: str
@@ -96,7 +96,7 @@ class Event(Struct, tag_field="type", tag="event_msg", gc=False):
 # ── items ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Output(_Kind, tag="function_call_output"):
+class CodexOutput(_Kind, tag="function_call_output"):
     """What a tool answered, as text."""
 
     call_id: str
@@ -104,11 +104,11 @@ class Output(_Kind, tag="function_call_output"):
     id: Any = None
 
 
-class CustomOutput(Output, tag="custom_tool_call_output"):
+class CustomOutput(CodexOutput, tag="custom_tool_call_output"):
     """The same of a tool that takes text."""
 
 
-class Call(_Kind, tag="function_call"):
+class CodexCall(_Kind, tag="function_call"):
     """The model calls a tool."""
 
     call_id: str
@@ -128,7 +128,7 @@ class Reasoning(_Kind, tag="reasoning", forbid_unknown_fields=True):
     status: Any = UNSET
 
 
-class Part(_Kind, tag="input_text"):
+class CodexPart(_Kind, tag="input_text"):
     """Text of a message."""
 
     text: str
@@ -136,15 +136,15 @@ class Part(_Kind, tag="input_text"):
     refusal: None = None
 
 
-class OutputPart(Part, tag="output_text"):
+class OutputPart(CodexPart, tag="output_text"):
     """The same, of the model's."""
 
 
-class Talk(_Kind, tag="message"):
+class CodexTalk(_Kind, tag="message"):
     """A message of nothing but text."""
 
     role: str
-    content: list[Part | OutputPart]
+    content: list[CodexPart | OutputPart]
     phase: Any = None
 
 
@@ -152,7 +152,7 @@ class Item(Struct, tag_field="type", tag="response_item", gc=False):
     """A part of the conversation."""
 
     timestamp: Moment
-    payload: Output | CustomOutput | Call | Reasoning | Talk
+    payload: CodexOutput | CustomOutput | CodexCall | Reasoning | CodexTalk
 
 
-decode_line: Callable[[bytes], Any] = Decoder(_or_unread(Event | Item, APART, payload=_Object)).decode
+decode_line: Callable[[bytes], Any] = Decoder(_or_unread(CodexEvent | Item, APART, payload=_Object)).decode

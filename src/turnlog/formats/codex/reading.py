@@ -15,23 +15,23 @@ from typing import Any, cast
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from turnlog.formats import Mark, Move, Problem, Reading, Source, Step
+from turnlog.formats import Jump, Problem, Reading, ResumePoint, Source, Step
 from turnlog.formats._grown import Back, settled, small, state_of
 from turnlog.formats._key import Keys
 from turnlog.formats._records import count, fields, heads, moment, tell, text
 from turnlog.formats.codex.conversation import Conversation
 from turnlog.formats.codex.heading import first_meta, heading
-from turnlog.formats.codex.items import Meter, State, usage_of
+from turnlog.formats.codex.items import CodexState, Meter, usage_of
 from turnlog.formats.codex.line import (
     APART,
     QUIET,
     Begun,
-    Call,
+    CodexCall,
+    CodexOutput,
+    CodexTalk,
     CustomOutput,
     Done,
-    Output,
     Reasoning,
-    Talk,
     TokenCount,
     decode_line,
 )  # fmt: skip
@@ -49,9 +49,9 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def grown(source: Source, mark: Mark) -> Reading | None:
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
-    state = state_of(source, mark, State)
+    state = state_of(source, mark, CodexState)
     if state is None:
         return None
     header = heading(source)
@@ -63,27 +63,27 @@ def grown(source: Source, mark: Mark) -> Reading | None:
 
 
 class _Reader(Conversation):
-    def go_on(self, mark: Mark, state: State) -> None:
+    def go_on(self, mark: ResumePoint, state: CodexState) -> None:
         """Only what comes behind a mark."""
         self._start, self._given = mark, mark.steps
         self._keys, self._meter = Keys(state.keys), Meter(state.counted)
         self._model, self._turn, self._begun, self._title = state.model, state.turn, state.begun, state.title
         self._last = state.last
 
-    def _mark(self) -> Mark | None:
+    def _mark(self) -> ResumePoint | None:
         if not self._marked or self._source.path.endswith(".zst"):
             return self._start
         offset, given, last, now, model, turn, begun = self._marked
         facts = small(self._reading.facts)
-        state = State(now, last, model, turn, begun, self._title, self._keys.state(), facts)
-        return Mark(offset, given, to_builtins(state))
+        state = CodexState(now, last, model, turn, begun, self._title, self._keys.state(), facts)
+        return ResumePoint(offset, given, to_builtins(state))
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
         out = self._out
         take: Any = {
-            Output: self._output, CustomOutput: self._output, Call: self._called, Reasoning: self._thought,
-            Talk: self._talk, TokenCount: self._counted, Begun: self._begin, Done: self._done,
+            CodexOutput: self._output, CustomOutput: self._output, CodexCall: self._called, Reasoning: self._thought,
+            CodexTalk: self._talk, TokenCount: self._counted, Begun: self._begin, Done: self._done,
         }.get  # fmt: skip
         for offset, line in self._lines():
             self._offset = offset
@@ -219,4 +219,4 @@ class _Reader(Conversation):
             tell(self._reading.problems, Problem(f"a rollback of {number} turns, but there are none", offset=offset))
             return
         self._last = dropped[0]
-        self._out.append(Move(to=self._last, key=f"rollback at {offset}", why="rewind", at=at))
+        self._out.append(Jump(to=self._last, key=f"rollback at {offset}", why="rewind", at=at))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._json import fields
 from turnlog.formats._place import put_files
 from turnlog.formats._records import json_text
@@ -24,7 +24,7 @@ from turnlog.log.usage import Usage
 _VERSION = "0.166.0"
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """See `turnlog.formats`."""
     is_own = transcript.agent == "codex"
     session = as_uuid(transcript.source_id) if is_own else as_uuid("session", transcript.id)
@@ -33,10 +33,12 @@ def write(transcript: Transcript) -> Written:
     data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
     stamp = transcript.created.astimezone()
     name = f"{stamp:%Y/%m/%d}/rollout-{stamp:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
-    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses(), about=transcript.title)
+    return Rendered(
+        id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses(), about=transcript.title
+    )
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.codex/sessions` or stands for it."""
     path = put_files(written.files, folder, force=force)[0]
     if written.about and os.path.basename(os.path.abspath(folder)) == "sessions":
@@ -44,7 +46,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
     return path
 
 
-def _name(index: str, written: Written) -> None:
+def _name(index: str, written: Rendered) -> None:
     """Its title, in the list of names that Codex only ever appends to."""
     row = {"id": written.id, "thread_name": written.about, "updated_at": _at(written)}
     fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -55,7 +57,7 @@ def _name(index: str, written: Written) -> None:
         os.close(fd)
 
 
-def _at(written: Written) -> str:
+def _at(written: Rendered) -> str:
     last = written.files[0].data.rstrip(b"\n").rpartition(b"\n")[2]
     return str(fields(msgspec.json.decode(last)).get("timestamp"))
 

@@ -12,7 +12,7 @@ from msgspec.json import Decoder
 from turnlog.formats import Problem, Source
 from turnlog.formats._json import decode, document, is_deep, lines, salvage
 from turnlog.formats._records import fields, heads, items, text, whole_objects
-from turnlog.formats.gemini_cli.line import Answered, decode_line
+from turnlog.formats.gemini_cli.line import GeminiAnswered, decode_line
 
 _CHUNK = 1 << 18
 
@@ -160,7 +160,7 @@ class Chat:
             found = decode_line(data)
         except (DecodeError, UnicodeDecodeError, RecursionError):
             return fields(self._decoded(data))
-        if type(found) is Answered and found.calls:
+        if type(found) is GeminiAnswered and found.calls:
             for call in found.calls:
                 if (call.args and is_deep(call.args)) or (call.shown and is_deep(call.shown)):
                     return fields(self._decoded(data))

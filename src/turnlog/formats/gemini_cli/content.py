@@ -10,7 +10,7 @@ import msgspec
 
 from turnlog.formats._parts import block, parts_of, response, said
 from turnlog.formats._records import count, fields, items, moment, text
-from turnlog.formats.gemini_cli.line import Answered, Call
+from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiCall
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Note
 from turnlog.log.usage import Usage
@@ -65,7 +65,7 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     return message, Message(id="-", role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
 
 
-def complete(answer: Answered) -> tuple[Message, Message | None]:
+def complete(answer: GeminiAnswered) -> tuple[Message, Message | None]:
     """The same of an answer of the usual kind."""
     blocks: list[AnyBlock] = []
     for thought in answer.thoughts or ():
@@ -102,7 +102,7 @@ def complete(answer: Answered) -> tuple[Message, Message | None]:
     return message, Message(id="-", role="tool", blocks=results, at=at or answer.timestamp)
 
 
-def _told(call: Call) -> ToolResult:
+def _told(call: GeminiCall) -> ToolResult:
     told, shown = call.result or [], call.shown
     if len(told) > 1:
         told = [part for part in told if part.response.id is None or part.response.id == call.id] or told

@@ -12,13 +12,13 @@ from turnlog.formats._records import Moment
 _Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
 
-class Part(Struct, forbid_unknown_fields=True, gc=False):
+class GeminiPart(Struct, forbid_unknown_fields=True, gc=False):
     """Text of a person's."""
 
     text: str
 
 
-class Told(Struct, gc=False):
+class GeminiTold(Struct, gc=False):
     """What a tool answered, as text."""
 
     output: str
@@ -27,7 +27,7 @@ class Told(Struct, gc=False):
 class Response(Struct, gc=False):
     """The same with what it answers."""
 
-    response: Told
+    response: GeminiTold
     id: str | None = None
 
 
@@ -37,7 +37,7 @@ class Result(Struct, gc=False):
     response: Response = field(name="functionResponse")
 
 
-class Call(Struct, gc=False):
+class GeminiCall(Struct, gc=False):
     """A tool that was called, and what it answered."""
 
     id: Annotated[str, Meta(min_length=1)]
@@ -49,7 +49,7 @@ class Call(Struct, gc=False):
     timestamp: str | None = None
 
 
-class Tokens(Struct, gc=False):
+class GeminiTokens(Struct, gc=False):
     """What a request cost."""
 
     input: _Count
@@ -59,30 +59,30 @@ class Tokens(Struct, gc=False):
     tool: _Count = 0
 
 
-class Thought(Struct, gc=False):
+class GeminiThought(Struct, gc=False):
     """What the model thought."""
 
     subject: str = ""
     description: str = ""
 
 
-class Asked(Struct, tag_field="type", tag="user", gc=False):
+class GeminiAsked(Struct, tag_field="type", tag="user", gc=False):
     """What people said."""
 
     timestamp: Moment
-    content: list[Part]
-    shown: list[Part] | str | None = field(default=None, name="displayContent")
+    content: list[GeminiPart]
+    shown: list[GeminiPart] | str | None = field(default=None, name="displayContent")
 
 
-class Answered(Struct, tag_field="type", tag="gemini", gc=False):
+class GeminiAnswered(Struct, tag_field="type", tag="gemini", gc=False):
     """What the model said, complete."""
 
     timestamp: Moment
     content: str
-    tokens: Tokens
-    calls: list[Call] = field(default_factory=list[Call], name="toolCalls")
-    thoughts: list[Thought] | None = None
+    tokens: GeminiTokens
+    calls: list[GeminiCall] = field(default_factory=list[GeminiCall], name="toolCalls")
+    thoughts: list[GeminiThought] | None = None
     model: str | None = None
 
 
-decode_line = Decoder(Asked | Answered).decode
+decode_line = Decoder(GeminiAsked | GeminiAnswered).decode

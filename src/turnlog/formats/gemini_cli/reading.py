@@ -18,14 +18,14 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Header, Mark, Move, Problem, Reading, Record, Source, Spawn, Step, _grown
+from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step, _grown
 from turnlog.formats._grown import Back, settled, small, state_of
 from turnlog.formats._key import NONE, overlap
 from turnlog.formats._parts import said
 from turnlog.formats._records import fields, items, moment, tell, text
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import answered, complete, digest, meaning, question
-from turnlog.formats.gemini_cli.line import Answered, Asked
+from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiAsked
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 
@@ -39,7 +39,7 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def grown(source: Source, mark: Mark) -> Reading | None:
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
     state = state_of(source, mark, _State)
     if state is None:
@@ -66,7 +66,7 @@ def _reading(source: Source, chat: Chat, problems: list[Problem]) -> Reading:
     about = chat.about
     folder = os.path.dirname(os.path.abspath(source.path))
     parent = os.path.basename(folder)
-    header = Header(
+    header = SessionHeader(
         id=text(about.get("sessionId")) or os.path.basename(source.path).rpartition(".")[0],
         workspace=_root(folder),
         title=text(about.get("summary")),
@@ -127,35 +127,35 @@ class _Reader:
         """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
         self._given = 0
         self._free = 0  # from where on the next mark may be
-        self._start: Mark | None = None
+        self._start: ResumePoint | None = None
         self._since: datetime | None = None
         self._marked: tuple[int, int, str, datetime] | None = None
         """The newest place that may be a mark, how many steps come before it, the node before it, and its time."""
 
-    def go_on(self, mark: Mark, state: _State) -> None:
+    def go_on(self, mark: ResumePoint, state: _State) -> None:
         """Only what comes behind a mark."""
         self._start, self._given, self._since = mark, mark.steps, state.at
         self._last = self._shown = state.last
         self._ids.append(_Item("", "", state.last, 0))
 
-    def _mark(self) -> Mark | None:
+    def _mark(self) -> ResumePoint | None:
         if self._marked is None:
             return self._start
         offset, given, last, at = self._marked
-        return Mark(offset, given, to_builtins(_State(last, at, small(self._chat.about))))
+        return ResumePoint(offset, given, to_builtins(_State(last, at, small(self._chat.about))))
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
         since = self._since
         for patch in self._chat.patches():
             record: Any = patch.record
-            if type(record) is Answered or type(record) is Asked:
+            if type(record) is GeminiAnswered or type(record) is GeminiAsked:
                 if since is not None and record.timestamp < since:
                     raise Back
                 if patch.mark >= self._free and self._last == self._shown:
                     self._free = patch.mark + _grown.APART
                     self._marked = (patch.mark, self._given, self._last, record.timestamp)
-                take: Any = self._answered if type(record) is Answered else self._asked
+                take: Any = self._answered if type(record) is GeminiAnswered else self._asked
                 found = take(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
                 raise Back
@@ -166,7 +166,7 @@ class _Reader:
                 yield step
         self._reading.mark = self._mark()
         if self._last != self._shown:
-            yield Move(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
+            yield Jump(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
 
     def _changed(self, patch: Patch) -> Iterator[Step]:
         """A change that is none of the usual."""
@@ -191,7 +191,7 @@ class _Reader:
             self._note_results(made)
         self._listed(id, first, is_repeat=is_repeat)
 
-    def _answered(self, id: str, answer: Answered) -> tuple[Step, ...]:
+    def _answered(self, id: str, answer: GeminiAnswered) -> tuple[Step, ...]:
         """A complete answer of the usual kind."""
         message, results = complete(answer)
         made = Record(entry=message, key=id, names=NONE)
@@ -203,7 +203,7 @@ class _Reader:
             self._results.add(hash(call.id))
         return made, Record(entry=results, key=self._last, names=NONE)
 
-    def _asked(self, id: str, asked: Asked) -> tuple[Step, ...]:
+    def _asked(self, id: str, asked: GeminiAsked) -> tuple[Step, ...]:
         """What people said, of the usual kind."""
         blocks: list[AnyBlock] = [Text(text=part.text) for part in asked.content]
         shown = [{"text": part.text} for part in asked.shown] if isinstance(asked.shown, list) else asked.shown
@@ -293,7 +293,7 @@ class _Reader:
         self._last = self._ids[-1].last if self._ids else ""
         if dropped:
             self._shown = self._last
-            yield Move(to=self._last, key=f"rewind {id} {dropped[-1].last}", why="rewind")
+            yield Jump(to=self._last, key=f"rewind {id} {dropped[-1].last}", why="rewind")
 
     def _replaced(self, messages: list[dict[str, Any]]) -> Iterator[Step]:
         listed = [(id_of(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
@@ -308,7 +308,7 @@ class _Reader:
         last = found[-1].last if found else ""
         self._ids = found
         if last != self._last:
-            yield Move(to=last)
+            yield Jump(to=last)
             self._last = last
         for item, (name, raw, _) in zip(found, listed, strict=False):
             if item.first:

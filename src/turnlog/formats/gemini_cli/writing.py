@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._place import put_file, put_files
 from turnlog.formats._rest import tell_rest
 from turnlog.formats._tally import Tally, fields, stand_in
@@ -21,7 +21,7 @@ from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """See `turnlog.formats`."""
     is_own = transcript.agent == "gemini-cli"
     session = as_uuid(transcript.source_id) if is_own else as_uuid("session", transcript.id)
@@ -31,7 +31,7 @@ def write(transcript: Transcript) -> Written:
     start = iso(None, transcript.created)[:16].replace(":", "-")
     root = transcript.workspace or "/"
     name = f"{slug(root)}/chats/session-{start}-{session[:8]}.jsonl"
-    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses(), about=root)
+    return Rendered(id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses(), about=root)
 
 
 def slug(root: str) -> str:
@@ -40,7 +40,7 @@ def slug(root: str) -> str:
     return f"{word[:60]}-{short_id(root)}"
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.gemini/tmp` or stands for it.
 
     The program knows a project's folder by name from `projects.json` beside it, and by a note inside it.
@@ -52,7 +52,7 @@ def place(written: Written, folder: str, *, force: bool = False) -> str:
     files = written.files
     name = known.get(root)
     if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]+", name):
-        files = [Output(f"{name}/{output.path.partition('/')[2]}", output.data, output.mode) for output in files]
+        files = [OutputFile(f"{name}/{output.path.partition('/')[2]}", output.data, output.mode) for output in files]
     path = put_files(files, folder, force=force)[0]
     project = os.path.dirname(os.path.dirname(path))
     note = os.path.join(project, ".project_root")

@@ -17,9 +17,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._key import overlap
-from turnlog.formats._records import Row, fields, items, moment, rows, tell, text
+from turnlog.formats._records import RawRecord, fields, items, moment, rows, tell, text
 from turnlog.formats.kimi.parts import (
     Names,
     arguments,
@@ -54,7 +54,7 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def _header(folder: str, name: str, wire: _Wire) -> Header:
+def _header(folder: str, name: str, wire: _Wire) -> SessionHeader:
     outer = os.path.dirname(folder)
     id, spawned, state = os.path.basename(folder), None, load(os.path.join(folder, "state.json"))
     workspace, title = _workspace(outer), text(state.get("custom_title"))
@@ -70,7 +70,7 @@ def _header(folder: str, name: str, wire: _Wire) -> Header:
         id = f"{id}.{name.removesuffix('.jsonl').removeprefix('context_')}"
     elif name not in ("context.jsonl", "wire.jsonl"):
         id, title, workspace = name.removesuffix(".jsonl"), None, _workspace(folder)
-    return Header(
+    return SessionHeader(
         id=id, workspace=workspace, title=title, created=wire.started, spawned=spawned, hidden=spawned is not None,
         origin={"protocol": wire.protocol} if wire.protocol else None,
     )  # fmt: skip
@@ -215,13 +215,13 @@ class _Reader:
         """The new context is not the old one and more: a revert, a compaction, or a beginning."""
         if same:
             self._before = self._before[:same]
-            return same, Move(to=self._before[-1][1], key=f"revert {number}", why="rewind")
+            return same, Jump(to=self._before[-1][1], key=f"revert {number}", why="rewind")
         at, length = overlap([what for what, _ in self._before], fresh)
         if not length:
             first = next((row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)), None)
             if _SUMMARY not in _words(fields(first).get("content")):
                 self._before = []
-                return 0, Move(to="", key=f"clear {number}", why="rewind")
+                return 0, Jump(to="", key=f"clear {number}", why="rewind")
             at = 1
         kept = self._before[len(self._before) - length :]
         keep = kept[0][1] if kept else ""
@@ -232,7 +232,7 @@ class _Reader:
         self._before = [*((what, key) for what in fresh[:at]), *kept]
         return at + length, Record(entry=entry, key=key, names={"keep": keep} if keep else {})
 
-    def _message(self, row: Row, problems: list[Problem]) -> Iterator[Step]:
+    def _message(self, row: RawRecord, problems: list[Problem]) -> Iterator[Step]:
         raw = row.data
         what = digest(raw)
         key = self._names.of(what)

@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._json import is_deep
-from turnlog.formats._records import Row, fields, items, moment, record_at, rows, tell, text
+from turnlog.formats._records import RawRecord, fields, items, moment, record_at, rows, tell, text
 from turnlog.formats.kimi.parts import (
     NAME,
     Names,
@@ -67,9 +67,9 @@ def _head(path: str) -> dict[str, Any]:
     return found
 
 
-def _alone(source: Source, about: dict[str, Any]) -> Header:
+def _alone(source: Source, about: dict[str, Any]) -> SessionHeader:
     id = os.path.basename(source.path).removesuffix(".jsonl")
-    return Header(
+    return SessionHeader(
         id=id,
         identity=f"{id} {about.get('created')}",
         workspace=about.get("cwd"),
@@ -78,7 +78,7 @@ def _alone(source: Source, about: dict[str, Any]) -> Header:
     )
 
 
-def _placed(source: Source, folder: str, about: dict[str, Any]) -> Header:
+def _placed(source: Source, folder: str, about: dict[str, Any]) -> SessionHeader:
     agent, session = os.path.basename(folder), parent_of(source.path, 3)
     id = os.path.basename(session)
     state = load(os.path.join(session, "state.json")) or load(os.path.join(session, "session-meta", "state.json"))
@@ -88,7 +88,7 @@ def _placed(source: Source, folder: str, about: dict[str, Any]) -> Header:
     older = os.path.join(os.path.dirname(session), fork or "", "agents", agent, "wire.jsonl")
     parent = text(known.get("parentAgentId")) or "main"
     workspace = text(state.get("cwd")) or text(state.get("workDir")) or text(fields(state.get("custom")).get("cwd"))
-    return Header(
+    return SessionHeader(
         id=id if is_main else f"{id}.{agent}",
         workspace=workspace or about.get("cwd"),
         title=text(state.get("title")) if is_main else None,
@@ -125,7 +125,7 @@ class _Reader:
         self._reading = reading
         self._names = Names()
         self._step: _Step | None = None
-        self._later: list[tuple[Row, dict[str, Any], datetime | None]] = []
+        self._later: list[tuple[RawRecord, dict[str, Any], datetime | None]] = []
         """Messages that came while a call had no result yet: they stand behind it."""
         self._history: list[_Item] = []
         self._calls: dict[str, str] = {}
@@ -144,7 +144,7 @@ class _Reader:
             told = f"{times} record{'s' * (times != 1)} of the unknown type {kind!r:.60}: kept as notes"
             tell(self._reading.problems, Problem(told))
 
-    def _record(self, row: Row, kind: str, at: datetime | None) -> Iterator[Step]:
+    def _record(self, row: RawRecord, kind: str, at: datetime | None) -> Iterator[Step]:
         record = row.data
         if kind == "context.append_message":
             message = fields(record.get("message"))
@@ -166,7 +166,7 @@ class _Reader:
         elif kind == "context.clear":
             yield from self._close()
             self._history = []
-            yield Move(to="", key=self._names.of("clear"), why="rewind", at=at)
+            yield Jump(to="", key=self._names.of("clear"), why="rewind", at=at)
         elif kind == "context.splice":
             yield from self._close()
             yield from self._spliced(record, at, row)
@@ -199,7 +199,7 @@ class _Reader:
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
-    def _message(self, row: Row, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
+    def _message(self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
         made = _made(raw, at, self._calls)
@@ -299,7 +299,7 @@ class _Reader:
 
     # ── what changes the conversation ─────────────────────────────────────────────────────────────
 
-    def _undone(self, record: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+    def _undone(self, record: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
         wanted, index = record.get("count"), len(self._history)
         left = wanted if type(wanted) is int else 0
         while left > 0 and index > 0 and not self._history[index - 1].is_summary:
@@ -312,7 +312,7 @@ class _Reader:
         last = self._history[-1].key
         del self._history[index:]
         to = self._history[-1].key if self._history else ""
-        yield Move(to=to, key=self._names.of(f"undo {last}"), why="rewind", at=at)
+        yield Jump(to=to, key=self._names.of(f"undo {last}"), why="rewind", at=at)
 
     def _compacted(self, record: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         summary = text(record.get("contextSummary")) or text(record.get("summary")) or ""
@@ -343,7 +343,7 @@ class _Reader:
         yield Record(entry=entry, key=key, names={"keep": tail[0].key} if tail else {})
         self._history = [_Item(key, is_summary=True), *tail]
 
-    def _spliced(self, record: dict[str, Any], at: datetime | None, row: Row) -> Iterator[Step]:
+    def _spliced(self, record: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
         """What an earlier protocol did with everything: cut out a stretch, and put others in its place."""
         start, gone = record.get("start"), record.get("deleteCount")
         size = len(self._history)
@@ -357,7 +357,7 @@ class _Reader:
             last = self._history[-1].key
             del self._history[start:]
             to = self._history[-1].key if self._history else ""
-            yield Move(to=to, key=self._names.of(f"splice {last}"), why="rewind", at=at)
+            yield Jump(to=to, key=self._names.of(f"splice {last}"), why="rewind", at=at)
         elif gone:
             for item in self._history[start : start + gone]:
                 key = self._names.of(f"cut {item.key}")

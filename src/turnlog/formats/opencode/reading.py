@@ -12,13 +12,13 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Header, Move, Problem, Reading, Record, Source, Spawn, Step
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._records import count, fields, items, json_text, moment, tell, text
 from turnlog.formats._tally import unknown
 from turnlog.formats.opencode.shelf import (
     NAME,
-    Shelf,
-    Told,
+    OpencodeShelf,
+    OpencodeTold,
     is_database,
     open_database,
     open_export,
@@ -41,7 +41,7 @@ def read(source: Source) -> Reading:
     shelf = _open(source, problems)
     info = shelf.info
     parent, fork = text(info.get("parentID")), shelf.fork
-    header = Header(
+    header = SessionHeader(
         id=text(info.get("id")) or source.key or "unknown",
         workspace=text(info.get("directory")),
         title=text(info.get("title")),
@@ -56,7 +56,7 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def _open(source: Source, problems: list[Problem]) -> Shelf:
+def _open(source: Source, problems: list[Problem]) -> OpencodeShelf:
     if is_database(source.path):
         return open_database(source, problems)
     root = storage_of(source.path)
@@ -64,7 +64,7 @@ def _open(source: Source, problems: list[Problem]) -> Shelf:
 
 
 class _Reader:
-    def __init__(self, shelf: Shelf, reading: Reading) -> None:
+    def __init__(self, shelf: OpencodeShelf, reading: Reading) -> None:
         self._shelf = shelf
         self._reading = reading
         self._last = ""
@@ -90,7 +90,7 @@ class _Reader:
             told = after
         revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
         if revert in self._behind and self._behind[revert] != self._last:
-            yield Move(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
+            yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
         """When it was said, and by whom: a fork copies its messages under other ids, but leaves their times."""
@@ -101,7 +101,7 @@ class _Reader:
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
 
-    def _message(self, id: str, told: Told, *, is_last: bool) -> Iterator[Record]:
+    def _message(self, id: str, told: OpencodeTold, *, is_last: bool) -> Iterator[Record]:
         info, parts = told.info, told.parts
         key = self._key(id, info)
         at = moment(fields(info.get("time")).get("created"))

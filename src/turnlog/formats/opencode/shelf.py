@@ -21,18 +21,18 @@ NAME = "opencode"
 _MARKS = ("type", "event")
 
 
-class Told(Struct):
+class OpencodeTold(Struct):
     """One message: what is known of it, and its parts."""
 
     info: dict[str, Any]
     parts: list[dict[str, Any]]
 
 
-class Shelf(Struct):
+class OpencodeShelf(Struct):
     """One session as it lies there."""
 
     info: dict[str, Any]
-    messages: Iterator[Told]
+    messages: Iterator[OpencodeTold]
     fork: str | None = None
     """The session that it is a copy of, "" where that is not known."""
 
@@ -82,7 +82,7 @@ def in_database(path: str) -> Iterator[Source]:
     yield from (Source(NAME, path, key) for key in found)
 
 
-def open_database(source: Source, problems: list[Problem]) -> Shelf:
+def open_database(source: Source, problems: list[Problem]) -> OpencodeShelf:
     """One session of a database."""
     try:
         with opened(source.path) as base:
@@ -97,7 +97,7 @@ def open_database(source: Source, problems: list[Problem]) -> Shelf:
         "time": {"created": about.get("time_created"), "updated": about.get("time_updated")},
         "revert": _json(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
     }  # fmt: skip
-    return Shelf(info, _from_database(source, problems), fork)
+    return OpencodeShelf(info, _from_database(source, problems), fork)
 
 
 _TIMES = "select time_created from message where session_id = ? order by time_created, id"
@@ -138,7 +138,7 @@ def _json(value: Any) -> Any:
         return None
 
 
-def _from_database(source: Source, problems: list[Problem]) -> Iterator[Told]:
+def _from_database(source: Source, problems: list[Problem]) -> Iterator[OpencodeTold]:
     try:
         with opened(source.path) as base:
             order, only = "time_created, id", ("id", "time_created", "data")
@@ -154,7 +154,7 @@ def _from_database(source: Source, problems: list[Problem]) -> Iterator[Told]:
                         parts.append({"id": part["id"], **fields(data)})
                     else:
                         tell(problems, Problem("a part that is not JSON", where=str(part["id"])))
-                yield Told({"id": row["id"], **fields(info)}, parts)
+                yield OpencodeTold({"id": row["id"], **fields(info)}, parts)
     except ERRORS as error:
         tell(problems, Problem(f"the database cannot be read any further: {error}"))
 
@@ -177,10 +177,10 @@ def storage_of(path: str) -> str:
     return root if here == "session" and os.path.isdir(os.path.join(root, "message")) else ""
 
 
-def open_storage(source: Source, root: str, problems: list[Problem]) -> Shelf:
+def open_storage(source: Source, root: str, problems: list[Problem]) -> OpencodeShelf:
     """One session of those folders."""
     info = _load(source.path, problems)
-    return Shelf(info, _from_storage(root, str(info.get("id")), problems))
+    return OpencodeShelf(info, _from_storage(root, str(info.get("id")), problems))
 
 
 def _load(path: str, problems: list[Problem]) -> dict[str, Any]:
@@ -191,14 +191,14 @@ def _load(path: str, problems: list[Problem]) -> dict[str, Any]:
     return fields(value)
 
 
-def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[Told]:
+def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[OpencodeTold]:
     folder = _inner(root, "message", session)
     loose = _loose_parts(root, problems)
     found = [_load(os.path.join(folder, name), problems) for name in _names(folder)]
     for info in sorted(found, key=_when):
         inner = _inner(root, "part", str(info.get("id")))
         parts = [_load(os.path.join(inner, name), problems) for name in _names(inner)]
-        yield Told(info, [*parts, *loose.get(str(info.get("id")), [])])
+        yield OpencodeTold(info, [*parts, *loose.get(str(info.get("id")), [])])
 
 
 def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str, Any]]]:
@@ -254,7 +254,7 @@ def in_export(path: str) -> Iterator[Source]:
         yield from (Source(NAME, path, session) for session in sessions)
 
 
-def open_export(source: Source, problems: list[Problem]) -> Shelf:
+def open_export(source: Source, problems: list[Problem]) -> OpencodeShelf:
     """One session of such a file."""
     value = _whole(source.path, [])
     about = fields(fields(value).get("info"))
@@ -264,7 +264,7 @@ def open_export(source: Source, problems: list[Problem]) -> Shelf:
         about = {"id": source.key or first.get("sessionID"), "time": first.get("time")}
         where = next((fields(item.info.get("path")).get("cwd") for item in told if item.info.get("path")), None)
         about["directory"] = where
-    return Shelf(about, iter(told))
+    return OpencodeShelf(about, iter(told))
 
 
 def _whole(path: str, problems: list[Problem]) -> Any:
@@ -276,16 +276,16 @@ def _whole(path: str, problems: list[Problem]) -> Any:
     return value
 
 
-def _folded(path: str, problems: list[Problem]) -> list[tuple[str, Told]]:
+def _folded(path: str, problems: list[Problem]) -> list[tuple[str, OpencodeTold]]:
     value = _whole(path, problems)
     listed = items(fields(value).get("messages")) if isinstance(value, dict) else items(value)
     if listed and "info" in listed[0]:
-        told = [Told(fields(item.get("info")), items(item.get("parts"))) for item in listed]
+        told = [OpencodeTold(fields(item.get("info")), items(item.get("parts"))) for item in listed]
         return [(str(item.info.get("sessionID")), item) for item in told]
     return _events(listed)
 
 
-def _events(listed: list[dict[str, Any]]) -> list[tuple[str, Told]]:
+def _events(listed: list[dict[str, Any]]) -> list[tuple[str, OpencodeTold]]:
     """Events say how each message and part is now; the last one counts."""
     infos: dict[str, dict[str, Any]] = {}
     parts: dict[str, dict[str, dict[str, Any]]] = {}
@@ -307,5 +307,9 @@ def _events(listed: list[dict[str, Any]]) -> list[tuple[str, Told]]:
             parts.pop(message, None)
         elif kind == "message.part.removed":
             parts.get(str(about.get("messageID")), {}).pop(str(about.get("partID")), None)
-    told = [Told(info, list(parts.get(id, {}).values())) for id, info in infos.items() if text(info.get("sessionID"))]
+    told = [
+        OpencodeTold(info, list(parts.get(id, {}).values()))
+        for id, info in infos.items()
+        if text(info.get("sessionID"))
+    ]
     return [(str(item.info["sessionID"]), item) for item in sorted(told, key=lambda item: _when(item.info))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._json import fields
 from turnlog.formats._place import put_files
 from turnlog.formats._rest import tell_rest
@@ -23,17 +23,17 @@ _VERSION = "1.18.33"
 _STOPS = {"end": "stop", "tool_use": "tool-calls", "length": "length", "error": "error", "aborted": "other"}
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """See `turnlog.formats`."""
     is_own = transcript.agent == "opencode" and re.fullmatch(r"ses_[0-9A-Za-z]+", transcript.source_id)
     created = int(transcript.created.timestamp() * 1000)
     session = transcript.source_id if is_own else _id("ses", created, transcript.id, is_falling=True)
     writer = _Writer(transcript, session)
     data = msgspec.json.encode(writer.run()) + b"\n"
-    return Written(id=session, files=[Output(f"{session}.json", data, 0o600)], lost=writer.tally.losses())
+    return Rendered(id=session, files=[OutputFile(f"{session}.json", data, 0o600)], lost=writer.tally.losses())
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. Any folder: the program reads the file with `opencode import`."""
     return put_files(written.files, folder, force=force)[0]
 

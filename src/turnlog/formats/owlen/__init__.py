@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Source, Written
+from turnlog.formats import Places, Rendered, Source
 from turnlog.formats._place import put_files, safe_name, taken
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.reading import Opening, checkpoint_files, in_order, opening, read
@@ -70,7 +70,7 @@ def _is_home(folder: str) -> bool:
     return name == "checkpoints" and os.path.basename(outer) == ".owlen"
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """Put the checkpoints into a folder of checkpoints. Those that are there already, to the byte, are left alone."""
     paths = [os.path.join(folder, safe_name(output.path)) for output in written.files]
     pairs = zip(written.files, paths, strict=True)

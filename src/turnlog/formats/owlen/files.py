@@ -13,7 +13,7 @@ from turnlog.formats._json import fields, items
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.payload import digest
-from turnlog.workspace.tree import FILE, FOLDER, UNKNOWN, Node, Tree, encode_tree, path_text
+from turnlog.workspace.tree import FILE, FOLDER, UNKNOWN, Tree, TreeNode, encode_tree, path_text
 
 Texts = Mapping[str, str]
 """What each file says, by its absolute path."""
@@ -68,15 +68,15 @@ def _kept(folder: str, files: dict[tuple[str, ...], str], blobs: list[bytes]) ->
             tree[os.fsencode(name)] = _node(path, files[name,], blobs)
         else:
             below = {inner[1:]: text for inner, text in files.items() if inner[0] == name}
-            tree[os.fsencode(name)] = Node(FOLDER, _mode(path, 0o755), _kept(path, below, blobs))
+            tree[os.fsencode(name)] = TreeNode(FOLDER, _mode(path, 0o755), _kept(path, below, blobs))
     return _blob(encode_tree(tree), blobs)
 
 
-def _node(path: str, text: str, blobs: list[bytes]) -> Node:
+def _node(path: str, text: str, blobs: list[bytes]) -> TreeNode:
     if not text:
-        return Node(UNKNOWN, reason=_EMPTY)
+        return TreeNode(UNKNOWN, reason=_EMPTY)
     data = text.encode("utf-8", "surrogatepass")
-    return Node(FILE, _mode(path, 0o644), _blob(data, blobs), len(data))
+    return TreeNode(FILE, _mode(path, 0o644), _blob(data, blobs), len(data))
 
 
 def _mode(path: str, usual: int) -> int:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Header, Move, Problem, Reading, Record, Source, Step
+from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._json import decode, document, fields, items, salvage
 from turnlog.formats._patch import patch_for
 from turnlog.formats._rust import compact, pretty
@@ -78,7 +78,7 @@ def read(source: Source) -> Reading:
             mine = [opening(source.path)]
     problems: list[Problem] = []
     start = next((one.start for one in mine if one.start is not None), None)
-    header = Header(
+    header = SessionHeader(
         id=shape.session_id(start) if start else (mine[0].id if mine else "torn"),
         identity="" if start else source.path,
         workspace=workspace_of(source.path),
@@ -174,7 +174,7 @@ class _Story:
             if own in self.told:
                 continue
             if self.last != before_it:
-                yield Move(to=before_it)
+                yield Jump(to=before_it)
             self.told.add(own)
             self.last = own
             yield Record(entry=replace(message, at=at), key=own)

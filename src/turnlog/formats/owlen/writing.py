@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from turnlog.errors import Invalid
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._json import fields
 from turnlog.formats._patch import apply
 from turnlog.formats._place import safe_name
@@ -31,7 +31,7 @@ _ALSO = (
 )
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """The checkpoints of a session, the newest first."""
     written = _Writer(transcript).written()
     return also_lost(transcript, written, "owlen", *_ALSO)
@@ -59,7 +59,7 @@ class _Writer:
         if transcript.title:
             self.tally.add("title")
 
-    def written(self) -> Written:
+    def written(self) -> Rendered:
         named = {output.path: output for output in map(self.output, self.saved)}
         self.tally.add("checkpoint that was saved over", "", len(self.saved) - len(named))
         files = list(named.values())
@@ -72,7 +72,7 @@ class _Writer:
             name = self.name(newest)
             files.sort(key=lambda output: output.path == name)  # it is the one that says how things stand
         files.reverse()
-        return Written(id=files[0].path.removesuffix(".json"), files=files, lost=self.tally.losses())
+        return Rendered(id=files[0].path.removesuffix(".json"), files=files, lost=self.tally.losses())
 
     def newest(self) -> tuple[Note | None, int]:
         """The last checkpoint on the way to where the conversation stands, and the message it was made after."""
@@ -84,11 +84,11 @@ class _Writer:
 
     # ── those that were read ──────────────────────────────────────────────────────────────────────
 
-    def output(self, note: Note) -> Output:
+    def output(self, note: Note) -> OutputFile:
         origin, about = fields(note.origin), fields(note.data)
         document = apply(shape.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
         data = compact(document) if origin.get("compact") else pretty(document)
-        return Output(self.name(note), data)
+        return OutputFile(self.name(note), data)
 
     def name(self, note: Note) -> str:
         """The file it was in; a name that leads elsewhere is not used."""
@@ -110,7 +110,7 @@ class _Writer:
 
     # ── what was said since, or elsewhere ─────────────────────────────────────────────────────────
 
-    def fresh(self, before: Note | None, since: list[AnyEntry], taken: set[str]) -> Output:
+    def fresh(self, before: Note | None, since: list[AnyEntry], taken: set[str]) -> OutputFile:
         """A checkpoint of the whole conversation as it stands."""
         transcript, lists = self.transcript, self.lists(self.transcript.path)
         now = shape.rust_time(transcript.updated)
@@ -127,7 +127,7 @@ class _Writer:
             second += 1
         diffs = self.diffs(_place(self.transcript.path, before), now)
         about = {"id": f"checkpoint-{second}", "timestamp": now, "stats": stats, "diffs": diffs}
-        return Output(f"checkpoint-{second}.json", pretty(shape.document(about, lists)))
+        return OutputFile(f"checkpoint-{second}.json", pretty(shape.document(about, lists)))
 
     def diffs(self, after: int, now: Time) -> list[dict[str, Any]]:
         """The files that were changed here since, as far as they are texts."""

@@ -41,41 +41,41 @@ class ThinkingPart(Struct, tag_field="type", tag="thinking", gc=False):
     redacted: Any = None
 
 
-class Cost(Struct, gc=False):
+class PiCost(Struct, gc=False):
     """What a request cost, in dollars."""
 
     total: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
 
 
-class Counts(Struct, gc=False):
+class PiCounts(Struct, gc=False):
     """The tokens of one request."""
 
     input: _Count
     output: _Count = 0
     read: _Count = field(default=0, name="cacheRead")
     write: _Count = field(default=0, name="cacheWrite")
-    cost: Cost | None = None
+    cost: PiCost | None = None
 
 
-class Asked(Struct, tag_field="role", tag="user", gc=False):
+class PiAsked(Struct, tag_field="role", tag="user", gc=False):
     """What people said."""
 
     content: list[Plain]
 
 
-class Answered(Struct, tag_field="role", tag="assistant", gc=False):
+class PiAnswered(Struct, tag_field="role", tag="assistant", gc=False):
     """What the model said."""
 
     content: list[TextPart | CallPart | ThinkingPart]
     api: Any = None
     provider: Any = None
     model: Any = None
-    usage: Counts | None = None
+    usage: PiCounts | None = None
     stop: Any = field(default=None, name="stopReason")
     error: Any = field(default=None, name="errorMessage")
 
 
-class Told(Struct, tag_field="role", tag="toolResult", gc=False):
+class PiTold(Struct, tag_field="role", tag="toolResult", gc=False):
     """What a tool answered."""
 
     content: list[Plain]
@@ -85,14 +85,14 @@ class Told(Struct, tag_field="role", tag="toolResult", gc=False):
     details: Any = None
 
 
-class Talk(Struct, gc=False):
+class PiTalk(Struct, gc=False):
     """A message."""
 
     type: Literal["message"]
     id: Annotated[str, Meta(min_length=1)]
     timestamp: Moment
-    message: Asked | Answered | Told
+    message: PiAsked | PiAnswered | PiTold
     parent: Any = field(default=UNSET, name="parentId")
 
 
-decode_line = Decoder(Talk).decode
+decode_line = Decoder(PiTalk).decode

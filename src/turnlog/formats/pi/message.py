@@ -10,7 +10,7 @@ from typing import Any, cast
 from turnlog.formats._json import decode
 from turnlog.formats._records import count, fields, items, text
 from turnlog.formats._tally import unknown
-from turnlog.formats.pi.line import Answered, Asked, CallPart, Counts, TextPart, ThinkingPart, Told
+from turnlog.formats.pi.line import CallPart, PiAnswered, PiAsked, PiCounts, PiTold, TextPart, ThinkingPart
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message
 from turnlog.log.usage import Usage
@@ -19,9 +19,9 @@ _STOPS = {"stop": "end", "length": "length", "toolUse": "tool_use", "error": "er
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 
 
-def said(raw: Asked | Answered | Told, at: datetime | None) -> Message:
+def said(raw: PiAsked | PiAnswered | PiTold, at: datetime | None) -> Message:
     """A message of a usual kind."""
-    if type(raw) is Told:
+    if type(raw) is PiTold:
         result = ToolResult(
             call=str(raw.call or ""),
             name=text(raw.name),
@@ -30,9 +30,9 @@ def said(raw: Asked | Answered | Told, at: datetime | None) -> Message:
             details=raw.details,
         )
         return Message(id="-", role="tool", blocks=[result], at=at)
-    if type(raw) is Asked:
+    if type(raw) is PiAsked:
         return Message(id="-", role="user", blocks=[Text(text=part.text) for part in raw.content], at=at)
-    answer = cast("Answered", raw)
+    answer = cast("PiAnswered", raw)
     provider, spent = _provider(answer.api, answer.provider), answer.usage
     blocks: list[AnyBlock] = []
     for part in answer.content:
@@ -63,7 +63,7 @@ def said(raw: Asked | Answered | Told, at: datetime | None) -> Message:
     )
 
 
-def _spent(raw: Counts) -> Usage:
+def _spent(raw: PiCounts) -> Usage:
     cost = raw.cost.total if raw.cost is not None else 0
     return Usage(
         input_tokens=raw.input,

@@ -14,11 +14,11 @@ from typing import Any, cast
 from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Forked, Header, Mark, Move, Problem, Reading, Record, Source, Step, _grown
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Step, _grown
 from turnlog.formats._grown import Back, settled, small, state_of
 from turnlog.formats._key import NONE, Keys, bound
 from turnlog.formats._records import fields, heads, moment, rows, tell, text
-from turnlog.formats.pi.line import Talk, Told, decode_line
+from turnlog.formats.pi.line import PiTalk, PiTold, decode_line
 from turnlog.formats.pi.message import blocks_of, message_of, said, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Spent
@@ -33,7 +33,7 @@ def read(source: Source) -> Reading:
     first: dict[str, Any] = row.data if row is not None and row.data.get("type") == "session" else {}
     parent = text(first.get("parentSession")) or text(first.get("branchedFrom"))
     stem = os.path.basename(source.path).removesuffix(".jsonl")
-    header = Header(
+    header = SessionHeader(
         id=text(first.get("id")) or stem.rpartition("_")[2],
         workspace=text(first.get("cwd")),
         created=moment(first.get("timestamp")),
@@ -45,7 +45,7 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def grown(source: Source, mark: Mark) -> Reading | None:
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
     state = state_of(source, mark, _State)
     if state is None:
@@ -99,25 +99,25 @@ class _Reader:
         """Steps that are not taken yet."""
         self._given = 0
         self._next = 0  # from where on the next mark may be
-        self._start: Mark | None = None
+        self._start: ResumePoint | None = None
         self._first = 0
         self._marked: tuple[int, int, str, int, int] | None = None
         """The newest place that may be a mark, how many steps come before it, the entry before it, its node, and
         how many records there are before it."""
 
-    def go_on(self, mark: Mark, state: _State) -> None:
+    def go_on(self, mark: ResumePoint, state: _State) -> None:
         """Only what comes behind a mark."""
         self._start, self._given, self._first = mark, mark.steps, state.number
         self._keys = Keys(state.keys)
         self._before = state.before
         self._places[hash(state.before)] = self._node(state.last) if state.last else 0
 
-    def _mark(self) -> Mark | None:
+    def _mark(self) -> ResumePoint | None:
         if self._marked is None:
             return self._start
         offset, given, before, last, number = self._marked
         title, facts = self._reading.header.title, small(self._reading.facts)
-        return Mark(
+        return ResumePoint(
             offset, given, to_builtins(_State(before, self._key(last), number, title, self._keys.state(), facts))
         )
 
@@ -127,7 +127,7 @@ class _Reader:
         start = self._start.offset if self._start is not None else 0
         found = heads(self._source.path, self._reading.problems, decode_line, start=start)
         for number, (offset, line) in enumerate(found, self._first):
-            if type(line) is Talk:
+            if type(line) is PiTalk:
                 id, parent = line.id, line.parent
                 if parent is UNSET:
                     parent = self._before
@@ -145,7 +145,7 @@ class _Reader:
                 told = f"hangs on entry {parent!r:.40}, which is missing"
                 tell(self._reading.problems, Problem(told, offset=offset))
                 place = self._last
-            if type(line) is Talk:
+            if type(line) is PiTalk:
                 if offset >= self._next and self._is_begun(line, parent, place):
                     self._next = offset + _grown.APART
                     self._marked = (offset, self._given, self._before, place, number)
@@ -162,11 +162,11 @@ class _Reader:
         live = places.get(hash(self._before), 0)
         if live != self._last:
             to = self._key(live)
-            yield Move(to=to, key=f"live {to} {self._key(self._last)}")
+            yield Jump(to=to, key=f"live {to} {self._key(self._last)}")
 
-    def _is_begun(self, line: Talk, parent: Any, place: int) -> bool:
+    def _is_begun(self, line: PiTalk, parent: Any, place: int) -> bool:
         """Whether a prompt or an answer begins here, and goes on behind what stands before it."""
-        return type(line.message) is not Told and place == self._last and parent == self._before
+        return type(line.message) is not PiTold and place == self._last and parent == self._before
 
     def _other(self, record: dict[str, Any], id: str, offset: int, place: int) -> int:
         node = self._entry(record, offset, place)
@@ -175,12 +175,12 @@ class _Reader:
             return 0 if record.get("type") == "session" else place
         return node
 
-    def _talk(self, line: Talk, offset: int, place: int) -> int:
+    def _talk(self, line: PiTalk, offset: int, place: int) -> int:
         """A message of a usual kind."""
         made = said(line.message, line.timestamp)
         call = _call(made.blocks)
         if place != self._last:
-            self._out.append(Move(to=self._key(place)))
+            self._out.append(Jump(to=self._key(place)))
         name = bound(*call) if call is not None else ""
         key = self._keys.single(name) if name else self._keys.of(replace(made, at=None))
         self._out.append(Record(entry=made, key=key, names=NONE))
@@ -255,7 +255,7 @@ class _Reader:
             out.append(self._record(Note(text=f"a {kind} that makes no sense", data=record), at))
             return 0
         if place != self._last:
-            out.append(Move(to=self._key(place)))
+            out.append(Jump(to=self._key(place)))
         step = self._record(made, at, names)
         out.append(step)
         key = step.key or ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._json import fields
 from turnlog.formats._place import put_files
 from turnlog.formats._rest import tell_rest
@@ -22,7 +22,7 @@ _PROVIDERS = {"google": "gemini", "openai-codex": "openai"}
 _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses", "gemini": "google-generative-ai"}
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """See `turnlog.formats`."""
     session = transcript.source_id if transcript.agent == "pi" else as_uuid("session", transcript.id)
     writer = _Writer(transcript, session)
@@ -30,7 +30,7 @@ def write(transcript: Transcript) -> Written:
     data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
     stamp = iso(None, transcript.created).replace(":", "-").replace(".", "-")
     name = f"{folder_of(transcript.workspace or '/')}/{stamp}_{_file_name(session)}.jsonl"
-    return Written(id=session, files=[Output(name, data, 0o600)], lost=writer.tally.losses())
+    return Rendered(id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses())
 
 
 def folder_of(workspace: str) -> str:
@@ -47,7 +47,7 @@ def _file_name(session: str) -> str:
     return session if plain and session.strip(".") and len(session) <= 120 else as_uuid("session", session)
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.pi/agent/sessions` or stands for it."""
     return put_files(written.files, folder, force=force)[0]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, cast
 
-from turnlog.formats import Header, Problem, Reading, Source, Step
+from turnlog.formats import Problem, Reading, SessionHeader, Source, Step
 from turnlog.formats._json import lines
 from turnlog.formats._rust import compact
 from turnlog.formats._view import UUIDS
@@ -55,7 +55,7 @@ def read(source: Source) -> Reading:
         problems.append(Problem(f"version {version!r:.20} is not known: read as far as it goes", offset=0))
     workspace = os.path.dirname(folder) if is_folder else folder
     title = title_in_index(os.path.dirname(workspace), os.path.basename(workspace), session, problems)
-    header = Header(
+    header = SessionHeader(
         id=session,
         identity=unit if id_in(unit) == session else f"{unit}:{session}",
         workspace=head["cwd"] if isinstance(head.get("cwd"), str) and head["cwd"] else None,

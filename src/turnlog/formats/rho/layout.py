@@ -14,7 +14,7 @@ from stat import S_ISREG
 from typing import Any, cast
 
 from turnlog.errors import Conflict, OutOfSpace, Unavailable
-from turnlog.formats import Places, Source, Written
+from turnlog.formats import Places, Rendered, Source
 from turnlog.formats._json import decode
 from turnlog.formats._place import put_files, safe_name
 from turnlog.formats.rho.message import NAME
@@ -118,7 +118,7 @@ def _is_time(value: Any) -> bool:
 # ── put in place ──────────────────────────────────────────────────────────────────────────────────
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """Lay a session out, readable by its owner only, unless rho has it open.
 
     The folder is that of all sessions, or that of the session's workspace.

@@ -21,7 +21,7 @@ from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message,
 _T = TypeVar("_T")
 
 
-class Told(Struct):
+class RhoTold(Struct):
     """One line before there is a tree: a message, or a record that stands where it stands."""
 
     seq: int
@@ -56,7 +56,7 @@ class Trail:
         children = Counter(entry.parent for entry in self._nodes.values())
         self.forks = {seq for seq, count in children.items() if seq is not None and count > 1}
         self.forks |= {entry.to for entry in entries if isinstance(entry, Head)}
-        self._told: dict[int, list[Told]] = {}
+        self._told: dict[int, list[RhoTold]] = {}
 
     def at(self, seq: int) -> AnyEntry | None:
         """The node with that number."""
@@ -91,14 +91,14 @@ class Trail:
             found.append(part)
         return found[::-1]
 
-    def told(self, entry: AnyEntry) -> list[Told]:
+    def told(self, entry: AnyEntry) -> list[RhoTold]:
         """The messages that an entry is for rho."""
         if entry.seq not in self._told:
             message = spoken(entry) if isinstance(entry, (Message, Custom)) else None
             self._told[entry.seq] = [] if message is None else self._tell(message)
         return self._told[entry.seq]
 
-    def _tell(self, message: Message) -> list[Told]:
+    def _tell(self, message: Message) -> list[RhoTold]:
         if self._is_first and is_newer(message):
             message = replace(message, origin=None)
         origin = origin_of(message)
@@ -107,11 +107,11 @@ class Trail:
         time, shown = stamp(message.clock or message.at, origin), shown_instead(message)
         is_hidden = message.display is False
         return [
-            Told(message.seq, said, time, shown, is_new=origin is None, is_hidden=is_hidden)
+            RhoTold(message.seq, said, time, shown, is_new=origin is None, is_hidden=is_hidden)
             for said in tell(message, self._ear)
         ]
 
-    def history(self, seq: int) -> list[Told]:
+    def history(self, seq: int) -> list[RhoTold]:
         """What a model sees at a node, oldest first."""
         path = list(self.back(seq))
         replaced, kept = visible(path, self._nodes.get)
@@ -122,7 +122,7 @@ class Trail:
             messages = [*_systems(path), *messages]
         return [told for message in messages for told in self._seen(message)]
 
-    def _seen(self, message: Message) -> list[Told]:
+    def _seen(self, message: Message) -> list[RhoTold]:
         entry = self._nodes.get(message.seq)
         if isinstance(entry, Message) and entry.blocks is message.blocks:
             return self.told(entry)
@@ -182,7 +182,7 @@ def reached_by(lines: list[tuple[int, _T]]) -> dict[int, _T]:
 # ── results by their calls ────────────────────────────────────────────────────────────────────────
 
 
-def settled(items: list[Told], ear: Ear, waiting: list[str] | None = None, time: str = "0") -> list[Told]:
+def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, time: str = "0") -> list[RhoTold]:
     """The same with the results of every call right behind it, in the order of the calls.
 
     rho hides everything from the first call on that is not answered so. A result that never came is made up, except
@@ -200,9 +200,9 @@ def settled(items: list[Told], ear: Ear, waiting: list[str] | None = None, time:
         for name in calls_of(item.json):
             callers.setdefault(name, []).append(index)
     used: set[int] = set()
-    done: list[Told] = []
+    done: list[RhoTold] = []
 
-    def answer(calls: list[str], at: int, by: Told | None) -> None:
+    def answer(calls: list[str], at: int, by: RhoTold | None) -> None:
         for call in calls:
             found, again = results.get(call, deque()), callers.get(call, [])
             while found and found[0] <= at:
@@ -215,7 +215,7 @@ def settled(items: list[Told], ear: Ear, waiting: list[str] | None = None, time:
             elif by is None or by.is_new or _follows(items, used, at):
                 ear.add("missing tool result", "one that says so")
                 when = by.time if by is not None else items[0].time if items else time
-                done.append(Told(0, no_result(call), when, is_new=True))
+                done.append(RhoTold(0, no_result(call), when, is_new=True))
 
     answer(waiting or [], -1, None)
     for index, item in enumerate(items):
@@ -225,14 +225,14 @@ def settled(items: list[Told], ear: Ear, waiting: list[str] | None = None, time:
     return done
 
 
-def _follows(items: list[Told], used: set[int], at: int) -> bool:
+def _follows(items: list[RhoTold], used: set[int], at: int) -> bool:
     """Whether anything comes after a call, its results aside."""
     return any(i not in used and answers(items[i].json) is None for i in range(at + 1, len(items)))
 
 
-def _is_sound(messages: list[Told], waiting: list[str]) -> bool:
+def _is_sound(messages: list[RhoTold], waiting: list[str]) -> bool:
     expected = deque(waiting)
-    last: Told | None = None
+    last: RhoTold | None = None
     for item in messages:
         call = answers(item.json)
         if expected:

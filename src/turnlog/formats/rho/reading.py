@@ -11,13 +11,13 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Move, Problem, Record, Step
-from turnlog.formats._json import MAX_PROBLEMS, Line, decode, lines
+from turnlog.formats import Jump, Problem, Record, Step
+from turnlog.formats._json import MAX_PROBLEMS, JsonLine, decode, lines
 from turnlog.formats._rust import compact
 from turnlog.formats.rho.message import NAME, Ear, Json, hear, origin_of, tell, text_shown
 from turnlog.formats.rho.names import chosen_id
 from turnlog.formats.rho.record import (
-    State,
+    RhoState,
     after,
     body,
     display,
@@ -29,7 +29,7 @@ from turnlog.formats.rho.record import (
     spec_of,
     stamp,
 )  # fmt: skip
-from turnlog.formats.rho.rewrite import Place, digest, extension, rewritten
+from turnlog.formats.rho.rewrite import RhoPlace, digest, extension, rewritten
 from turnlog.log.entry import AnyEntry, Custom, Message, Note
 from turnlog.log.usage import Usage
 
@@ -43,8 +43,8 @@ class Point(Struct):
     """One place in the session that others may go on from."""
 
     key: str
-    state: State
-    place: Place
+    state: RhoState
+    place: RhoPlace
 
 
 class Reader:
@@ -64,7 +64,7 @@ class Reader:
         self._gap = 0
 
     def problem(
-        self, what: str, line: Line | None = None, offset: int | None = None, length: int | None = None
+        self, what: str, line: JsonLine | None = None, offset: int | None = None, length: int | None = None
     ) -> None:
         """Something that could not be read."""
         if len(self.problems) < MAX_PROBLEMS:
@@ -82,7 +82,7 @@ class Reader:
 
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────
 
-    def take(self, line: Line) -> Iterator[Step]:
+    def take(self, line: JsonLine) -> Iterator[Step]:
         """The steps that a line stands for."""
         if line.problem is not None:
             self.problems.append(line.problem)
@@ -95,7 +95,7 @@ class Reader:
             return
         yield from self._recovered(line)
 
-    def _recovered(self, line: Line) -> Iterator[Step]:
+    def _recovered(self, line: JsonLine) -> Iterator[Step]:
         """Whatever was glued to the remains of another record, as an append after a torn line leaves it."""
         for tries, start in enumerate(_START.finditer(line.data)):
             if tries == _MAX_TRIES:
@@ -165,7 +165,7 @@ class Reader:
         if compact(message_record(message, Ear())) != data:
             message.origin["line"] = data.decode()
         key = self._key(data)
-        before = self.leaf.state if self.leaf is not None else State()
+        before = self.leaf.state if self.leaf is not None else RhoState()
         state = replace(before, id=f"legacy:{offset:016x}", revision=before.revision + 1)
         place = extension(self.leaf.place if self.leaf is not None else None, [said], [key])
         self._arrived(Point(key, state, place))
@@ -175,7 +175,7 @@ class Reader:
         messages = _messages(record["messages"])
         at = seconds(record["timestamp"])
         key = self._key(data)
-        before = self.leaf.state if self.leaf is not None else State()
+        before = self.leaf.state if self.leaf is not None else RhoState()
         place, drafts = rewritten(self.leaf.place if self.leaf is not None else None, messages, 0, key, at)
         state = replaced(before, f"legacy:{offset:016x}")
         origin: Json = {"is": "replace", **self._skipped(), **_time(record["timestamp"], at)}
@@ -215,7 +215,7 @@ class Reader:
         key = id if _UUID.fullmatch(id) else f"node:{sha256(id.encode()).hexdigest()[:32]}"
         moves: list[Step] = []
         if before is not self.leaf:
-            moves.append(Move(to=before.key if before is not None else ""))
+            moves.append(Jump(to=before.key if before is not None else ""))
         steps, point = self._state(record, inner, key, before, id, None if is_odd else data, delta=delta)
         self._arrived(point)
         return moves + steps
@@ -234,7 +234,7 @@ class Reader:
         again = {"type": "set_leaf", "timestamp": stamp(at, origin), "target_id": point.state.id}
         if compact(again) != data:
             origin["line"] = data.decode()
-        return [Move(to=point.key, key=self._key(data), at=at, origin=origin)]
+        return [Jump(to=point.key, key=self._key(data), at=at, origin=origin)]
 
     def _state(
         self, record: Json, inner: Json, key: str, before: Point | None, id: str, data: bytes | None, *, delta: bool

@@ -17,7 +17,7 @@ NO_COMPACTION: Json = {
 SCHEMA = 2
 
 
-class State(Struct):
+class RhoState(Struct):
     """Where a session of rho stands after a record: what the next one builds on."""
 
     id: str = ""
@@ -54,9 +54,9 @@ def envelope_of(inner: Json) -> Json:
     return {name: inner[name] for name in _ENVELOPE if name in inner}
 
 
-def spec_of(record: Json, inner: Json, *, before: State | None, session: str, delta: bool) -> Json:
+def spec_of(record: Json, inner: Json, *, before: RhoState | None, session: str, delta: bool) -> Json:
     """What the writer has to know of a record, besides its messages and what it shares with the one before."""
-    base = before or State()
+    base = before or RhoState()
     spec: Json = {} if delta else {"full": True}
     for name, value, usual in (
         ("kind", record.get("kind"), "commit"),
@@ -74,25 +74,25 @@ def spec_of(record: Json, inner: Json, *, before: State | None, session: str, de
     return {**spec, **({"new": fresh} if fresh else {}), **({"gone": gone} if gone else {})}
 
 
-def after(spec: Json, before: State | None, id: str) -> State:
+def after(spec: Json, before: RhoState | None, id: str) -> RhoState:
     """The state that a record leads to."""
-    base = before or State()
+    base = before or RhoState()
     envelope = {**base.envelope, **spec.get("new", {})}
     for name in spec.get("gone", ()):
         envelope.pop(name, None)
     revision = spec.get("revision", base.revision + 1)
-    return State(id, revision if type(revision) is int else base.revision + 1, envelope, True)
+    return RhoState(id, revision if type(revision) is int else base.revision + 1, envelope, True)
 
 
-def replaced(before: State, id: str) -> State:
+def replaced(before: RhoState, id: str) -> RhoState:
     """The state after a history was replaced: a compaction, whose tokens rho counts when it loads it."""
     counts: Json = before.envelope.get("compaction") or NO_COMPACTION
     done = counts.get("completed_compactions", 0) if isinstance(counts, dict) else 0  # pyright: ignore[reportUnnecessaryIsInstance]
     counts = {**NO_COMPACTION, "completed_compactions": (done if type(done) is int else 0) + 1}
-    return State(id, before.revision + 1, {**before.envelope, "compaction": counts}, before.is_full, False)
+    return RhoState(id, before.revision + 1, {**before.envelope, "compaction": counts}, before.is_full, False)
 
 
-def body(spec: Json, before: State | None, state: State, session: str, messages: list[Json]) -> Json:
+def body(spec: Json, before: RhoState | None, state: RhoState, session: str, messages: list[Json]) -> Json:
     """A snapshot or delta. `messages` is the whole history for the first, what is new for the second."""
     envelope = {name: state.envelope[name] for name in _ENVELOPE if name in state.envelope}
     owner = spec.get("session", session)
@@ -105,7 +105,7 @@ def body(spec: Json, before: State | None, state: State, session: str, messages:
     return {**start, **envelope}
 
 
-def node(spec: Json, state: State, parent: str | None, time: str, inner: Json, shown: list[Json]) -> Json:
+def node(spec: Json, state: RhoState, parent: str | None, time: str, inner: Json, shown: list[Json]) -> Json:
     """A node of the tree."""
     record: Json = {"type": "node", "id": state.id}
     if parent is not None:

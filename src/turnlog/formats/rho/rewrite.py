@@ -14,27 +14,27 @@ from turnlog.log.block import Text
 from turnlog.log.entry import Compaction, Edit
 
 
-class Said(Struct, frozen=True):
+class RhoSaid(Struct, frozen=True):
     """One message of a history, by its digest, and the key of its entry, if it is one."""
 
     digest: bytes
     key: str | None = None
 
 
-class Place(Struct):
+class RhoPlace(Struct):
     """The history at one point of the session: all of it, or what was added to the one before."""
 
-    before: Place | None
-    items: list[Said]
-    systems: list[Said]
+    before: RhoPlace | None
+    items: list[RhoSaid]
+    systems: list[RhoSaid]
     """The system messages the session began with, as they read now; a compaction leaves them in place."""
     is_start: bool
     """Whether nothing but system messages was said so far."""
 
-    def history(self) -> list[Said]:
+    def history(self) -> list[RhoSaid]:
         """All of it, oldest first."""
-        parts: list[list[Said]] = []
-        place: Place | None = self
+        parts: list[list[RhoSaid]] = []
+        place: RhoPlace | None = self
         while place is not None:
             parts.append(place.items)
             place = place.before
@@ -46,21 +46,21 @@ def digest(said: Json) -> bytes:
     return sha256(msgspec.json.encode(said)).digest()[:16]
 
 
-def extension(before: Place | None, messages: list[Json], keys: list[str]) -> Place:
+def extension(before: RhoPlace | None, messages: list[Json], keys: list[str]) -> RhoPlace:
     """The history with more at its end."""
-    items = [Said(digest(said), key) for said, key in zip(messages, keys, strict=True)]
+    items = [RhoSaid(digest(said), key) for said, key in zip(messages, keys, strict=True)]
     systems = before.systems if before is not None else []
     is_start = before is None or before.is_start
     if is_start:
         lead = len(_lead(messages))
         systems = [*systems, *items[:lead]]
         is_start = lead == len(messages)
-    return Place(before, items, systems, is_start)
+    return RhoPlace(before, items, systems, is_start)
 
 
 def rewritten(
-    before: Place | None, said: list[Json], count: int, key: str, at: datetime | None
-) -> tuple[Place, list[Record]]:
+    before: RhoPlace | None, said: list[Json], count: int, key: str, at: datetime | None
+) -> tuple[RhoPlace, list[Record]]:
     """Another history in place of the one before, whose last `count` messages are new: the entries that say so."""
     old = before.history() if before is not None else []
     systems = before.systems if before is not None else []
@@ -76,7 +76,7 @@ def rewritten(
             if item.digest != mark:
                 edit = Edit(entry=0, blocks=[Text(text=words["System"])], at=at)
                 drafts.append(Record(entry=edit, names={"entry": item.key or ""}))
-        systems = [Said(mark, item.key) for item, mark in zip(systems, marks, strict=False)]
+        systems = [RhoSaid(mark, item.key) for item, mark in zip(systems, marks, strict=False)]
         dropped = len(lead)
     elif systems and not lead:
         origin["bare"] = True
@@ -88,13 +88,14 @@ def rewritten(
     first = len(drafts)
     drafts += [Record(entry=hear(item, at)) for item in new]
     fresh = [
-        Said(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}") for i, item in enumerate(new)
+        RhoSaid(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}")
+        for i, item in enumerate(new)
     ]
-    middle = [Said(mark) for mark in marks[dropped : len(rest) - kept]]
-    return Place(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
+    middle = [RhoSaid(mark) for mark in marks[dropped : len(rest) - kept]]
+    return RhoPlace(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
 
 
-def _kept(old: list[Said], marks: list[bytes], limit: int) -> int:
+def _kept(old: list[RhoSaid], marks: list[bytes], limit: int) -> int:
     """How many messages at the end of the old history end the new one, too, and are entries."""
     count = 0
     while count < min(limit, len(marks)) and old[-1 - count].key and old[-1 - count].digest == marks[-1 - count]:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from stat import S_ISREG
 from typing import Any, cast
 
-from turnlog.formats import Output, Problem, Record
+from turnlog.formats import OutputFile, Problem, Record
 from turnlog.formats._json import decode, lines
 from turnlog.formats._rust import compact
 from turnlog.formats._sqlite import ERRORS, opened
@@ -156,7 +156,7 @@ def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -
 # ── written ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def sidecars(entries: Iterable[AnyEntry], base: str, ear: Ear, *, is_folder: bool) -> list[Output]:
+def sidecars(entries: Iterable[AnyEntry], base: str, ear: Ear, *, is_folder: bool) -> list[OutputFile]:
     """The files beside a session, as they were."""
     journal = bytearray()
     files: dict[str, bytes] = {}
@@ -176,7 +176,7 @@ def sidecars(entries: Iterable[AnyEntry], base: str, ear: Ear, *, is_folder: boo
     if journal:
         files[JOURNAL] = bytes(journal)
     between = "/" if is_folder else "."
-    return [Output(f"{base}{between}{name}", data, 0o600) for name, data in sorted(files.items())]
+    return [OutputFile(f"{base}{between}{name}", data, 0o600) for name, data in sorted(files.items())]
 
 
 def _safe(path: str) -> str:

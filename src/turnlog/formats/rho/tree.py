@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from turnlog.formats._rust import compact
 from turnlog.formats.rho.message import Ear, Json, open_calls
 from turnlog.formats.rho.names import chosen_id
-from turnlog.formats.rho.path import Told, Trail, settled
-from turnlog.formats.rho.record import NO_COMPACTION, State, after, body, node, stamp
+from turnlog.formats.rho.path import RhoTold, Trail, settled
+from turnlog.formats.rho.record import NO_COMPACTION, RhoState, after, body, node, stamp
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message
 
 _NOBODY = {"provider": "unknown", "api": "unknown", "model": "unknown"}
@@ -18,7 +18,7 @@ class Growth:
     """Makes nodes. rho's rules: the first has no parent and is whole; a delta only adds, to a parent that is whole;
     a compaction is whole; whatever changes the state has a higher revision."""
 
-    def __init__(self, session: str, trail: Trail, closed: dict[int, State], ear: Ear) -> None:
+    def __init__(self, session: str, trail: Trail, closed: dict[int, RhoState], ear: Ear) -> None:
         self._session = session
         self._trail = trail
         self._closed = closed
@@ -28,7 +28,7 @@ class Growth:
         self._ends: dict[str, tuple[int, list[str] | None]] = {}
         """How long the history at a node is, and which calls at its end have no result."""
 
-    def node(self, last: AnyEntry, leaf: State | None) -> tuple[bytes, State] | None:
+    def node(self, last: AnyEntry, leaf: RhoState | None) -> tuple[bytes, RhoState] | None:
         """The line of the node that ends with this entry, and the state it leads to; None if nothing was said."""
         trail, closed = self._trail, self._closed
         before, span = trail.nearest(last.seq, closed), trail.span(last.seq, closed)
@@ -71,7 +71,7 @@ class Growth:
         return compact(node(spec, state, parent, time, inner, shown)), state
 
     def _spec(
-        self, span: list[AnyEntry], before: State | None, compaction: Compaction | None, old: int, now: int
+        self, span: list[AnyEntry], before: RhoState | None, compaction: Compaction | None, old: int, now: int
     ) -> Json:
         envelope = before.envelope if before is not None else {}
         counts: Json = envelope.get("compaction") or NO_COMPACTION
@@ -85,7 +85,7 @@ class Growth:
             new["prompt_cache_key"] = f"rho:{self._session}"
         return {**spec, "new": new}
 
-    def _end(self, state: State | None) -> tuple[int, list[str] | None]:
+    def _end(self, state: RhoState | None) -> tuple[int, list[str] | None]:
         if state is None:
             return 0, []
         if state.id not in self._ends:
@@ -93,7 +93,7 @@ class Growth:
             self._ends[state.id] = (len(history), open_calls(history))
         return self._ends[state.id]
 
-    def _history(self, state: State | None) -> list[Json]:
+    def _history(self, state: RhoState | None) -> list[Json]:
         """What rho has at a node."""
         parts: list[list[Json]] = []
         id = state.id if state is not None else None
@@ -106,7 +106,7 @@ class Growth:
         return [said for part in reversed(parts) for said in part]
 
 
-def _new(history: list[Told]) -> list[Told]:
+def _new(history: list[RhoTold]) -> list[RhoTold]:
     """As ours, so that also a call at the very end gets a result."""
     return [replace(told, is_new=True) for told in history]
 

@@ -11,16 +11,16 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from turnlog.formats import Loss, Output, Transcript, Written
+from turnlog.formats import Loss, OutputFile, Rendered, Transcript
 from turnlog.formats._json import decode
 from turnlog.formats._rest import also_lost
 from turnlog.formats._rust import compact
 from turnlog.formats._tally import is_import_note, lost_facts
 from turnlog.formats.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
 from turnlog.formats.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
-from turnlog.formats.rho.path import Told, Trail, reached_by, settled
+from turnlog.formats.rho.path import RhoTold, Trail, reached_by, settled
 from turnlog.formats.rho.reading import NEWEST
-from turnlog.formats.rho.record import State, after, body, display, node, replaced, snapshot, stamp
+from turnlog.formats.rho.record import RhoState, after, body, display, node, replaced, snapshot, stamp
 from turnlog.formats.rho.sidecar import sidecars
 from turnlog.formats.rho.tree import Growth
 from turnlog.formats.rho.vocabulary import is_newer, opened_since
@@ -42,7 +42,7 @@ _NOT_FIRST = (
 _HEADER = ("type", "version", "id", "timestamp", "cwd")
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """The files of a session, and what they cannot say."""
     writer = _Writer(transcript)
     return also_lost(transcript, writer.run(), NAME, *_ALSO, always=_NOT_FIRST if writer.is_first else ())
@@ -76,14 +76,14 @@ class _Writer:
         self.is_tree = type(version) is not int or version >= 4
         self.ear.is_rich = not self.is_first
         self.out = bytearray()
-        self.waiting: list[Told] = []
+        self.waiting: list[RhoTold] = []
         """Lines before the tree: messages may still change places, so that results stand by their calls."""
         self.open: list[str] = []
         """Calls that the last snapshot before the tree left without a result."""
-        self.legacy: State = State()
-        self.closed: dict[int, State] = {}
+        self.legacy: RhoState = RhoState()
+        self.closed: dict[int, RhoState] = {}
         """The state after each entry that ends a record."""
-        self.leaf: State | None = None
+        self.leaf: RhoState | None = None
         self.tip = 0
         """The entry that the last line stands for."""
         self.moved: dict[str, str] = {}
@@ -93,7 +93,7 @@ class _Writer:
         self.chunk: list[AnyEntry] = []
         self.growth = Growth(self.session, self.trail, self.closed, self.ear)
 
-    def run(self) -> Written:
+    def run(self) -> Rendered:
         line = self.about.get("line")
         self._put(line.encode() if isinstance(line, str) and self.is_known else compact(self.header))
         self.read = len(self.out)
@@ -112,9 +112,9 @@ class _Writer:
             self.ear.add("file beside the session", "", len(beside))
             beside = []
         first = f"{base}/session.jsonl" if is_folder else f"{base}.jsonl"
-        files = [Output(first, bytes(self.out), 0o600), *beside]
+        files = [OutputFile(first, bytes(self.out), 0o600), *beside]
         opens = "" if self.is_first else opened_since(bytes(self.out))
-        return Written(id=self.session, files=files, lost=self._lost(cwd), opens=opens)
+        return Rendered(id=self.session, files=files, lost=self._lost(cwd), opens=opens)
 
     def _say_first(self) -> None:
         """One line for each message that the model sees; those of the first rho's own as they were."""
@@ -287,7 +287,7 @@ class _Writer:
     # ── before the tree ───────────────────────────────────────────────────────────────────────────
 
     def _queue(self, entry: Entry, line: bytes, kind: str, gap: int = 0) -> None:
-        self.waiting.append(Told(entry.seq, {}, line=line, gap=gap, kind=kind))
+        self.waiting.append(RhoTold(entry.seq, {}, line=line, gap=gap, kind=kind))
 
     def _flush(self, *, is_mended: bool = False) -> None:
         """Write what waits. Where what was read is followed by more of it, it has to stay as it is."""
@@ -295,7 +295,7 @@ class _Writer:
         if is_mended and waiting:
             waiting = settled(waiting, self.ear, self.open)
             self.open = []
-        reached: list[tuple[int, State]] = []
+        reached: list[tuple[int, RhoState]] = []
         for item in waiting:
             line = item.line or compact(item.record())
             id = f"legacy:{self._put(line):016x}"
@@ -317,7 +317,7 @@ class _Writer:
             reached.append((item.seq, self.legacy))
         self.closed.update(reached_by(reached))
 
-    def _shown(self, item: Told) -> list[Json]:
+    def _shown(self, item: RhoTold) -> list[Json]:
         """What people see of a snapshot."""
         entry = self.trail.at(item.seq)
         if entry is None or item.kind == "replace":

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from turnlog.errors import Unavailable
-from turnlog.formats import Written
+from turnlog.formats import Rendered
 from turnlog.formats._json import decode, document, fields, items
 from turnlog.formats._place import private_folders, put_file, safe_name, taken
 from turnlog.formats._rust import pretty, trimmed
@@ -51,7 +51,7 @@ def row_of(session: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def place(written: Written, folder: str, *, force: bool = False) -> str:
+def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """Save as sofos would: file first, then index, both under its lock. `folder` is its folder of sessions.
 
     An index that is damaged or missing is made anew from the sessions that are there.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from turnlog.formats import Header, Problem, Reading, Record, Source
+from turnlog.formats import Problem, Reading, Record, SessionHeader, Source
 from turnlog.formats._json import document, fields, salvage
 from turnlog.formats._patch import patch_for
 from turnlog.formats._rust import pretty
@@ -48,7 +48,7 @@ class _File:
     def reading(self) -> Reading:
         for index, item in enumerate(self.items("messages" if "messages" in self.raw else "api_messages")):
             self.take(index, item)
-        header = Header(
+        header = SessionHeader(
             id=self.id(), identity=self.identity(), workspace=self.workspace(),
             created=self.created,
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.errors import NotFound
-from turnlog.formats import Output, Transcript, Written
+from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._json import fields, items
 from turnlog.formats._patch import apply
 from turnlog.formats._rest import also_lost
@@ -40,7 +40,7 @@ _NEWER = ("model", "readonly", "permission_preset")
 """Keys that sofos 0.2.8 does not have."""
 
 
-def write(transcript: Transcript) -> Written:
+def write(transcript: Transcript) -> Rendered:
     """The session's file, and its row in the index."""
     written = _Writer(transcript).written()
     return also_lost(transcript, written, "sofos", *_ALSO, always=_ALWAYS)
@@ -82,7 +82,7 @@ class _Writer:
         if self.transcript.title:
             self.tally.add("title", "a preview of the first message")
 
-    def written(self) -> Written:
+    def written(self) -> Rendered:
         messages = self.seen(self.transcript.path)
         leading, messages = split_system(messages)
         values = self.values(leading, messages)
@@ -95,8 +95,8 @@ class _Writer:
         document = {name: values.get(name) for name in order if name not in zero}
         data = pretty(document, plus=self.saved.get("plus") is True)
         opens = "" if self.is_first else "sofos 0.4.3 or newer; an older one since 0.2.8 drops what it does not know"
-        files = [Output(f"{id}.json", data)]
-        return Written(id=id, files=files, lost=self.tally.losses(), opens=opens, about=row_of(document))
+        files = [OutputFile(f"{id}.json", data)]
+        return Rendered(id=id, files=files, lost=self.tally.losses(), opens=opens, about=row_of(document))
 
     def values(self, leading: list[Message], messages: list[Message]) -> dict[str, Any]:
         names, model, display = items(self.saved.get("keys")), self.model(), self.display()

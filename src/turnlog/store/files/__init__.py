@@ -20,7 +20,7 @@ from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
 from turnlog.log.ids import word
 from turnlog.log.written import entries_of, entry_of
-from turnlog.store import Clock, Found, behind, either, in_trash, is_like, taken
+from turnlog.store import Clock, Listed, behind, either, in_trash, is_like, taken
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.folder import BASES, SESSIONS, TRASH, Folder
 from turnlog.store.files.glimpse import first_id, glimpse
@@ -201,12 +201,12 @@ class FileStore(Folder):
                 if session_id is not None and is_like(session_id, like):
                     yield session_id
 
-    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
         """See `Store.sessions`."""
         found = self._found(TRASH if deleted else SESSIONS)
         return found if ids is None else (one for one in found if one.id in ids)
 
-    def _found(self, place: str) -> Iterator[Found]:
+    def _found(self, place: str) -> Iterator[Listed]:
         folder = os.path.join(self.folder, place)
         with disk_errors(f"listing the sessions in {folder}"):
             for name in self._names(place):
@@ -214,11 +214,11 @@ class FileStore(Folder):
                 if found is not None:
                     yield found
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
         """See `Store.newest`."""
         return behind(self._newest(TRASH if deleted else SESSIONS), after)
 
-    def _newest(self, place: str) -> Iterator[Found]:
+    def _newest(self, place: str) -> Iterator[Listed]:
         folder = os.path.join(self.folder, place)
         with disk_errors(f"listing the sessions in {folder}"):
             yield from newest_first(self._disk, folder, self._names(place))

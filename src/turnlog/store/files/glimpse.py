@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start
-from turnlog.store import Found
+from turnlog.store import Listed
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.names import session_id_of
 
@@ -15,14 +15,14 @@ _FRONT = 4 << 10
 _BACK = 16 << 10
 
 
-def glimpse(disk: Disk, folder: str, name: str) -> Found | None:
+def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
     """A session as a listing sees it; None if the file went away while we looked."""
     try:
         fd = disk.open(os.path.join(folder, name), os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError:
-        return Found(session_id_of(name) or name, None, None, None, 0)  # listed, though we may not read it
+        return Listed(session_id_of(name) or name, None, None, None, 0)  # listed, though we may not read it
     try:
         size = disk.fstat(fd).st_size
         front = disk.pread(fd, _FRONT, 0)
@@ -39,7 +39,7 @@ def glimpse(disk: Disk, folder: str, name: str) -> Found | None:
     finally:
         disk.close(fd)
     found = start.session_id if start is not None else session_id_of(name) or name
-    return Found(found, start, wide, last, size)
+    return Listed(found, start, wide, last, size)
 
 
 def first_id(disk: Disk, path: str) -> str | None:

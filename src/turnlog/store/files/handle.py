@@ -13,7 +13,7 @@ from turnlog.store.files.disk import Disk, Held, renew_after_fork
 _T = TypeVar("_T")
 
 
-class Copy(Held):
+class ReadingHandle(Held):
     """A second descriptor, to read from at leisure: it carries the lock as well while the first one has it."""
 
     def __init__(self, disk: Disk, fd: int) -> None:
@@ -22,7 +22,7 @@ class Copy(Held):
         renew_after_fork(self)
 
     def read_at(self, length: int, offset: int) -> bytes:
-        """See `Handle.read`."""
+        """See `FileHandle.read`."""
         try:
             fd = self.fileno()
         except ValueError:
@@ -30,7 +30,7 @@ class Copy(Held):
         return self._disk.pread(fd, length, offset)
 
 
-class Handle:
+class FileHandle:
     """Reads and writes go to `fd`; -1 where nothing is open."""
 
     def __init__(self, disk: Disk, path: str, *, read_only: bool, fd: int) -> None:
@@ -88,9 +88,9 @@ class Handle:
         self.fd, self.is_writable = fd, flags != os.O_RDONLY
         return before not in ((0, 0), found)
 
-    def copy(self) -> Copy:
+    def copy(self) -> ReadingHandle:
         """A descriptor that reads what is open now, whatever becomes of this one."""
-        return Copy(self._disk, self.fd)
+        return ReadingHandle(self._disk, self.fd)
 
     def alone(self, work: Callable[[], _T]) -> _T:
         """Do something under the writer's lock, which is free afterwards, wherever an interrupt comes up.

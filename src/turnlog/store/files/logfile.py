@@ -18,7 +18,7 @@ from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.store import Clock, Polled
 from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
-from turnlog.store.files.handle import Handle, identity
+from turnlog.store.files.handle import FileHandle, identity
 from turnlog.store.files.known import KnownIds
 from turnlog.store.files.lines import Read, session_in
 from turnlog.store.files.reading import newest_first, oldest_first
@@ -46,7 +46,7 @@ class LogFile(Polled):
         self._disk = disk
         self._clock = clock
         self._durable = durable
-        self._file = Handle(disk, path, read_only=read_only, fd=fd)
+        self._file = FileHandle(disk, path, read_only=read_only, fd=fd)
         self._is_named = fd >= 0
         """Whether the file's name is on the disk: whoever creates a file sees to that himself."""
         self._room = Room()

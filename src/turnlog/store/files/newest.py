@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from turnlog.store import Found
+from turnlog.store import Listed
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.glimpse import glimpse
 
@@ -15,7 +15,7 @@ _COARSE_S = 2.0
 """How much older than its last entry a file may seem: some systems count in such steps."""
 
 
-def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[Found]:
+def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[Listed]:
     """A file was changed no earlier than its last entry was stamped, so files that changed longer ago can wait.
 
     Where one was, a clock was wrong, and all files are looked into.
@@ -27,7 +27,7 @@ def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[Foun
         except OSError:
             changed.append((inf, name))
     changed.sort()
-    known: list[Found] = []
+    known: list[Listed] = []
     is_wrong = False
     while changed or known:
         if known and (not changed or (not is_wrong and known[-1].order[0] > changed[-1][0])):

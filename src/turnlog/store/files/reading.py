@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from turnlog.log.assemble import backward, forward
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry
-from turnlog.log.written import Written, written
+from turnlog.log.written import WrittenLine, written
 from turnlog.store.files.lines import Read, begin_of, end_of, last_newline, lines, lines_back
 
 _NEVER = 1 << 63
@@ -43,7 +43,7 @@ def newest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[
             return
 
 
-def written_after(read: Read, size: int, after: int) -> Iterator[Written | Damage]:
+def written_after(read: Read, size: int, after: int) -> Iterator[WrittenLine | Damage]:
     """Entries after `after` with their bare lines, oldest first."""
     end = last_newline(read, size)
     start = begin_of(read, after + 1, end) if after else 0

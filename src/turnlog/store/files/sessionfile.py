@@ -9,7 +9,7 @@ from turnlog.log.assemble import forward
 from turnlog.log.codec import Damage, is_verified
 from turnlog.log.draft import Draft, to_ms
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
-from turnlog.log.written import Written, entries_of, entry_of, with_hints
+from turnlog.log.written import WrittenLine, entries_of, entry_of, with_hints
 from turnlog.store.files.disk import as_error, disk_errors
 from turnlog.store.files.handle import identity
 from turnlog.store.files.lines import last_newline
@@ -92,7 +92,7 @@ class SessionFile(LogFile):
             at = at if entry.at is None else max(at, to_ms(entry.at))
         self._put(tail, b"".join(out), entries, at, wide, is_batch=len(entries) > 1)
 
-    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+    def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         """See `Log.lines`."""
         return self._read(lambda read, size: written_after(read, size, after))
 

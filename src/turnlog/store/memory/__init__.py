@@ -15,9 +15,9 @@ from turnlog.log.draft import Draft
 from turnlog.log.entry import WIDE_FACTS, Fork, Set, Start
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
-from turnlog.store import Clock, Found, behind, either, in_trash, is_like, taken
+from turnlog.store import Clock, Listed, behind, either, in_trash, is_like, taken
 from turnlog.store.memory.log import MemoryLog
-from turnlog.store.memory.sharing import Sharing
+from turnlog.store.memory.sharing import BlobLock
 
 
 def now_ms() -> int:
@@ -46,7 +46,7 @@ class MemoryStore:
         self._blobs: dict[str, bytes] = {}
         self._derived: dict[str, bytes] = {}
         self._collected = 0
-        self._sharing = Sharing()
+        self._sharing = BlobLock()
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> MemoryLog:
         """See `Store.create`."""
@@ -128,7 +128,7 @@ class MemoryStore:
         with self._mutex:
             return [name for name in (self._trash if deleted else self._logs) if is_like(name, like)]
 
-    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
         """See `Store.sessions`."""
         with self._mutex:
             logs = list((self._trash if deleted else self._logs).values())
@@ -136,7 +136,7 @@ class MemoryStore:
             if ids is None or log.id in ids:
                 yield _found(log)
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
         """See `Store.newest`."""
         found = sorted(self.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
         return behind(iter(found), after)
@@ -291,10 +291,10 @@ class MemoryStore:
         """See `Store.close`."""
 
 
-def _found(log: MemoryLog) -> Found:
+def _found(log: MemoryLog) -> Listed:
     start = log.entries[0]
     wide = next((e for e in reversed(log.entries) if isinstance(e, Set) and e.key in WIDE_FACTS), None)
-    return Found(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0)
+    return Listed(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0)
 
 
 class MemoryPack:

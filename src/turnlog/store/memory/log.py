@@ -10,7 +10,7 @@ from turnlog.errors import AlreadyExists, Conflict, NotFound
 from turnlog.log.codec import Damage, Flawed
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
-from turnlog.log.written import Written, bare, entries_of, entry_of
+from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
 from turnlog.store import Clock, Polled
 
 
@@ -117,10 +117,10 @@ class MemoryLog(Polled):
                 yield Damage(entry.seq, len(self._lines[entry.seq]), self._flaws[entry.seq], entry.seq)
             yield entry
 
-    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+    def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         """See `Log.lines`."""
         for item in self.read(after=after):
-            yield item if isinstance(item, Damage) else Written(item, self._lines[item.seq])
+            yield item if isinstance(item, Damage) else WrittenLine(item, self._lines[item.seq])
 
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Log.find`."""

@@ -11,7 +11,7 @@ from turnlog.errors import Unavailable
 _WAIT_S = 60.0
 
 
-class Sharing:
+class BlobLock:
     """What the lock file of blobs is for the file store: many together, or one alone, who may do both."""
 
     def __init__(self) -> None:

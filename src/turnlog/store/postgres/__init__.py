@@ -16,20 +16,20 @@ import psycopg
 from turnlog.errors import NotFound, TurnlogError
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
-from turnlog.store import Clock, Found, either, in_trash, taken
+from turnlog.store import Clock, Listed, either, in_trash, taken
 from turnlog.store.postgres.adopting import AdoptingLog
 from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import Blobs, PostgresPack
 from turnlog.store.postgres.creating import CREATE, row_of
 from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
-from turnlog.store.postgres.log import PostgresLog, Stamped, Tail, stamp
+from turnlog.store.postgres.log import LogEnd, PostgresLog, Stamped, stamp
 from turnlog.store.postgres.names import id_text, key_of
 from turnlog.store.postgres.pool import Connection, Location, Pool
 from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
 from turnlog.store.postgres.schema import bring_up_to_date, tenant_of, usual
-from turnlog.store.postgres.sharing import Sharing
+from turnlog.store.postgres.sharing import BlobLease
 from turnlog.store.postgres.tables import Tables
 from turnlog.store.postgres.watch import Watch
 
@@ -93,7 +93,7 @@ class PostgresStore:
         self._tenant = tenant
         self._clock = clock
         self._leases = Leases(pool, tenant)
-        self._sharing = Sharing(self._leases)
+        self._sharing = BlobLease(self._leases)
         self._blobs = Blobs(pool, tenant, self._sharing)
         self._watch = Watch(self._leases)
         self._listing = Listing(pool, tenant)
@@ -126,7 +126,9 @@ class PostgresStore:
             raise taken(session_id)
 
         num, root = self._pool.run(f"creating session {session_id}", job)
-        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(new.seqs[-1], new.last_at))
+        return PostgresLog(
+            self._pool, self._watch, self._clock, session_id, num, root, LogEnd(new.seqs[-1], new.last_at)
+        )
 
     def adopt(
         self,
@@ -172,7 +174,7 @@ class PostgresStore:
                 hint="it was deleted; home.restore brings it back" if deleted else "see `turnlog ls`",
             )
         num, root, last_seq, last_at, _ = rows[0]
-        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, Tail(last_seq, last_at))
+        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, LogEnd(last_seq, last_at))
 
     def base(self, session_id: str, first: str | None = None) -> PostgresLog:
         """See `Store.base`."""
@@ -194,11 +196,11 @@ class PostgresStore:
                 name = id_text(bytes(session_id))
                 yield PostgresLog(self._pool, self._watch, self._clock, name, last, root, None)
 
-    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Found]:
+    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
         """See `Store.sessions`."""
         return self._listing.all(deleted=deleted) if ids is None else self._listing.these(ids, deleted=deleted)
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Found]:
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
         """See `Store.newest`."""
         return self._listing.newest(deleted=deleted, after=after)
 

@@ -12,7 +12,7 @@ from turnlog.log.draft import to_ms
 from turnlog.log.entry import WIDE_FACTS, Set, is_fence
 from turnlog.log.written import bare, entries_of, entry_of
 from turnlog.store import taken as name_taken
-from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, PostgresLog, Stamped, Tail
+from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, LogEnd, PostgresLog, Stamped
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
 
@@ -94,7 +94,7 @@ class AdoptingLog(PostgresLog):
                 connection.execute(_LIVE, (self._tenant, self._num))
             except psycopg.errors.UniqueViolation:
                 raise name_taken(self.id) from None
-        if not self._write(connection, new, Tail(last_seq, last_at), NO_FENCE, lease):
+        if not self._write(connection, new, LogEnd(last_seq, last_at), NO_FENCE, lease):
             raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
 
     def _grow(self, connection: Connection, new: Stamped) -> None:

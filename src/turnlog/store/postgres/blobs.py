@@ -17,7 +17,7 @@ from turnlog.log.payload import digest_key
 from turnlog.log.unpack import unpacked
 from turnlog.store.postgres.pool import Connection, Pool
 from turnlog.store.postgres.problem import as_error
-from turnlog.store.postgres.sharing import Sharing
+from turnlog.store.postgres.sharing import BlobLease
 
 _PIECE = 1 << 20
 _PENDING_BYTES = 4 << 20
@@ -51,7 +51,7 @@ select digest, num, stored from turnlog.blob where tenant = %s and digest > %b o
 """
 
 
-class Writer:
+class BlobWriter:
     """Puts blobs into the tables, inside somebody's transaction: there, all of them, when that ends well."""
 
     def __init__(self, connection: Connection, tenant: int) -> None:
@@ -161,11 +161,11 @@ class PostgresPack:
         self._pool = pool
         self._tenant = tenant
         self._connection: Connection | None = None
-        self._writer: Writer | None = None
+        self._writer: BlobWriter | None = None
 
     def __enter__(self) -> PostgresPack:
         self._connection, _ = self._pool.own("keeping blobs", lambda connection: connection.execute("begin"))
-        self._writer = Writer(self._connection, self._tenant)
+        self._writer = BlobWriter(self._connection, self._tenant)
         return self
 
     def __exit__(
@@ -189,7 +189,7 @@ class PostgresPack:
             self._pool.give(connection)
 
     @property
-    def _open(self) -> Writer:
+    def _open(self) -> BlobWriter:
         assert self._writer is not None, "use it in a `with` block"
         return self._writer
 
@@ -231,7 +231,7 @@ class PostgresPack:
 class Blobs:
     """The blobs of one tenant."""
 
-    def __init__(self, pool: Pool, tenant: int, sharing: Sharing) -> None:
+    def __init__(self, pool: Pool, tenant: int, sharing: BlobLease) -> None:
         self._pool = pool
         self._tenant = tenant
         self._sharing = sharing
@@ -246,7 +246,7 @@ class Blobs:
         def job(connection: Connection, again: bool) -> None:
             del again
             with connection.transaction():
-                writer = Writer(connection, self._tenant)
+                writer = BlobWriter(connection, self._tenant)
                 for name, data in blobs.items():
                     writer.add(digest_key(name), data)
                 writer.finish()

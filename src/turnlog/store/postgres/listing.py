@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from turnlog.errors import NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Set, Start
-from turnlog.store import Found, is_like
+from turnlog.store import Listed, is_like
 from turnlog.store.postgres.log import read_line
 from turnlog.store.postgres.names import LONGEST, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Pool
@@ -64,21 +64,21 @@ class Listing:
             begin = _next(rows)
         return [session_id for session_id in found if is_like(session_id, like)]
 
-    def all(self, *, deleted: bool) -> Iterator[Found]:
+    def all(self, *, deleted: bool) -> Iterator[Listed]:
         """Every session."""
         begin = b""
         while rows := self._pool.rows(_DOING, _BY_KEY, (self._tenant, _state(deleted), begin, _PAGE)):
             yield from map(_found, rows)
             begin = _next(rows)
 
-    def these(self, ids: Collection[str], *, deleted: bool) -> Iterator[Found]:
+    def these(self, ids: Collection[str], *, deleted: bool) -> Iterator[Listed]:
         """Those of these that there are."""
         keys = [key_of(session_id) for session_id in ids]
         for start in range(0, len(keys), _PAGE):
             values = (self._tenant, _state(deleted), keys[start : start + _PAGE])
             yield from map(_found, self._pool.rows(_DOING, _THESE, values))
 
-    def newest(self, *, deleted: bool, after: str | None) -> Iterator[Found]:
+    def newest(self, *, deleted: bool, after: str | None) -> Iterator[Listed]:
         """See `Store.newest`."""
         place: tuple[int, int, bytes] = (_END, _END, b"")
         if after is not None:
@@ -88,7 +88,7 @@ class Listing:
             place = rows[0]
         return self._behind(place, deleted)
 
-    def _behind(self, place: tuple[int, int, bytes], deleted: bool) -> Iterator[Found]:
+    def _behind(self, place: tuple[int, int, bytes], deleted: bool) -> Iterator[Listed]:
         size = _FIRST_PAGE
         while rows := self._pool.rows(_DOING, _NEWEST, (self._tenant, _state(deleted), place[0], *place, size)):
             yield from map(_found, rows)
@@ -105,10 +105,10 @@ def _state(deleted: bool) -> str:
     return "deleted" if deleted else "live"
 
 
-def _found(row: tuple[Any, ...]) -> Found:
+def _found(row: tuple[Any, ...]) -> Listed:
     _, _, _, session_id, size, first, wide, last = row
     start, fact = _peek(first), _peek(wide)
-    return Found(
+    return Listed(
         id_text(bytes(session_id)),
         start if isinstance(start, Start) else None,
         fact if isinstance(fact, Set) else None,

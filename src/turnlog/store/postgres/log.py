@@ -14,7 +14,7 @@ from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.draft import Draft, number
 from turnlog.log.entry import AnyEntry, Entry, is_fence
-from turnlog.log.written import Written, bare
+from turnlog.log.written import WrittenLine, bare
 from turnlog.store import Clock
 from turnlog.store.postgres.connection import Statement, array
 from turnlog.store.postgres.lease import Lease
@@ -116,7 +116,7 @@ def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> S
     return Stamped(entries, lines, seqs, [key_of(draft.id) for draft in drafts], last_at, fence, wide, size)
 
 
-class Tail(Struct, frozen=True):
+class LogEnd(Struct, frozen=True):
     """Where a log ends, as far as we know."""
 
     seq: int
@@ -127,7 +127,7 @@ class PostgresLog:
     """See `Log`."""
 
     def __init__(
-        self, pool: Pool, watch: Watch, clock: Clock, session_id: str, num: int, root: int, tail: Tail | None
+        self, pool: Pool, watch: Watch, clock: Clock, session_id: str, num: int, root: int, tail: LogEnd | None
     ) -> None:
         self.id = session_id
         self._pool = pool
@@ -187,7 +187,7 @@ class PostgresLog:
                 self._watch.teller.mark(self._num)
             return entries
 
-    def _write(self, connection: Connection, new: Stamped, tail: Tail, limit: int, lease: Lease | None) -> bool:
+    def _write(self, connection: Connection, new: Stamped, tail: LogEnd, limit: int, lease: Lease | None) -> bool:
         """One statement: whether the log was as we thought, and took them."""
         values: list[bytes | None] = [
             self._number, _int8(new.seqs[-1]), _int8(new.last_at), _int8(new.last_fence),
@@ -209,7 +209,7 @@ class PostgresLog:
             done = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
         if done.ntuples != len(new.lines):
             return False
-        self._tail = Tail(new.seqs[-1], new.last_at)
+        self._tail = LogEnd(new.seqs[-1], new.last_at)
         self._is_watched = done.get_value(0, 0) == b"\0"
         if not self._is_watched and now >= self._unwatched_until:
             self._unwatched_until = now + _ASK_AGAIN_S
@@ -236,7 +236,7 @@ class PostgresLog:
             return known
         if last_fence > limit or (alone and last_seq > after):
             raise self._conflict(connection, after, alone)
-        tail = Tail(last_seq, last_at)
+        tail = LogEnd(last_seq, last_at)
         new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
         sent.append(new.lines)
         try:
@@ -295,11 +295,11 @@ class PostgresLog:
         for seq, line in self._rows(after, NO_FENCE if before is None else before, reverse=reverse):
             yield from read_line(line, seq)
 
-    def lines(self, *, after: int = 0) -> Iterator[Written | Damage]:
+    def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         """See `Log.lines`."""
         for seq, line in self._rows(after, NO_FENCE, reverse=False):
             for item in read_line(line, seq):
-                yield item if isinstance(item, Damage) else Written(item, bare(line))
+                yield item if isinstance(item, Damage) else WrittenLine(item, bare(line))
 
     def _rows(self, low: int, high: int, *, reverse: bool) -> Iterator[tuple[int, bytes]]:
         seen = pages = 0

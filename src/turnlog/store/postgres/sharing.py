@@ -12,7 +12,7 @@ from turnlog.store.postgres.lease import LIMIT_S, READ_ONLY, Lease, Leases, lost
 from turnlog.store.postgres.pool import Connection, renew_after_fork
 
 
-class Sharing:
+class BlobLease:
     """The lock of one tenant's blobs. Threads of one process share one lease."""
 
     limit_s = LIMIT_S

@@ -62,7 +62,7 @@ _FAR = 1 << 30
 _SLACK = 10
 
 
-class Changed(NamedTuple):
+class Outdated(NamedTuple):
     """A session that the catalog does not know as it is now."""
 
     num: int
@@ -155,13 +155,13 @@ class Tables:
         is_due = not 0 <= now - known.get("compared", 0) < _HOUR or not 0 <= passed < _FAR
         return Since(oldest, now, None if is_due else passed + _SLACK, known.get("sessions", 0))
 
-    def changed(self, since: Since | None = None) -> list[Changed]:
+    def changed(self, since: Since | None = None) -> list[Outdated]:
         """The sessions that were made, or have grown, or were moved, since then; without `since`, ever."""
         if since is None or since.passed is None:
             rows = self.ask(f"{_CHANGED} order by s.num", (self._tenant,))
         else:
             rows = self.ask(f"{_CHANGED}{_SINCE} order by s.num", (self._tenant, since.passed))
-        return [Changed(num, id_text(bytes(name)), *rest) for num, name, *rest in rows]
+        return [Outdated(num, id_text(bytes(name)), *rest) for num, name, *rest in rows]
 
     def gone(self) -> list[int]:
         """Those that the catalog knows and that are no longer there."""

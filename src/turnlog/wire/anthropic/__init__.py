@@ -6,7 +6,7 @@ s.append(anthropic.draft(client.messages.create(**request)))
 
 from __future__ import annotations
 
-from turnlog.wire.anthropic.answer import Stream, draft
+from turnlog.wire.anthropic.answer import AnthropicStream, draft
 from turnlog.wire.anthropic.ask import PROVIDER, request
 
-__all__ = ["PROVIDER", "Stream", "draft", "request"]
+__all__ = ["PROVIDER", "AnthropicStream", "draft", "request"]

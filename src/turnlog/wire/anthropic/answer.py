@@ -99,7 +99,7 @@ def _usage(raw: dict[str, Any]) -> Usage:
     )
 
 
-class Stream:
+class AnthropicStream:
     """A streamed response: feed it the events, then take the message."""
 
     def __init__(self, *, context: Context | None = None, account: str | None = None) -> None:

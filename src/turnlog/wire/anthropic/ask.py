@@ -7,7 +7,7 @@ from typing import Any
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.wire import GO_ON, NO_OUTPUT, NOTHING_BEFORE, Draftsman, Request, Turn, fields, kind_of, own
+from turnlog.wire import GO_ON, NO_OUTPUT, NOTHING_BEFORE, Draftsman, Request, RequestMessage, fields, kind_of, own
 from turnlog.wire._media import PDF, PICTURES, load
 from turnlog.wire._tool import Tools, chosen, declared
 
@@ -157,7 +157,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _user(work: Draftsman, turn: Turn) -> list[dict[str, Any]]:
+def _user(work: Draftsman, turn: RequestMessage) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     for block in turn.blocks:
         if isinstance(block, Text):
@@ -170,7 +170,7 @@ def _user(work: Draftsman, turn: Turn) -> list[dict[str, Any]]:
     return content
 
 
-def _assistant(work: Draftsman, turn: Turn, *, paused: bool) -> list[dict[str, Any]]:
+def _assistant(work: Draftsman, turn: RequestMessage, *, paused: bool) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     answered = {block.call for block in turn.blocks if isinstance(block, ToolResult)}
     called = {block.id for block in turn.blocks if isinstance(block, ToolCall)}
@@ -208,7 +208,7 @@ def _is_taken(key: str, value: Any) -> bool:
     return key != "caller" or kind == "direct" or kind.startswith("code_execution_")
 
 
-def _thinking(work: Draftsman, block: Thinking, turn: Turn) -> list[dict[str, Any]]:
+def _thinking(work: Draftsman, block: Thinking, turn: RequestMessage) -> list[dict[str, Any]]:
     data = fields(block.data)
     if work.context.is_stale(turn.message):
         work.note("left out", "thinking", "what came before it has been compacted or edited since", turn.message)
@@ -221,7 +221,7 @@ def _thinking(work: Draftsman, block: Thinking, turn: Turn) -> list[dict[str, An
     return []
 
 
-def _result(work: Draftsman, result: ToolResult, turn: Turn, held: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(work: Draftsman, result: ToolResult, turn: RequestMessage, held: list[dict[str, Any]]) -> dict[str, Any]:
     form: dict[str, Any] = {"type": "tool_result", "tool_use_id": work.result_id(result)}
     content: list[dict[str, Any]] = []
     for part in work.result_parts(result, turn.message):

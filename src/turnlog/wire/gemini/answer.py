@@ -147,7 +147,7 @@ def _usage(raw: Any) -> Usage:
     )
 
 
-class Stream:
+class GeminiStream:
     """A streamed response: feed it the chunks, then take the message."""
 
     def __init__(self, *, context: Context | None = None, account: str | None = None) -> None:

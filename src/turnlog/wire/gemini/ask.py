@@ -8,7 +8,7 @@ from typing import Any
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.wire import GO_ON, NOTHING_BEFORE, Draftsman, Request, Turn, fields, kind_of, own
+from turnlog.wire import GO_ON, NOTHING_BEFORE, Draftsman, Request, RequestMessage, fields, kind_of, own
 from turnlog.wire._media import PDF, load
 from turnlog.wire._tool import chosen, declared
 
@@ -134,7 +134,7 @@ class _Contents:
         self._calls.clear()
         self._results.clear()
 
-    def _user(self, turn: Turn) -> list[dict[str, Any]]:
+    def _user(self, turn: RequestMessage) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
         for block in turn.blocks:
             if isinstance(block, Text):
@@ -147,7 +147,7 @@ class _Contents:
             return [{"text": "<system>"}, *parts, {"text": "</system>"}]
         return parts
 
-    def _model(self, turn: Turn) -> list[dict[str, Any]]:
+    def _model(self, turn: RequestMessage) -> list[dict[str, Any]]:
         work, message = self._work, turn.message
         parts: list[dict[str, Any]] = []
         unsigned: dict[str, Any] | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
-from turnlog.wire import NOTHING_BEFORE, Draftsman, Turn, fields, items, kind_of, log_name, own, tagged
+from turnlog.wire import NOTHING_BEFORE, Draftsman, RequestMessage, fields, items, kind_of, log_name, own, tagged
 from turnlog.wire._media import PDF, PICTURES, load
 from turnlog.wire._tool import Tools
 from turnlog.wire.openai.part import NAME_LIMIT, PROVIDER, REFUSAL, arguments_of, input_of
@@ -84,7 +84,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _assistant(work: Draftsman, turn: Turn) -> list[dict[str, Any]]:
+def _assistant(work: Draftsman, turn: RequestMessage) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     for block in turn.blocks:

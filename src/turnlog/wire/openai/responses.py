@@ -12,7 +12,7 @@ from turnlog.log.usage import Usage
 from turnlog.wire import (
     NOTHING_BEFORE,
     Draftsman,
-    Turn,
+    RequestMessage,
     count,
     fields,
     items,
@@ -92,7 +92,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "input_text", "text": text}
 
 
-def _assistant(work: Draftsman, turn: Turn, custom: set[str]) -> list[dict[str, Any]]:
+def _assistant(work: Draftsman, turn: RequestMessage, custom: set[str]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     message = turn.message
     for block in turn.blocks:
@@ -122,7 +122,7 @@ def _assistant(work: Draftsman, turn: Turn, custom: set[str]) -> list[dict[str, 
     return _settled(work, turn, made)
 
 
-def _settled(work: Draftsman, turn: Turn, made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _settled(work: Draftsman, turn: RequestMessage, made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Reasoning goes with what it led to: nothing behind it, and it is left out; itself missing, so are run tools."""
     while made and made[-1]["type"] == "reasoning":
         made.pop()

@@ -1,0 +1,201 @@
+"""Rows of the catalog as cards. What changes by itself, such as whether somebody is still at work, is looked up."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.index.texts import path_of
+from turnlog.catalog.values import Card, ListingRow, TokenSums
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+_LATELY_MS = 120_000
+_NOTHING = TokenSums()
+_COLUMNS = (
+    "name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages, turns, "
+    "tool_calls, branches, fork, parent, copy_of, is_hidden, is_archived, is_deleted, tags, own, inherited, subagents, "
+    "unpriced, ending, writer, damage, problem, size"
+)
+_OPEN = ("turn", "call", "result")
+
+
+def cards_of(
+    db: sqlite3.Connection, where: str = "", params: Sequence[object] = (), *, limit: int | None = None
+) -> list[Card]:
+    """The sessions for which that holds, the newest first."""
+    sql = f"SELECT {_COLUMNS} FROM sessions{f' WHERE {where}' if where else ''} ORDER BY updated DESC, native"
+    if limit is not None:
+        sql += f" LIMIT {int(limit)}"
+    look = CardMaker()
+    return [look.card(row) for row in db.execute(sql, params)]
+
+
+def cards_on(
+    dbs: Sequence[sqlite3.Connection], where: str = "", params: Sequence[object] = (), *, limit: int | None = None
+) -> list[Card]:
+    """The same over several databases."""
+    if len(dbs) == 1:
+        return cards_of(dbs[0], where, params, limit=limit)
+    return merged([cards_of(db, where, params, limit=limit) for db in dbs])[:limit]
+
+
+def merged(parts: Iterable[list[Card]]) -> list[Card]:
+    """Cards of several databases, the newest first."""
+    never = datetime.min.replace(tzinfo=UTC)
+    return sorted((card for part in parts for card in part), key=lambda card: card.updated_at or never, reverse=True)
+
+
+def card_by_ids(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Card]:
+    """Cards by the number of their row."""
+    wanted = list(ids)
+    look = CardMaker()
+    found: dict[int, Card] = {}
+    for begin in range(0, len(wanted), 500):
+        some = wanted[begin : begin + 500]
+        marks = ",".join("?" * len(some))
+        rows = db.execute(f"SELECT {_COLUMNS}, id FROM sessions WHERE id IN ({marks})", some)
+        found |= {row[-1]: look.card(row[:-1]) for row in rows}
+    return found
+
+
+# As a `Line` has them. Where there is more to say of a session than that, its state says which row it is.
+_SIMPLE = """
+fork IS NULL AND parent IS NULL AND NOT is_hidden AND NOT is_archived AND damage = 0 AND problem = '' AND tags = ''
+AND writer = '' AND (updated IS NULL OR updated <= ?)
+"""
+_LINE = f"""
+SELECT name, is_ours, coalesce(agent, ''), coalesce(workspace, ''), coalesce(nullif(title, ''), preview), updated,
+turns, cost + CASE subagents WHEN '' THEN 0
+       ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END,
+unpriced <> '', CASE WHEN {_SIMPLE} THEN CASE WHEN ending IN ('turn', 'call', 'result') THEN 'crashed' ELSE 'idle' END
+    ELSE 'row ' || id END
+FROM sessions
+"""
+_FACTS = "ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
+
+
+def lines_of(db: sqlite3.Connection, where: str = "TRUE", params: Sequence[object] = ()) -> list[ListingRow]:
+    """The same sessions as `cards_of`, as lines."""
+    look = CardMaker()
+    lately = look.now_ms - _LATELY_MS
+    rows = db.execute(f"{_LINE} WHERE {where}", (lately, *params))
+    found: list[ListingRow] = list(map(ListingRow._make, rows))
+    found.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
+    special = [index for index, line in enumerate(found) if line.state[0] == "r"]
+    if special:
+        sql = f"SELECT id, {_FACTS} FROM sessions WHERE {where} AND NOT ({_SIMPLE})"
+        facts = {row[0]: row[1:] for row in db.execute(sql, (*params, lately))}
+        for index in special:
+            line = found[index]
+            found[index] = _special(line, look, *facts[int(line.state[4:])])
+    odd = [index for index, line in enumerate(found) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    for index in odd:
+        found[index] = found[index]._replace(workspace=os.fsdecode(found[index].workspace))
+    return found
+
+
+def _newness(line: ListingRow) -> int:
+    return line.updated_ms or 0
+
+
+def _special(line: ListingRow, look: CardMaker, ending: str, writer: str, *facts: Any) -> ListingRow:
+    marked = ", ".join(_marks(line.is_ours, *facts))
+    title = " ".join(filter(None, (line.title, f"({marked})" if marked else "")))
+    return line._replace(title=title, state=look.state(line.is_ours, ending, writer, line.updated_ms))
+
+
+def _marks(
+    is_ours: int,
+    fork: str | None,
+    parent: str | None,
+    is_hidden: int,
+    is_archived: int,
+    damage: int,
+    problem: str,
+    tags: str,
+) -> list[str]:
+    """What is special about a session, in words."""
+    marks = [
+        f"cannot be read: {problem}" if problem else "",
+        f"fork of {fork.rpartition('-')[2] if is_ours and fork[:8].isdecimal() else fork[:20]}" if fork else "",
+        "subagent" if parent else "",
+        "hidden" if is_hidden else "",
+        "archived" if is_archived else "",
+        f"damaged in {damage:,} place{'' if damage == 1 else 's'}" if damage else "",
+        *(f"#{tag}" for tag in words(tags)),
+    ]
+    return [mark for mark in marks if mark]
+
+
+class CardMaker:
+    """Makes cards of rows, as things are at this moment."""
+
+    def __init__(self, now_ms: int | None = None) -> None:
+        self.now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        self._alive: dict[str, bool] = {}
+
+    def card(self, row: tuple[Any, ...]) -> Card:
+        """One row of `_COLUMNS`."""
+        (
+            name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages,
+            turns, tool_calls, branches, fork, parent, copy_of, hidden, archived, deleted, tags, own, inherited,
+            subagents, unpriced, ending, writer, damage, problem, size,
+        ) = row  # fmt: skip
+        return Card(
+            name, native, is_ours == 1, agent, path if type(path) is str else path_of(path), key,
+            workspace if type(workspace) is not bytes else os.fsdecode(workspace), title, preview, model,
+            time_of(created), time_of(updated), messages, turns, tool_calls, branches, fork, parent, copy_of,
+            hidden == 1, archived == 1, deleted == 1, words(tags), tokens(own), tokens(inherited), tokens(subagents),
+            words(unpriced), self.state(is_ours, ending, writer, updated), damage, problem, size,
+        )  # fmt: skip
+
+    def state(self, is_ours: int, ending: str, writer: str, updated: int | None) -> str:
+        """running, waiting, idle or crashed: from where it stopped, and whether anybody is there to go on."""
+        is_open = ending in _OPEN
+        is_alive = is_ours and writer != "" and self._is_alive(writer)
+        if not is_alive and updated is not None and self.now_ms - updated < _LATELY_MS:
+            is_alive = not is_ours or self._is_elsewhere(writer)
+        if is_alive:
+            return "running" if is_open or ending == "asked" else "waiting"
+        return "crashed" if is_open else "idle"
+
+    def _is_alive(self, writer: str) -> bool:
+        """Whether one of the processes that wrote it last is still there, on this machine."""
+        found = self._alive.get(writer)
+        if found is None:
+            from turnlog.machine import lives
+
+            found = any(lives(_who(line)) for line in writer.split("\n"))
+            self._alive[writer] = found
+        return found
+
+    def _is_elsewhere(self, writer: str) -> bool:
+        """Whether it was written where nobody here can look, of which nothing is known but when."""
+        from turnlog.machine import lives
+
+        return any(line and lives(_who(line)) is None for line in writer.split("\n"))
+
+
+def _who(line: str) -> dict[str, str | None]:
+    names = ("pid", "started", "host", "boot", "namespace")
+    return dict(zip(names, (word or None for word in (line + "\t" * 4).split("\t")), strict=False))
+
+
+def time_of(ms: int | None) -> datetime | None:
+    """A time of a column."""
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a column that has several."""
+    return tuple(text[1:-1].split("\n")) if text else ()
+
+
+def tokens(text: str) -> TokenSums:
+    """The numbers of a column that has seven."""
+    return TokenSums(*map(int, text.split(" "))) if text else _NOTHING

@@ -1,0 +1,240 @@
+"""Where words were said, in any session, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from turnlog.catalog.ask.filters import Clause, TimeSpan, is_of_entries, of_entries, of_sessions, span_of
+from turnlog.catalog.ask.query import Query, Term, parse
+from turnlog.catalog.ask.terms import Needle, fold, may_begin_inside
+from turnlog.catalog.index.shelf import SHIFT, EntryIndex, EntryMatch, Wanted, shelf_of
+from turnlog.catalog.values import Hit, Hits
+from turnlog.errors import Invalid
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import tzinfo
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def search(
+    *dbs: sqlite3.Connection,
+    query: str,
+    workspace: str | None = None,
+    limit: int = 20,
+    before: int | None = None,
+    now_ms: int,
+) -> Hits:
+    """A page of hits; `before` is the `next` of the page before."""
+    if limit < 1:
+        raise Invalid(f"a page of {limit} hits", hint="at least 1")
+    asked = parse(query)
+    span = span_of(asked, now_ms=now_ms)
+    shelves = [shelf_of(db) for db in dbs]
+    wanted = [_wanted(shelf, asked, workspace, span) for shelf in shelves]
+    pages = _pages(shelves, wanted, limit, before)
+    if any(map(may_begin_inside, asked.terms)) and not any(page.found or page.is_cut for page in pages):
+        # Code that is nowhere from the beginning of a word on may have been cut out of one.
+        is_nowhere = before is None or not any(page.found for page in _pages(shelves, wanted, 1, None))
+        if is_nowhere:
+            inside = [one._replace(terms=_opened(asked.terms)) for one in wanted]
+            pages = _pages(shelves, inside, limit, before)
+    parts = [page.hits() for page in pages]
+    return parts[0] if len(parts) == 1 else _together(parts, limit)
+
+
+def _pages(shelves: list[EntryIndex], wanted: list[Wanted], limit: int, before: int | None) -> list[Page]:
+    return [Page(shelf, one, limit, before) for shelf, one in zip(shelves, wanted, strict=True)]
+
+
+def _together(parts: list[Hits], limit: int) -> Hits:
+    """One page of those of several shelves."""
+    # Of a shelf that was not looked through, nothing is known of what is older; others wait for it.
+    reached = max((part.next for part in parts if part.is_cut and part.next is not None), default=0)
+    found = sorted((hit for part in parts for hit in part if hit.cursor >= reached), key=_newest, reverse=True)
+    end = limit
+    while end < len(found) and found[end].cursor == found[end - 1].cursor:
+        end += 1  # two of the same moment are on the same page, or the second would be lost between two
+    hits = Hits(found[:end])
+    hits.is_cut = bool(reached) and end >= len(found)
+    if end < len(found):
+        hits.next = found[end - 1].cursor
+    elif reached:
+        hits.next = reached
+    elif any(part.next is not None for part in parts):
+        hits.next = found[-1].cursor
+    return hits
+
+
+def _newest(hit: Hit) -> int:
+    return hit.cursor
+
+
+def sessions_where(
+    db: sqlite3.Connection, query: str, now_ms: int, *, zone: tzinfo | None = None, without: tuple[str, ...] = ()
+) -> tuple[str, list[str | int]]:
+    """The sessions that a query means, as a condition over the table `sessions`; empty for all."""
+    clause = sessions_meant(shelf_of(db), parse(query), now_ms=now_ms, zone=zone, without=without)
+    return clause.sql, list(clause.values)
+
+
+def asks(query: str, kind: str) -> bool:
+    """Whether a query says something about this kind of session: `hidden`, `archived` …"""
+    return any(found.name == "is" and kind in found.values for found in parse(query).filters)
+
+
+# ── for any shelf ─────────────────────────────────────────────────────────────────────────────────
+
+
+def sessions_meant(
+    shelf: EntryIndex, asked: Query, *, now_ms: int, zone: tzinfo | None = None, without: tuple[str, ...] = ()
+) -> Clause:
+    """The sessions with at least one entry that a query finds; without words, those it describes."""
+    span = span_of(asked, now_ms=now_ms, zone=zone)
+    clause = of_sessions(asked, shelf.in_state, without=without)
+    never = of_entries(asked, negated=True)
+    if never.sql:
+        clause = clause.but_not(shelf.with_entries(Wanted((), Clause(), never, span)))
+    if is_of_entries(asked):
+        entries = of_entries(asked, negated=False)
+        return clause.and_(_having(shelf, Wanted(asked.terms, Clause(), entries, span)))
+    return clause.and_(_active(span)) if "since" not in without else clause
+
+
+def _active(span: TimeSpan) -> Clause:
+    """Sessions that were at work in that time."""
+    clause = Clause()
+    if span.since is not None:
+        clause = clause.and_(Clause("sessions.updated >= ?", (span.since,)))
+    if span.until is not None:
+        clause = clause.and_(Clause("coalesce(sessions.created, sessions.updated) < ?", (span.until,)))
+    return clause
+
+
+def _having(shelf: EntryIndex, wanted: Wanted) -> Clause:
+    if all(term.kind in shelf.sure for term in wanted.terms):
+        return shelf.with_entries(wanted)
+    sessions: set[int] = set()
+    for terms in dict.fromkeys((wanted.terms, _opened(wanted.terms))):
+        page = Page(shelf, wanted._replace(terms=terms), is_for_sessions=True)
+        sessions |= {found.session for found in page.found}
+        if page.is_cut:
+            said = " ".join(term.text for term in terms)
+            raise Invalid(
+                f"too much text to look for {said!r:.80} in all of it", hint="add a word, since: or workspace:"
+            )
+        if sessions:
+            break
+    return Clause(f"sessions.id IN ({', '.join(['NULL', *map(str, sorted(sessions))])})")
+
+
+def _wanted(shelf: EntryIndex, asked: Query, workspace: str | None, span: TimeSpan) -> Wanted:
+    sessions = of_sessions(asked, shelf.in_state)
+    if workspace is not None:
+        sessions = sessions.and_(Clause("sessions.workspace = ?", (workspace,)))
+    return Wanted(asked.terms, sessions, of_entries(asked), span)
+
+
+def _opened(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    return tuple(term._replace(kind="part") if may_begin_inside(term) else term for term in terms)
+
+
+class Page:
+    """Entries that are what was looked for, up to a limit of them and of the text that was read for it."""
+
+    def __init__(
+        self,
+        shelf: EntryIndex,
+        wanted: Wanted,
+        limit: int | None = None,
+        before: int | None = None,
+        *,
+        is_for_sessions: bool = False,
+    ) -> None:
+        self.next: int | None = None
+        self.is_cut = False
+        self._shelf = shelf
+        self._wanted = wanted
+        self._limit = limit
+        self._is_for_sessions = is_for_sessions
+        """Whether one entry of each session is enough."""
+        needles = [Needle(term) for term in wanted.terms if term.kind not in shelf.sure]
+        self._present = [needle for needle in needles if not needle.term.negated]
+        self._absent = [needle for needle in needles if needle.term.negated]
+        self.found = self._read(before)
+
+    def _read(self, before: int | None) -> list[EntryMatch]:
+        page: list[EntryMatch] = []
+        for found in self._candidates(before):
+            if self._limit is not None and len(page) == self._limit:
+                self.next = page[-1].id
+                break
+            page.append(found)
+        return page
+
+    def hits(self) -> Hits:
+        """What is shown of them."""
+        hits = Hits(_hits(self._shelf, self.found, self._wanted))
+        hits.next, hits.is_cut = self.next, self.is_cut
+        return hits
+
+    def _candidates(self, before: int | None) -> Iterator[EntryMatch]:
+        if not self._present and not self._absent:
+            limit = None if self._limit is None else self._limit + 1
+            yield from self._shelf.entries(self._wanted, before=before, limit=limit)
+            return
+        left, last = self._shelf.patience, before
+        seen: set[int] = set()
+        for found in self._shelf.entries(self._wanted, before=before, with_text=True):
+            if left <= 0:
+                self.next, self.is_cut = last, True
+                return
+            last = found.id
+            if self._is_for_sessions and found.session in seen:
+                continue
+            text = fold(found.text or "")
+            left -= len(text)
+            if all(needle.is_in(text) for needle in self._present) and not any(
+                needle.is_in(text) for needle in self._absent
+            ):
+                seen.add(found.session)
+                yield found
+
+
+# ── hits ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _hits(shelf: EntryIndex, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]:
+    if not page:
+        return
+    from turnlog.catalog.ask.snippet import snippet
+
+    needles = [Needle(term) for term in wanted.terms if not term.negated]
+    sessions = {found.session for found in page}
+    cards, newest = shelf.cards(sessions), shelf.newest(sessions)
+    texts = shelf.texts(found.id for found in page if found.text is None)
+    for found in page:
+        card = cards.get(found.session)
+        if card is None:
+            continue  # gone since the question was asked
+        text, marks = snippet(found.text if found.text is not None else texts.get(found.id, ""), needles)
+        yield Hit(
+            card=card,
+            entry=found.entry,
+            seq=found.step if card.is_ours else 0,
+            role=found.role,
+            tool=", ".join(filter(None, found.tools.split("\n"))),
+            at=_EPOCH + timedelta(milliseconds=found.id >> SHIFT),
+            snippet=text,
+            marks=marks,
+            resume=_resume(card.name, found.step if card.is_ours and found.step < newest[found.session] else 0),
+            cursor=found.id,
+        )
+
+
+def _resume(name: str, seq: int) -> tuple[str, ...]:
+    """How to go on from there: an older entry of ours by a fork."""
+    return ("turnlog", "fork", name, "--at", str(seq)) if seq else ("turnlog", "resume", name)

@@ -1,0 +1,1 @@
+"""Where the catalog keeps what it read."""

@@ -1,0 +1,1 @@
+"""What reads a session into the catalog: ours, or that of another agent where it lies."""

@@ -1,0 +1,223 @@
+"""A session of another agent, read where it lies: all of it, or what was appended since."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from turnlog import formats
+from turnlog.catalog.index.texts import clean, lines, place
+from turnlog.catalog.read.digest import SessionDigest, ms_of
+from turnlog.catalog.read.intake import Taking, row_of
+from turnlog.catalog.read.totals import written
+from turnlog.catalog.watch.sweep import Stamp, proof
+from turnlog.formats import Jump, Problem, Reading, ResumePoint, SessionHeader, Source
+from turnlog.formats._key import id_of, key_id
+from turnlog.machine import workspace_path
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from turnlog.catalog.index.batch import Batch
+
+_SHELF = 2048
+"""How many steps back the place can lie from which reading goes on."""
+
+
+class Before(NamedTuple):
+    """What the catalog knows of a session already."""
+
+    id: int
+    native: str
+    size: int
+    title: str | None
+    preview: str
+    mark: bytes | None
+    inode: int
+
+
+class _Carried(msgspec.Struct, array_like=True):
+    """Where reading goes on, and what the story was there."""
+
+    offset: int
+    steps: int
+    state: Any
+    story: tuple[Any, ...]
+    damage: int
+    at: int | None
+    size: int
+    proof: bytes
+
+
+@lru_cache(maxsize=64)
+def form_of(agent: str) -> formats.Format:
+    """The format with that name; to look it up anew each time takes longer than many a file."""
+    return formats.format_of(agent)
+
+
+def take(
+    db: sqlite3.Connection, batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None
+) -> dict[str, Any]:
+    """Read it into the batch; gives the columns of its row."""
+    form = form_of(source.agent)
+    carried, reading = _begin(form, source, stamp, before)
+    start = 0 if carried is None else carried.steps
+    taking = Taking(db, batch, session, start=start, is_new=before is None)
+    damage = _Damage(reading.problems)
+    if carried is not None:
+        taking.story = SessionDigest.thaw(carried.story)
+        taking.at, damage.count = carried.at, carried.damage
+    created = ms_of(reading.header.created)
+    taking.default_at = created if created is not None else stamp.mtime // 1_000_000
+    shelf = _steps(reading, taking, damage, start, can_grow=hasattr(form, "grown"))
+    taking.finish()
+    mark = _mark(source, reading, shelf, stamp)
+    return _row(source, reading, taking, stamp, before, {"damage": damage.now(), "mark": mark})
+
+
+def _begin(form: Any, source: Source, stamp: Stamp, before: Before | None) -> tuple[_Carried | None, Reading]:
+    """From where it was left, or from the beginning."""
+    if before is not None and hasattr(form, "grown"):
+        carried = _carried(source.path, before, stamp)
+        if carried is not None:
+            reading = form.grown(source, ResumePoint(carried.offset, carried.steps, carried.state))
+            if reading is not None:
+                return carried, reading
+    return None, form.read(source)
+
+
+class _Damage:
+    """In how many places something cannot be read: what was only read otherwise than it is written is none."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self._problems = problems
+        self._seen = 0
+        self.count = 0
+
+    def now(self) -> int:
+        """So many by now."""
+        if len(self._problems) > self._seen:
+            self.count += sum(problem.offset is not None for problem in self._problems[self._seen :])
+            self._seen = len(self._problems)
+        return self.count
+
+
+def _steps(
+    reading: Reading, taking: Taking, damage: _Damage, start: int, *, can_grow: bool
+) -> dict[int, tuple[Any, ...]]:
+    """Every step; gives what was known before each of the last ones, where reading may go on one day."""
+    shelf: deque[tuple[int, tuple[Any, ...]]] = deque(maxlen=_SHELF)
+    counts: Counter[str] = Counter()
+    story = taking.story
+    number = start
+    for step in reading.steps:
+        if can_grow:
+            shelf.append((number, (story.freeze(), damage.now(), taking.at)))
+        if isinstance(step, Jump):
+            story.go(key_id(step.to) if step.to else "")
+        else:
+            name = id_of(step, counts)
+            taking.take(number, name, step.entry)
+            if step.entry.is_node:
+                story.node(name)
+        number += 1
+    shelf.append((number, (story.freeze(), damage.now(), taking.at)))
+    return dict(shelf)
+
+
+def _carried(path: str, before: Before, stamp: Stamp) -> _Carried | None:
+    if before.mark is None or stamp.inode != before.inode:
+        return None
+    try:
+        carried = msgspec.msgpack.decode(before.mark, type=_Carried)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+    is_longer = stamp.size >= carried.size and proof(path, carried.offset) == carried.proof
+    return carried if is_longer else None
+
+
+def _mark(source: Source, reading: Reading, shelf: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
+    mark = reading.mark
+    known = shelf.get(mark.steps) if mark is not None else None
+    if mark is None or known is None:
+        return None
+    story, damage, at = known
+    told = proof(source.path, mark.offset)
+    try:
+        return msgspec.msgpack.encode(
+            _Carried(mark.offset, mark.steps, mark.state, story, damage, at, stamp.size, told)
+        )
+    except (TypeError, OverflowError, UnicodeEncodeError):
+        return None  # it is read as a whole next time
+
+
+def _row(
+    source: Source,
+    reading: Reading,
+    taking: Taking,
+    stamp: Stamp,
+    before: Before | None,
+    more: dict[str, Any],
+) -> dict[str, Any]:
+    header, story = reading.header, taking.story
+    facts = reading.facts
+    model = facts.get("model")
+    tags = facts.get("tags")
+    last = max(filter(None, (story.last, ms_of(header.created))), default=stamp.mtime // 1_000_000)
+    row = row_of(story)
+    if row["model"] is None and isinstance(model, str):
+        row["model"] = clean(model)
+    title = header.title
+    if title is None and more["mark"] is not None and before is not None:
+        title = before.title  # it may stand in the part that was not read again
+    return {
+        **row,
+        **more,
+        **heading(source, header),
+        "title": None if title is None else clean(title),
+        "is_archived": facts.get("archived") is True,
+        "workspace": _workspace(facts.get("workspace")) or _workspace(header.workspace),
+        "created": ms_of(header.created) if header.created is not None else story.first or last,
+        "updated": last,
+        "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        "models": lines(story.models),
+        "totals": written(reading.totals, last),
+        "size": max(stamp.size, 0),
+        "problem": _nothing(reading, story) or _shrank(stamp, before),
+    }
+
+
+def heading(source: Source, header: SessionHeader) -> dict[str, Any]:
+    """The columns that say which session it is."""
+    native = clean(header.id)
+    return {
+        "native": native,
+        "name": f"{source.agent}:{native}",
+        "fork": clean(header.fork.session) if header.fork is not None and header.fork.session else None,
+        "parent": clean(header.spawned.session) if header.spawned is not None else None,
+        "origin": clean(f"{source.agent}\n{header.identity or header.id}"),
+        "is_hidden": header.hidden,
+    }
+
+
+def _workspace(folder: Any) -> str | bytes | None:
+    if not isinstance(folder, str) or not folder:
+        return None
+    if "\0" in folder or not folder.startswith("/"):
+        return place(folder)
+    return place(workspace_path(folder))
+
+
+def _nothing(reading: Reading, story: SessionDigest) -> str:
+    """Why nothing of it can be read, if nothing can."""
+    told = reading.problems[0].what if reading.problems and not story.messages else ""
+    return clean(f"it cannot be read: {told}") if told else ""
+
+
+def _shrank(stamp: Stamp, before: Before | None) -> str:
+    if before is None or before.inode != stamp.inode or before.mark is None or stamp.size >= before.size:
+        return ""
+    return f"it was cut: {before.size:,} bytes before, {stamp.size:,} now"

@@ -1,0 +1,130 @@
+"""What requests cost, from what the catalog remembers of prices: to load them all takes longer than most answers."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from turnlog.catalog.index.schema import COUNTS
+from turnlog.catalog.read.digest import Paid
+from turnlog.errors import Unsupported
+from turnlog.log.usage import Usage
+from turnlog.pricing import Tariff, Terms, terms_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from decimal import Decimal
+
+_KEY = "prices"
+_PICOS = 1_000_000_000_000
+NOTHING = Usage()
+
+
+class _Known(msgspec.Struct):
+    """The prices as of one version of them."""
+
+    stamp: str
+    terms: dict[str, list[Terms]]
+
+
+class Prices:
+    """Of this run: what is remembered, and what had to be looked up."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
+        self._terms: dict[str, list[Terms]] = {}
+        self._found: dict[tuple[str, date], Tariff | None] = {}
+        """Of this run: those that hold for a whole day, in our unit."""
+        self._stamp = _stamp()
+        self._is_changed = True
+        self.is_other = row is not None
+        """Whether there are other prices than those that were used before."""
+        try:
+            known = msgspec.json.decode(row[0], type=_Known) if row is not None else None
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            known = None
+        if known is not None and known.stamp == self._stamp:
+            self._terms, self._is_changed, self.is_other = known.terms, False, False
+
+    @property
+    def stamp(self) -> str:
+        """Which version of them it is."""
+        return self._stamp
+
+    def cost(self, paid: Paid, at: datetime) -> int | None:
+        """In millionths of micro-dollars; None if nobody knows."""
+        if paid.usage.cost_micros is not None:
+            return paid.usage.cost_micros * 1_000_000
+        if paid.usage == NOTHING:
+            return 0
+        key = paid.model, (at if at.tzinfo is UTC else at.astimezone(UTC)).date()
+        if key in self._found:
+            tariff = self._found[key]
+        else:
+            terms = self._terms_of(paid.model, at)
+            tariff = None if terms.tariff is None else _in_picos(terms.tariff)
+            if terms.hold(at):
+                self._found[key] = tariff
+        price = None if tariff is None else tariff.price(paid.usage, is_total=paid.is_total)
+        return None if price is None else round(price.dollars)
+
+    def _terms_of(self, model: str, at: datetime) -> Terms:
+        for terms in self._terms.get(model, ()):
+            if terms.hold(at):
+                return terms
+        try:
+            found = terms_of(model, at)
+        except Unsupported:
+            found = Terms(None)  # they are not installed
+        if found.hold(at):
+            self._terms.setdefault(model, []).append(found)
+            self._is_changed = True
+        return found
+
+    def remember(self, db: sqlite3.Connection) -> None:
+        """For the next time. Inside a transaction."""
+        if self._is_changed:
+            known = msgspec.json.encode(_Known(self._stamp, self._terms))
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, known))
+
+    def again(self, db: sqlite3.Connection) -> set[int]:
+        """Try what had no price once more; gives the sessions where that made a difference. Inside a transaction."""
+        rows = db.execute(
+            f"SELECT session, token, at, model, is_total, {', '.join(COUNTS)} FROM spent WHERE cost IS NULL"
+        ).fetchall()
+        changed: set[int] = set()
+        for session, token, at, model, is_total, *counts in rows:
+            usage = Usage(**dict(zip(COUNTS, counts, strict=True)))
+            # Of those without a request it is not known whether they were one: the lowest price is never too high.
+            paid = Paid(None, model, usage, is_total=bool(is_total) or bool(token & 1))
+            cost = self.cost(paid, datetime.fromtimestamp(at / 1000, UTC))
+            if cost is not None:
+                db.execute("UPDATE spent SET cost = ? WHERE session = ? AND token = ?", (cost, session, token))
+                changed.add(session)
+        return changed
+
+
+def _in_picos(tariff: Tariff) -> Tariff:
+    """The same in millionths of micro-dollars: numbers without a fraction, with which it is quick to count.
+
+    No price per million tokens has more than six decimals: nothing is lost here.
+    """
+    rates = [None if each is None else [_whole(rate * _PICOS) for rate in each] for each in tariff.rates]
+    return Tariff(tariff.starts, tariff.has_input, tariff.has_output, rates)
+
+
+def _whole(rate: Decimal) -> Decimal:
+    return cast("Decimal", int(rate)) if rate == int(rate) else rate
+
+
+def _stamp() -> str:
+    """What tells the installed prices from others, without loading them; "" if there are none."""
+    spec = find_spec("genai_prices")
+    if spec is None or spec.origin is None:
+        return ""
+    found = os.stat(os.path.join(os.path.dirname(spec.origin), "data.py"))
+    return f"{found.st_size} {found.st_mtime_ns}"

@@ -1,0 +1,158 @@
+"""What an entry says, as far as people look for it: prompts, answers, thinking, tools with input and output, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
+
+from turnlog.catalog.index.texts import MAX_TEXT, clean, sum_of
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
+
+_FILE_KEYS = frozenset((
+    "path", "paths", "file", "files", "file_path", "filepath", "filePath", "filename", "notebook_path", "target_file",
+    "relative_path", "absolute_path", "old_path", "new_path",
+))  # fmt: skip
+_LONGEST_PATH = 1024
+_DEPTH = 20
+_PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
+
+
+class Passage(NamedTuple):
+    """One entry as it is looked for."""
+
+    role: str
+    text: str
+    tools: list[str]
+    files: list[str]
+
+
+def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | None:
+    """What an entry says; None if that is nothing, or was said before.
+
+    `calls` knows the tool of each call that has no result yet, and is kept up to date. `seen` has the sums of texts
+    that were said in this session: summaries and edits often repeat them.
+    """
+    kind = type(entry)
+    if kind is Message:
+        message = cast("Message", entry)
+        found = Passage(message.role, "", [], [])
+        parts: list[str] = []
+        _blocks(message.blocks, parts, found, calls)
+        if message.error is not None:
+            _strings(message.error, parts)
+        return _said(found, parts)
+    if kind is Compaction:
+        return _said(Passage("summary", "", [], []), _summary(cast("Compaction", entry), seen))
+    if kind is Note:
+        return _said(Passage("note", "", [], []), [cast("Note", entry).text])
+    parts = []
+    found = Passage("note", "", [], [])
+    if kind is Custom:
+        custom = cast("Custom", entry)
+        found = found._replace(role=custom.role if custom.blocks else "note")
+        _blocks(custom.blocks, parts, found, calls)
+        if not custom.blocks:
+            _strings(custom.data, parts)
+    elif kind is Edit:
+        found = found._replace(role="assistant")
+        _blocks(cast("Edit", entry).blocks or (), parts, found, calls)
+        parts = [part for part in parts if sum_of(clean(part)) not in seen]
+    elif kind is Checkpoint and cast("Checkpoint", entry).label:
+        parts.append(cast("Checkpoint", entry).label or "")
+    return _said(found, parts)
+
+
+def _said(found: Passage, parts: list[str]) -> Passage | None:
+    text = parts[0] if len(parts) == 1 else "\n".join(parts)
+    if len(text) > MAX_TEXT:
+        text = text[:MAX_TEXT]
+    if not text or text.isspace():
+        return None
+    return Passage(found.role, clean(text), found.tools, found.files)
+
+
+def _blocks(blocks: Iterable[AnyBlock], parts: list[str], found: Passage, calls: dict[str, str]) -> None:
+    for block in blocks:
+        kind = type(block)
+        if kind is Text or kind is Thinking:
+            text = cast("Text", block).text
+            if text:
+                parts.append(text)
+        elif kind is ToolResult:
+            _result(cast("ToolResult", block), parts, found, calls)
+        elif kind is ToolCall:
+            call = cast("ToolCall", block)
+            calls[call.id] = call.name
+            found.tools.append(call.name)
+            parts.append(call.name)
+            _input(call.input, "", parts, found.files, 0)
+        elif kind is Image or kind is File:
+            named = cast("Image", block)
+            parts += [text for text in (named.name, named.url) if text and not text.startswith("data:")]
+            if named.name:
+                found.files.append(named.name)
+        elif kind is UnknownBlock:
+            parts.append(cast("UnknownBlock", block).json)
+
+
+def _result(block: ToolResult, parts: list[str], found: Passage, calls: dict[str, str]) -> None:
+    name = calls.pop(block.call, None) or block.name
+    if name:
+        found.tools.append(name)
+    content = block.content
+    if isinstance(content, str):
+        if content:
+            parts.append(content)
+    else:
+        _blocks(content, parts, found, calls)
+
+
+def _input(value: Any, key: str, parts: list[str], files: list[str], depth: int) -> None:
+    """The texts that a tool was called with; those that name a file are files, too."""
+    if isinstance(value, str):
+        if value:
+            parts.append(value)
+            if key in _FILE_KEYS and len(value) <= _LONGEST_PATH and "\n" not in value:
+                files.append(value)
+            elif value.startswith("*** Begin Patch"):
+                files += _patched(value)
+    elif isinstance(value, dict) and depth < _DEPTH:
+        for name, item in cast("dict[str, Any]", value).items():
+            _input(item, str(name), parts, files, depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH:
+        for item in cast("list[Any]", value):
+            _input(item, key, parts, files, depth + 1)
+
+
+def _patched(patch: str) -> list[str]:
+    found: list[str] = []
+    for line in patch.splitlines():
+        for mark in _PATCH:
+            if line.startswith(mark):
+                found.append(line[len(mark) :][:_LONGEST_PATH])
+    return found
+
+
+def _strings(value: Any, parts: list[str], depth: int = 0) -> None:
+    if isinstance(value, str):
+        if value:
+            parts.append(value)
+    elif isinstance(value, dict) and depth < _DEPTH:
+        for item in cast("dict[str, Any]", value).values():
+            _strings(item, parts, depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH:
+        for item in cast("list[Any]", value):
+            _strings(item, parts, depth + 1)
+
+
+def _summary(entry: Compaction, seen: set[int]) -> list[str]:
+    parts: list[str] = []
+    for item in entry.replacement:
+        if isinstance(item, Message):
+            inner: list[str] = []
+            _blocks(item.blocks, inner, Passage("", "", [], []), {})
+            text = "\n".join(inner)
+            if text and sum_of(clean(text)) not in seen:
+                parts.append(text)
+    return parts

@@ -1,0 +1,192 @@
+"""Which sessions lie in folders whose names have changed. Only new names are asked about, where that is enough."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from turnlog.catalog.index.texts import path_of, place
+from turnlog.catalog.read.foreign import form_of
+from turnlog.catalog.watch.sweep import DANGLING, OURS, YOUNG_NS, Changes, Known, stamp_of
+from turnlog.formats import Source
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+    from turnlog.catalog.index.batch import Batch
+
+_DEEPEST = 12
+_MOST = 20_000
+_LATER_NS = 86_400_000_000_000
+"""A file that is no session after so long will not become one."""
+_PASSING = (".lock", ".tmp", ".bak", ".log")
+_INDEX = "index.json"
+"""What some agents keep of all their sessions together: it changes with each of them, and says nothing more."""
+_NEAR = 50
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+
+
+class Discovered(NamedTuple):
+    """What has to be read: sessions of other agents; and ours: file, id, and whether they are deleted."""
+
+    sources: list[Source]
+    ours: list[tuple[str, str, bool]]
+
+
+class Finder:
+    """Looks into folders, and remembers in the batch how they looked."""
+
+    def __init__(self, db: sqlite3.Connection, batch: Batch) -> None:
+        self._db = db
+        self._batch = batch
+        self._found = Discovered([], [])
+        self._whole: set[tuple[str, str]] = set()
+        self._folders: list[tuple[Any, ...]] = []
+        self._sessions: set[str] | None = None
+        self.keys: dict[tuple[str, str], set[str]] = {}
+        """Which sessions are in files that changed, as far as they were looked through."""
+
+    def look(self, changes: Changes) -> Discovered:
+        """Every session that is new, and every source that a file which changed may have besides the known ones."""
+        for agent, home in changes.homes:
+            self._folder(agent, home, home)
+        for number, agent, home, path in changes.folders:
+            if os.path.isdir(path):
+                self._folder(agent, home, path)
+            else:
+                self._batch.do("DELETE FROM folders WHERE id = ?", (number,))
+        for known in changes.files:
+            self._file(known)
+        for agent, home in self._whole:
+            self._found.sources.extend(self._unknown(form_of(agent).find(home)))
+        return self._found
+
+    def remember(self) -> None:
+        """How the folders looked. Not before all is read that is in them, or what was not would never be found."""
+        for row in self._folders:
+            self._batch.do(
+                "INSERT INTO folders (path, agent, home, mtime) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (agent, path) DO UPDATE SET mtime = excluded.mtime",
+                row,
+            )
+
+    def parts(self, source: Source) -> list[str]:
+        """Further files that a session is read from."""
+        form = form_of(source.agent)
+        told = getattr(form, "sidecars", None)
+        if told is not None:
+            found = list(told(source))
+        elif source.path.endswith(_DATABASES):
+            found = [source.path + "-wal"]
+        else:
+            found = [] if getattr(form, "BY_FILE", False) else self._near(source.path)
+        return [path for path in found if path != source.path]
+
+    def _near(self, path: str) -> list[str]:
+        """Files beside a session, or in the folder that it is, unless they are sessions themselves, or many."""
+        is_folder = os.path.isdir(path)
+        try:
+            with os.scandir(path if is_folder else os.path.dirname(path)) as listed:
+                files = [entry for entry in listed if entry.is_file() and not entry.name.endswith(_PASSING)]
+        except OSError:
+            return []
+        stem = os.path.basename(path).partition(".")[0]
+        if not is_folder and len(files) > _NEAR:
+            files = [entry for entry in files if entry.name.startswith(stem)]
+        found = [entry.path for entry in files if entry.name != _INDEX]
+        if is_folder:
+            return found
+        if self._sessions is None:
+            rows = self._db.execute("SELECT path FROM sessions WHERE NOT is_ours")
+            self._sessions = {path_of(row[0]) for row in rows} | {source.path for source in self._found.sources}
+        return [other for other in found if other not in self._sessions]
+
+    def _folder(self, agent: str, home: str, path: str, depth: int = 0) -> None:
+        """A folder whose names are new or others, and the folders below it that nobody has looked at."""
+        try:
+            status = os.stat(path)
+            with os.scandir(path) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+        except OSError:
+            return
+        is_sure = time.time_ns() - status.st_mtime_ns > YOUNG_NS
+        self._folders.append((place(path), agent, place(home), status.st_mtime_ns if is_sure else 0))
+        if agent == OURS:
+            self._ours(path, entries)
+            return
+        form = form_of(agent)
+        by_file = getattr(form, "BY_FILE", False)
+        if not by_file:
+            self._whole.add((agent, home))
+        apart = getattr(form, "APART", ())
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if depth < _DEEPEST and entry.name not in apart and not self._is_known(agent, entry.path):
+                    self._folder(agent, home, entry.path, depth + 1)
+            elif by_file and self._known(entry.path) is None:
+                self._new(agent, entry.path)
+
+    def _is_known(self, agent: str, path: str) -> bool:
+        sql = "SELECT 1 FROM folders WHERE agent = ? AND path = ?"
+        return self._db.execute(sql, (agent, place(path))).fetchone() is not None
+
+    def _known(self, path: str) -> int | None:
+        row = self._db.execute("SELECT id FROM files WHERE path = ?", (place(path),)).fetchone()
+        return None if row is None else row[0]
+
+    def _ours(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
+        from turnlog.store.files.names import is_session_file, session_id_of
+
+        is_deleted = os.path.basename(folder) == "trash"
+        known = {path_of(row[0]) for row in self._db.execute("SELECT path FROM files WHERE NOT is_foreign")}
+        for entry in entries:
+            if is_session_file(entry.name) and entry.path not in known:
+                native = session_id_of(entry.name) or _told_id(entry.path) or entry.name
+                self._found.ours.append((entry.path, native, is_deleted))
+
+    def _new(self, agent: str, path: str) -> None:
+        """A file that nobody has looked at."""
+        stamp = stamp_of(path)
+        if stamp is None:
+            return
+        if stamp.size == DANGLING and path.endswith(".jsonl"):
+            self._found.sources.append(Source(agent, path))
+            return
+        sources = list(form_of(agent).find(path)) if stamp.size >= 0 else []
+        self._found.sources.extend(sources)
+        if not sources:
+            is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS
+            self._batch.stamp(path, agent, stamp, is_watched=not is_old)
+
+    def _file(self, known: Known) -> None:
+        """A file that changed: there may be more sessions in it than before."""
+        row = self._db.execute("SELECT agent FROM files WHERE id = ?", (known.id,)).fetchone()
+        path = known.path.removesuffix("-wal")
+        stamp = stamp_of(path)
+        if row is None or not row[0] or stamp is None or stamp.size < 0:
+            return
+        form = form_of(row[0])
+        if getattr(form, "BY_FILE", False) or path.endswith(_DATABASES):
+            sources = list(form.find(path))
+            self.keys[row[0], path] = {source.key for source in sources}
+            self._found.sources.extend(self._unknown(sources))
+
+    def _unknown(self, sources: Iterable[Source]) -> Iterator[Source]:
+        for source in sources:
+            sql = (
+                "SELECT 1 FROM sessions s WHERE path = ? AND key = ? AND agent = ? "
+                "AND EXISTS (SELECT 1 FROM parts p WHERE p.session = s.id)"  # else it was begun and never finished
+            )
+            if self._db.execute(sql, (place(source.path), source.key, source.agent)).fetchone() is None:
+                yield source
+
+
+def _told_id(path: str) -> str | None:
+    """The id in the first line, where the name is only a digest of it."""
+    from turnlog.store.files.disk import Disk
+    from turnlog.store.files.glimpse import glimpse
+
+    found = glimpse(Disk(), *os.path.split(path))
+    return found.id if found is not None else None

@@ -1,0 +1,1 @@
+"""`turnlog demo`: a story told by doing it."""

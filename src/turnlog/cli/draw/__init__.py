@@ -1,0 +1,1 @@
+"""What people see: tables, cells, colours, sessions on a terminal."""

@@ -1,0 +1,54 @@
+"""Sessions in a table: in a listing, on the dashboard."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from turnlog.cli.draw.cells import Column, ago, clock_times, dollars, grid
+from turnlog.cli.draw.text import coloured, has_colour, screen_width
+from turnlog.cli.frame.asking import short_names
+
+if TYPE_CHECKING:
+    from turnlog.catalog import ListingRow
+
+_STATES = {"running": "green", "waiting": "yellow", "crashed": "red"}
+_PAINTS = {"SESSION": "cyan", "LAST": "dim", "AGENT": "dim", "TURNS": "dim", "FOLDER": "dim"}
+
+
+def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str]) -> list[str]:
+    """A table of sessions. On a screen it fits; in a pipe it has everything, names and times in full.
+
+    `ids` are those of all sessions there are.
+    """
+    is_free = screen_width() is None
+    now = time.time()
+    names = [line.name for line in lines] if is_free else short_names(lines, ids)
+    moments = [line.updated_ms for line in lines]
+    times = clock_times(moments) if is_free else [ago(ms, now) for ms in moments]
+    columns = [
+        Column("SESSION", names, least=0 if is_free else 20),
+        Column("LAST ENTRY" if is_free else "LAST", times),
+        Column("AGENT", [line.agent for line in lines], drop=2),
+    ]
+    if is_free or any(line.state != "idle" for line in lines):
+        columns.append(Column("STATE", [line.state if is_free or line.state != "idle" else "" for line in lines]))
+    columns += [
+        Column("TURNS", [str(line.turns) for line in lines], right=True, drop=4),
+        Column("COST", [_cost(line.cost_micros, line.is_partial) for line in lines], right=True, drop=1),
+    ]
+    if is_free or is_mixed:
+        folders = [line.workspace if is_free else line.workspace.rstrip("/").rpartition("/")[2] for line in lines]
+        columns.append(Column("WORKSPACE" if is_free else "FOLDER", folders, least=8, drop=3))
+    columns.append(Column("TITLE", [line.title for line in lines], least=24))
+    return grid(columns, paint=_paint if has_colour(sys.stdout) else None)
+
+
+def _cost(micros: int, is_partial: bool) -> str:
+    """Nothing where no tokens are known."""
+    return dollars(micros, is_partial=is_partial) if micros or is_partial else ""
+
+
+def _paint(head: str, cell: str) -> str:
+    return coloured(cell, _STATES.get(cell.strip()) if head == "STATE" else _PAINTS.get(head), sys.stdout)

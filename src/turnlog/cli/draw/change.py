@@ -1,0 +1,223 @@
+"""Changed files for people: how many, which, and the lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from turnlog.cli.draw.text import coloured, count, path_of, safe, size, table
+from turnlog.errors import Corrupt, NotFound
+from turnlog.log.entry import Checkpoint
+from turnlog.rewind.overlay import Overlay
+from turnlog.store import Store
+from turnlog.workspace.diff import Difference, differences
+from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Tree, TreeNode, path_bytes
+
+COLOURS = {"created": "green", "modified": "yellow", "deleted": "red", "mode": "cyan"}
+_LINE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class Trees:
+    """The trees behind checkpoints: how much is in them, and how many paths differ."""
+
+    def __init__(self, store: Store) -> None:
+        self._overlay = Overlay(store.get)
+        self._weights: dict[str, tuple[int, int]] = {}
+
+    def weight(self, checkpoint: Checkpoint) -> tuple[int, int] | None:
+        """How many files and bytes; None where a tree cannot be read."""
+        try:
+            trees = [self._overlay.tree(checkpoint, root) for root in checkpoint.roots if not root.is_private]
+            weights = [self._weight_of(tree) for tree in trees if tree is not None]
+        except (Corrupt, NotFound):
+            return None
+        return sum(files for files, _ in weights), sum(total for _, total in weights)
+
+    def _weight(self, digest: str) -> tuple[int, int]:
+        if digest not in self._weights:
+            self._weights[digest] = self._weight_of(self._overlay.get(digest))
+        return self._weights[digest]
+
+    def _weight_of(self, tree: Tree) -> tuple[int, int]:
+        files = total = 0
+        for node in tree.values():
+            more = self._weight(node.digest) if node.kind == FOLDER else (node.kind in (FILE, LINK), node.size)
+            files, total = files + more[0], total + more[1]
+        return files, total
+
+    def changes(self, before: Checkpoint, after: Checkpoint) -> dict[str, int] | None:
+        """How many paths were created, modified, deleted; None where a tree cannot be read."""
+        try:
+            return counts(self._differences(before, after))
+        except (Corrupt, NotFound):
+            return None
+
+    def _differences(self, before: Checkpoint, after: Checkpoint) -> Iterator[Difference]:
+        for root in before.roots:
+            trees = None if root.is_private else self._overlay.trees(before, after, root)
+            if trees is not None:
+                yield from differences(*trees, self._overlay.get, None)
+
+
+# ── in a line ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def counts(found: Iterable[Difference]) -> dict[str, int]:
+    """How many paths of each kind."""
+    numbers = dict.fromkeys(COLOURS, 0)
+    for item in found:
+        numbers[item.action] = numbers.get(item.action, 0) + 1
+    return {action: number for action, number in numbers.items() if number}
+
+
+def in_words(numbers: dict[str, int]) -> str:
+    """`3 changes: 2 created, 1 deleted`."""
+    if not numbers:
+        return "nothing changed"
+    parts = ", ".join(f"{number:,} {action}" for action, number in numbers.items())
+    return f"{count(sum(numbers.values()), 'change')}: {parts}"
+
+
+def shape(node: TreeNode) -> str:
+    """What a node is, in a word or two."""
+    if node.kind == FOLDER:
+        return "folder"
+    if node.kind == LINK:
+        return f"link → {path_of(node.target)}"
+    return "not covered" if node.kind != FILE else size(node.size)
+
+
+def detail(item: Difference) -> str:
+    """What else there is to say of a path: sizes, modes, where a link leads."""
+    old, new = item.before, item.after
+    if old is None or new is None:
+        node = new or old
+        text = shape(node) if node is not None else ""
+        is_program = node is not None and node.kind == FILE and node.mode & 0o111
+        return f"{text}, executable" if is_program else text
+    parts: list[str] = []
+    if old.kind == new.kind == LINK:
+        parts.append(f"link {path_of(old.target)} → {path_of(new.target)}")
+    elif old.kind == new.kind == UNKNOWN:
+        parts.append(shape(new))
+    elif old.kind != new.kind:
+        parts.append(f"{shape(old)} becomes {shape(new)}")
+    elif old.digest != new.digest and old.kind == FILE:
+        parts.append(size(old.size) if size(old.size) == size(new.size) else f"{size(old.size)} → {size(new.size)}")
+    if old.kind == new.kind and old.extra != new.extra:
+        parts.append("owner or attributes")
+    if old.kind == new.kind and old.mode != new.mode:
+        parts.append(f"mode {old.mode:o} → {new.mode:o}")
+    return ", ".join(parts)
+
+
+def is_uncovered(item: Difference) -> bool:
+    """Whether a rewind leaves it as it is, because nobody knows what was in it."""
+    return any(node is not None and node.kind == UNKNOWN for node in (item.before, item.after))
+
+
+def name_of(item: Difference) -> str:
+    """The path, with a slash behind folders."""
+    node = item.after or item.before
+    return path_of(path_bytes(item.path)) + ("/" if node is not None and node.kind == FOLDER else "")
+
+
+# ── a table ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def stat_table(found: list[Difference], *, lines: bool = False, stream: TextIO | None = None) -> list[str]:
+    """A line per path; with `lines`, how many came and went."""
+    rows = [(item.action, name_of(item), _plus_minus(item) if lines else detail(item)) for item in found]
+    return _table(rows, stream or sys.stdout)
+
+
+def _table(rows: list[tuple[str, str, str]], stream: TextIO) -> list[str]:
+    def paint(index: int, cell: str, padded: str) -> str:
+        return coloured(padded, COLOURS.get(cell), stream) if index == 0 else padded
+
+    return table(("", "", ""), rows, paths=1, paint=paint)[1:]
+
+
+def in_short(found: list[Difference], most: int, stream: TextIO) -> list[str]:
+    """A few lines: a line per path, or where there are many, per folder at the top."""
+    if len(found) <= most:
+        return stat_table(found, stream=stream)
+    groups: dict[tuple[str, str], list[Difference]] = {}
+    for item in found:
+        top, slash, _ = path_bytes(item.path).partition(b"/")
+        groups.setdefault((item.action, path_of(top + slash)), []).append(item)
+    rows = [
+        (action, name, detail(items[0]) if not name.endswith("/") else count(len(items), "path"))
+        for (action, name), items in sorted(groups.items(), key=lambda group: -len(group[1]))
+    ]
+    shown = _table(rows[:most], stream)
+    return [*shown, f"… and {len(rows) - most:,} more lines like these"] if len(rows) > most else shown
+
+
+def _plus_minus(item: Difference) -> str:
+    if not item.lines or _is_link(item):
+        return detail(item)
+    body = _body(item)
+    plus, minus = sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
+    mode = detail(item).rpartition("mode ")
+    return f"+{plus:,} -{minus:,}" + (f", mode {mode[2]}" if mode[1] else "")
+
+
+def _is_link(item: Difference) -> bool:
+    return any(node is not None and node.kind == LINK for node in (item.before, item.after))
+
+
+def _body(item: Difference) -> list[str]:
+    """The hunks without the names above them: a name may look like anything."""
+    old = f"--- {f'a/{item.path}' if item.before is not None else '/dev/null'}\n"
+    new = f"+++ {f'b/{item.path}' if item.after is not None else '/dev/null'}\n"
+    return item.lines.removeprefix(old + new).split("\n")[:-1]
+
+
+# ── the lines ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_full(found: Iterable[Difference]) -> Iterator[str]:
+    """A unified diff, every change told that has no lines."""
+    for number, item in enumerate(found):
+        if number:
+            yield ""
+        name, more = name_of(item), detail(item)
+        is_binary = not item.lines and item.action != "mode" and _has_content(item)
+        facts = ", ".join(filter(None, ("binary or large" if is_binary else "", more)))
+        yield coloured(f"{item.action} {name}", "bold", sys.stdout) + (f"  ({facts})" if facts else "")
+        if not item.lines or _is_link(item):
+            continue
+        yield coloured(f"--- {f'a/{name}' if item.before is not None else '/dev/null'}", "bold", sys.stdout)
+        yield coloured(f"+++ {f'b/{name}' if item.after is not None else '/dev/null'}", "bold", sys.stdout)
+        body = _body(item)
+        is_dos = all(line.endswith("\r") for line in body if not line.startswith(("@", "\\")))
+        for line in body:
+            shown = safe(line[:-1] if is_dos and line.endswith("\r") else line)
+            yield coloured(shown, _LINE_COLOURS.get(line[:1]), sys.stdout)
+
+
+def _has_content(item: Difference) -> bool:
+    nodes = [node for node in (item.before, item.after) if node is not None]
+    return all(node.kind == FILE for node in nodes) and any(node.size for node in nodes)
+
+
+def as_plain(item: Difference) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "path": item.path,
+        "action": item.action,
+        "before": _plain(item.before),
+        "after": _plain(item.after),
+        "lines": item.lines,
+    }
+
+
+def _plain(node: TreeNode | None) -> dict[str, Any] | None:
+    if node is None:
+        return None
+    target = path_of(node.target) if node.kind == LINK else None
+    return {
+        "kind": node.kind, "mode": node.mode, "digest": node.digest or None, "size": node.size, "target": target,
+    }  # fmt: skip

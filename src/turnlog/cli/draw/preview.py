@@ -1,0 +1,136 @@
+"""What a rewind is about to do to files, for people and for programs; and the question whether it should."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.cli.draw.text import coloured, count, path_of, table
+from turnlog.errors import Invalid
+from turnlog.rewind.travel import summary
+from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
+from turnlog.workspace.tree import FOLDER, path_bytes, path_text
+
+_COLOURS = {
+    "create": "green", "modify": "yellow", "delete": "red", "mode": "cyan", "conflict": "purple", "unknown": "dim",
+    "skipped": "dim",
+}  # fmt: skip
+_SHOWN = 30
+_FEW = 4
+STAYS = (CONFLICT, UNSURE, SKIPPED)
+NO = 1
+"""The exit code when the question is answered with no."""
+
+
+class PreviewRow(Struct, frozen=True):
+    """A line of the table: a step, or a whole folder of them."""
+
+    step: Step
+    below: int = 0
+
+    def cells(self, workspace: str | None) -> tuple[str, str, str]:
+        """Action, path and reason."""
+        more = f" and {self.below:,} more in it" if self.below else ""
+        return self.step.action, path_shown(self.step, workspace) + more, self.step.reason
+
+
+def rows_of(steps: list[Step], *, everything: bool) -> list[PreviewRow]:
+    """A row per step; a folder that comes or goes with much in it is one, unless everything is asked for."""
+    rows: list[PreviewRow] = []
+    index = 0
+    while index < len(steps):
+        step, end = steps[index], index + 1
+        node = step.then or step.now
+        if not everything and node is not None and node.kind == FOLDER and step.action in (CREATE, DELETE):
+            lead = step.path + b"/" if step.path else b""
+            while end < len(steps) and steps[end].path.startswith(lead) and steps[end].root == step.root:
+                end += 1
+            if end - index <= _FEW or any(other.action != step.action for other in steps[index:end]):
+                end = index + 1
+        rows.append(PreviewRow(step, end - index - 1))
+        index = end
+    return rows
+
+
+def path_shown(step: Step, workspace: str | None) -> str:
+    """The path of a step: in the workspace as it is, elsewhere from the root."""
+    node = step.then or step.now
+    path = path_bytes(step.root) + b"/" + step.path
+    if not step.path:
+        path = path_bytes(step.root)
+    elif step.root in ("", workspace):
+        path = step.path
+    return path_of(path) + ("/" if node is not None and node.kind == FOLDER else "")
+
+
+def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[str]:
+    """The table: what is done, then what stays, and why. Long ones are cut, unless everything is asked for."""
+    shown: list[tuple[str, str, str]] = []
+    left: list[str] = []
+    for steps in (plan.to_do, plan.of(*STAYS)):
+        rows = rows_of(steps, everything=everything)
+        most = len(rows) if everything or len(rows) <= _SHOWN + 5 else _SHOWN
+        shown += [row.cells(workspace) for row in rows[:most]]
+        if most < len(rows):
+            counted = sum(1 + row.below for row in rows[:most])
+            left.append(in_words(summary(steps[counted:])))
+    if shown:
+        yield from table(("ACTION", "PATH", "WHY"), shown, paths=1, paint=_paint)
+    if left:
+        yield f"… and more: {'; '.join(left)} (`--dry-run | less` shows all)"
+
+
+def _paint(index: int, cell: str, padded: str) -> str:
+    return coloured(padded, _COLOURS.get(cell), sys.stdout) if index == 0 else padded
+
+
+def in_words(counts: dict[str, int]) -> str:
+    """`2 create, 1 conflict`."""
+    known = [action for action in _COLOURS if counts.get(action)]
+    other = [action for action in counts if action not in _COLOURS]
+    return ", ".join(f"{counts[action]:,} {action}" for action in (*known, *other)) or "nothing"
+
+
+def totals(plan: Plan) -> str:
+    """What happens, and what stays, in a line."""
+    doing = len(plan.to_do)
+    staying = plan.of(*STAYS)
+    does = f"{count(doing, 'change')} to the files: {in_words(summary(plan.to_do))}" if doing else "no file changes"
+    return does + (f"; stays as it is: {in_words(summary(staying))}" if staying else "")
+
+
+def refuse_without_terminal(what: str, *, as_json: bool) -> None:
+    """Raise `Invalid` where nobody can be asked."""
+    if as_json or not sys.stdin.isatty() or not sys.stderr.isatty():
+        where = "with --json it cannot" if as_json else "there is no terminal"
+        raise Invalid(
+            f"{what} asks before it changes anything, and {where}",
+            hint="--yes does it without asking, --dry-run only shows what it would do",
+        )
+
+
+def ask(question: str) -> bool:
+    """Ask on the terminal; anything but yes is no."""
+    sys.stdout.flush()
+    try:
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        print("\nnothing was changed", file=sys.stderr)
+        raise
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    return answer.strip().lower() in ("y", "yes")
+
+
+def as_plain(plan: Plan) -> dict[str, Any]:
+    """For programs."""
+    steps = [
+        {"action": step.action, "path": path_text(step.path), "root": step.root, "reason": step.reason}
+        for step in plan.steps
+    ]
+    return {"note": plan.note, "counts": summary(plan.steps), "steps": steps}

@@ -1,0 +1,55 @@
+"""What was wrong with sessions of other agents, and what they could not take: said on stderr, at no great length."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from turnlog.cli.draw.text import count, one_line
+
+if TYPE_CHECKING:
+    from turnlog.exchange.handover import HandoverReport
+    from turnlog.formats import Loss, Problem
+
+_EACH = 5
+_ALL = 25
+
+
+def tell_problems(found: Iterable[tuple[str, Sequence[Problem]]]) -> None:
+    """The first problems of the first sources that have any, and how many there are besides."""
+    sys.stdout.flush()  # what it is about comes first, also where both go to one file
+    told = more = 0
+    for path, problems in found:
+        shown = problems[: max(0, min(_EACH, _ALL - told))]
+        for problem in shown:
+            print(one_line(f"problem: {path}{_where(problem)}: {problem.what}"), file=sys.stderr)
+        told += len(shown)
+        more += len(problems) - len(shown)
+    if more:
+        print(f"{count(more, 'more problem')}; --json has all", file=sys.stderr)
+
+
+def _where(problem: Problem) -> str:
+    place = f", byte {problem.offset:,}" if problem.offset is not None else ""
+    return f"{place} ({problem.where})" if problem.where else place
+
+
+def tell_report(report: HandoverReport) -> None:
+    """What became of a session that was written for another agent."""
+    sys.stdout.flush()
+    if report.carried is not None:
+        parts = [count(report.carried.messages, "message")]
+        if report.carried.tool_calls or report.carried.tool_results:
+            parts += [count(report.carried.tool_calls, "tool call"), count(report.carried.tool_results, "result")]
+        print(f"carried: {', '.join(parts)}", file=sys.stderr)
+    for loss in report.changed:
+        print(one_line(f"changed: {_times(loss)}; instead: {loss.instead}"), file=sys.stderr)
+    for loss in report.lost:
+        print(one_line(f"lost: {_times(loss)}"), file=sys.stderr)
+    for note in report.notes:
+        print(one_line(f"note: {note}"), file=sys.stderr)
+
+
+def _times(loss: Loss) -> str:
+    return f"{loss.what} ({loss.count:,} times)" if loss.count > 1 else loss.what

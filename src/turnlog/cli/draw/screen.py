@@ -1,0 +1,73 @@
+"""How a session is drawn on this terminal, and what is said about it above."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from turnlog.cli.draw.text import clip, count, has_colour, moment, one_line, screen_width
+from turnlog.errors import Corrupt, NotFound, Unsupported
+from turnlog.view.markdown import InlineSpan
+from turnlog.view.plain import money, tokens
+from turnlog.view.typeset import Screen, wrapped
+
+if TYPE_CHECKING:
+    from turnlog.cli.pick.look import Look
+    from turnlog.cli.pick.name import Opened
+    from turnlog.session import Home
+
+
+def this_screen(*, is_full: bool = False, mark: int = 0) -> Screen:
+    """As wide as this terminal, or as `COLUMNS` says, with colours if it has them; plain where there is none."""
+    return Screen(screen_width(), has_colour(sys.stdout), is_full, mark, moment)
+
+
+def header(opened: Opened, screen: Screen, *, is_whole: bool = True) -> list[str]:
+    """The title, and a line of facts."""
+    found = opened.look
+    stats, usage = found.stats(), found.usage().total
+    facts = [
+        opened.name,
+        (found.agent or "") if opened.source is None else "",
+        count(stats.messages, "message"),
+        count(stats.turns, "turn"),
+        tokens(usage) if usage.all_input_tokens or usage.output_tokens else "",
+        spent(found) if is_whole else "",
+        found.workspace or "",
+    ]
+    title = one_line(found.title or found.preview() or "(no title)")
+    told = [one_line(" · ".join(filter(None, facts)))]
+    if screen.room is not None:
+        title, told = clip(title, screen.room), list(wrapped([InlineSpan(told[0])], screen, screen.room))
+    lines = [screen.paint(title, "bold"), *(screen.paint(line, "dim") for line in told)]
+    if is_whole:
+        others = len(found.branches()) - 1
+        if others > 0:
+            name = one_line(found.handle if opened.source is None else opened.name)
+            told = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {name}`"
+            lines.append(screen.paint(told, "dim"))
+    return lines
+
+
+def spent(found: Look) -> str:
+    """What it cost in all, for people; empty where that is not known."""
+    try:
+        total = found.cost().total
+    except Unsupported:
+        return ""  # prices are not installed
+    if not total.micros:
+        return ""
+    return money(total.micros) + ("" if total.is_complete else " and more")
+
+
+def blob_size(home: Home) -> Callable[[str], int | None]:
+    """How large a blob of that home is."""
+
+    def size(digest: str) -> int | None:
+        try:
+            return len(home.get_blob(digest))
+        except (NotFound, Corrupt):
+            return None
+
+    return size

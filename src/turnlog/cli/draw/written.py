@@ -1,0 +1,188 @@
+"""A session written for people and programs: Markdown, HTML, JSON, JSON lines; without its secrets unless asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.cli.draw.screen import blob_size, spent
+from turnlog.cli.draw.text import count
+from turnlog.cli.frame.option import VERSION, to_json
+from turnlog.log.codec import body_text
+from turnlog.log.context import Context
+from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
+from turnlog.view.redact import Redactor, in_words
+
+if TYPE_CHECKING:
+    from turnlog.cli.pick.name import Opened
+    from turnlog.formats import TouchedFile, Transcript
+
+ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl"}
+_OURS = (Writer, Fold, Checkpoint, Intent)
+"""Only means something in the log it is in."""
+
+
+class Document(Struct, frozen=True):
+    """The bytes, and what was taken out of them, by kind; None where nothing was looked for."""
+
+    data: bytes
+    redacted: dict[str, int] | None
+
+
+def write(opened: Opened, form: str, *, is_redacted: bool) -> Document:
+    """The session in that form."""
+    redactor = Redactor() if is_redacted else None
+    if redactor is not None:
+        for entry in _entries(opened):
+            redactor.learn(entry)
+    body = list((_lines if form in ("json", "jsonl") else _text)(opened, form, redactor))
+    about = _about(opened, redactor)
+    redacted = None if redactor is None else dict(sorted(redactor.found.items()))
+    if form in ("json", "jsonl"):
+        data = _for_programs(form, {**about, "redacted": redacted}, body)
+    else:
+        data = _for_people(form, opened, about, notice(redacted), body)
+    return Document(data, redacted)
+
+
+def notice(redacted: dict[str, int] | None) -> str:
+    """What is said about secrets, in the document and on stderr."""
+    if redacted is None:
+        return "Not redacted: keys, tokens and passwords stand here as they were in the session."
+    if not redacted:
+        return "Looked through for keys, tokens and passwords: none was found. That is no proof that there is none."
+    return f"Redacted: {in_words(Counter(redacted))}. What else is secret stands here as it was in the session."
+
+
+def _entries(opened: Opened) -> Iterator[AnyEntry]:
+    return (entry for entry in opened.look.entries() if not isinstance(entry, _OURS))
+
+
+def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
+    """A session for another agent's writer, with its secrets taken out wherever they stand."""
+    for entry in transcript.entries():
+        redactor.learn(entry)
+    clean = [redactor.entry(entry) for entry in transcript.entries()]
+    counted = Counter(redactor.found)
+    context = transcript.context
+    messages = [cast("Message", redactor.entry(message)) for message in context.messages]
+    made = Context(
+        messages, system=redactor.text(context.system), tools=redactor.value(context.tools), get_blob=context.get_blob
+    )
+    done = replace(
+        transcript,
+        start=cast("Start", redactor.entry(transcript.start)),
+        origin=redactor.value(transcript.origin),
+        title=None if transcript.title is None else redactor.text(transcript.title),
+        facts=redactor.value(transcript.facts),
+        path=[redactor.entry(entry) for entry in transcript.path],
+        entries=lambda: clean,
+        files=partial(_clean_files, transcript, redactor),
+        context=made,
+    )
+    redactor.found = counted  # each was counted once already
+    return done
+
+
+def _clean_files(transcript: Transcript, redactor: Redactor, after: int) -> list[TouchedFile]:
+    return [_clean(file, redactor) for file in transcript.files(after)]
+
+
+def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
+    """What is no text goes to no agent, and stays as it is."""
+    try:
+        before, after = (None if data is None else data.decode() for data in (file.before, file.after))
+    except UnicodeDecodeError:
+        return file
+    texts = [None if text is None else redactor.text(text).encode() for text in (before, after)]
+    return replace(file, before=texts[0], after=texts[1])
+
+
+# ── for programs ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _lines(opened: Opened, form: str, redactor: Redactor | None) -> Iterator[bytes]:
+    for entry in _entries(opened):
+        plain = msgspec.json.decode(body_text(entry))
+        yield to_json(plain if redactor is None else redactor.value(plain))
+
+
+def _for_programs(form: str, about: dict[str, Any], lines: list[bytes]) -> bytes:
+    first = to_json({"version": VERSION, **about})
+    if form == "jsonl":
+        return b"\n".join([first, *lines, b""])
+    return first[:-1] + b',"entries":[\n' + b",\n".join(lines) + b"\n]}\n"
+
+
+def _about(opened: Opened, redactor: Redactor | None) -> dict[str, Any]:
+    found = opened.look
+    stats, usage = found.stats(), found.usage()
+    about = {
+        "session": found.id,
+        "title": found.title,
+        "agent": found.agent,
+        "workspace": found.workspace,
+        "labels": found.labels,
+        "source": opened.source,
+        "created_at": stats.first_at,
+        "updated_at": stats.last_at,
+        "head": found.head,
+        "messages": stats.messages,
+        "turns": stats.turns,
+        "usage": {"own": usage.own, "inherited": usage.inherited, "subagents": usage.subagents},
+    }
+    return about if redactor is None else redactor.value(msgspec.to_builtins(about))
+
+
+# ── for people ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text(opened: Opened, form: str, redactor: Redactor | None) -> Iterator[bytes]:
+    from turnlog.view import document, page
+    from turnlog.view.cost import Costs
+    from turnlog.view.row import Rows
+
+    entries = opened.look.told()
+    if redactor is not None:
+        entries = map(redactor.entry, entries)
+    rows = Rows(price=Costs(), size=blob_size(opened.home)).paired(entries)
+    for part in page.parts(rows) if form == "html" else document.parts(rows):
+        yield part.encode("utf-8", "backslashreplace")
+
+
+def _for_people(form: str, opened: Opened, about: dict[str, Any], told: str, body: list[bytes]) -> bytes:
+    from turnlog.view import document, page
+
+    found = opened.look
+    usage = found.usage().total
+    facts = [
+        opened.name,
+        (about["agent"] or "") if opened.source is None else "",
+        _moment(found.stats().first_at),
+        count(about["messages"], "message"),
+        count(about["turns"], "turn"),
+        f"{usage.all_input_tokens:,} tokens in, {usage.output_tokens:,} out" if usage.all_input_tokens else "",
+        spent(found),
+        about["workspace"] or "",
+    ]
+    title = str(about["title"] or "") or _preview(opened) or "(no title)"
+    kind = page if form == "html" else document
+    foot = page.FOOT.encode() if form == "html" else b""
+    return kind.head(title, facts, told).encode("utf-8", "backslashreplace") + b"".join(body) + foot
+
+
+def _preview(opened: Opened) -> str:
+    """The first thing that was said; it may have a secret in it, and then the document goes without."""
+    preview = opened.look.preview()
+    return preview if Redactor().text(preview) == preview else ""
+
+
+def _moment(at: datetime | None) -> str:
+    return "" if at is None else at.strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,1 @@
+"""What every command stands in: arguments, options, exit codes, completion, progress."""

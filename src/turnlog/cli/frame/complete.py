@@ -1,0 +1,257 @@
+"""What could be typed next, for the shells: `turnlog completion` prints the scripts that ask this.
+
+The environment says which shell asks, in `_TURNLOG_COMPLETE`. The first line of the answer is `words`, `files` or
+`folders`; after `words`, each line is a word, a tab, and what it means. Nothing is looked up but the catalog as
+it is, and whatever goes wrong, the answer is no words: in the middle of a line there is no room for an error.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnlog.view.visible import clip, one_line, width
+
+if TYPE_CHECKING:
+    import click
+
+ASKED = "_TURNLOG_COMPLETE"
+_AGENTS = ("--agent", "--in", "--to")
+_DOCUMENTS = ("markdown", "html", "json", "jsonl")
+_RECENT = {"@": "the newest session of this folder", "@-": "the one before it", "latest": "the newest of all"}
+FIRST = frozenset(
+    ["compact", "checkpoints", "doctor", "export", "fork", "log", "path", "pull", "push", "resume", "restore", "rm",
+     "show", "sync", "tag", "title", "tree", "uncompact", "watch"]
+)  # fmt: skip
+"""Commands whose first word is a session: they are not even imported to know that. A test keeps it true."""
+_LISTING = ("33", "63", "64")
+"""What bash says when it is going to list what fits. Otherwise it puts it on the line, where a title has no place."""
+
+
+class Word(NamedTuple):
+    """Something that could be typed, and what it means."""
+
+    text: str
+    meaning: str = ""
+
+
+class Completion(NamedTuple):
+    """What a word would be: one of a command's, or another kind of thing."""
+
+    kind: str
+    """command, option, session, agent, choice, file, folder, or empty."""
+    command: click.Command | None = None
+    choices: tuple[str, ...] = ()
+    lead: str = ""
+    """What stands before it in the same word: `--in=`."""
+
+
+def answer(shell: str, arguments: list[str]) -> None:
+    """Print what could come next."""
+    try:
+        lines = list(_lines(shell, arguments))
+    except Exception:  # see above
+        lines = ["words"]
+    sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+    sys.stdout.flush()
+
+
+def _lines(shell: str, arguments: list[str]) -> Iterator[str]:
+    words = _split(arguments[0]) if shell == "bash" else arguments or [""]
+    asked = _asked(words)
+    start = words[-1].removeprefix(asked.lead)
+    if asked.kind in ("file", "folder") or (asked.kind == "session" and start[:1] in ("/", ".", "~")):
+        yield "folders" if asked.kind == "folder" else "files"
+        return
+    found = [word for word in _words(asked, start, words) if word.text.startswith(start) and _is_plain(word.text)]
+    yield "words"
+    if shell == "bash":
+        yield from _for_bash(found, asked.lead, words[-1], *arguments[1:])
+        return
+    for word in found:
+        yield f"{one_line(asked.lead + word.text)}\t{one_line(word.meaning)}"
+
+
+def _split(line: str) -> list[str]:
+    """The words of a line behind the first; the last one is not finished, and perhaps not begun."""
+    for closing in ("", '"', "'", "\\"):
+        try:
+            words = shlex.split(line + closing)
+        except ValueError:
+            continue
+        return [*words[1:], ""] if not closing and line[-1:].isspace() else words[1:] or [""]
+    return [""]
+
+
+def _for_bash(
+    found: list[Word], lead: str, typed: str, breaks: str = "", how: str = "", room: str = ""
+) -> Iterator[str]:
+    """Bash replaces only what stands behind the last character that breaks words, such as `:` and `=`."""
+    cut = max((typed.rfind(mark) for mark in ":=" if mark in breaks), default=-1) + 1
+    texts = [(lead + word.text)[cut:] for word in found]
+    texts = [shlex.quote(text) if _is_odd(text) else text for text in texts]
+    if len(found) < 2 or how not in _LISTING:
+        yield from texts
+        return
+    widest = min(40, max(map(width, texts)))
+    columns = int(room) if room.isdecimal() else 80
+    for text, word in zip(texts, found, strict=True):
+        padded = text + " " * (widest - width(text))
+        meaning = f"  ({one_line(word.meaning)})" if word.meaning else ""
+        yield clip(padded + meaning, max(20, columns - 2)).rstrip()
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it can be put on a line as it is."""
+    return one_line(text) == text
+
+
+def _is_odd(text: str) -> bool:
+    return any(not (c.isalnum() or c in "-_./:=@,+%~") for c in text)
+
+
+# ── which ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _asked(words: list[str]) -> Completion:
+    if len(words) == 2 and words[0] in FIRST and not words[1].startswith("-"):
+        return Completion("session")
+    import click
+
+    from turnlog.cli.frame.program import program
+
+    *before, typed = words
+    context = click.Context(program, info_name="turnlog")
+    command: click.Command = program
+    rest = iter(before)
+    named: list[str] = []
+    is_open = True
+    for word in rest:
+        if is_open and word == "--":
+            is_open = False
+        elif is_open and word.startswith("-") and word != "-":
+            option = _option(command, word.partition("=")[0])
+            if option is not None and "=" not in word and not option.is_flag and next(rest, None) is None:
+                return _about(command, option, word)
+        elif command is program:
+            found = program.get_command(context, word)
+            if found is None:
+                return Completion("")
+            command = found
+        else:
+            named.append(word)
+            if not command.allow_interspersed_args:
+                is_open = False
+    if is_open and typed.startswith("-"):
+        flag, equals, _ = typed.partition("=")
+        option = _option(command, flag)
+        if equals and option is not None:
+            return _about(command, option, flag)._replace(lead=f"{flag}=")
+        return Completion("option", command)
+    if command is program:
+        return Completion("command", command)
+    return _positional(command, len(named))
+
+
+def _option(command: click.Command, flag: str) -> click.Option | None:
+    import click
+
+    options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
+    return next((option for option in options if flag in (*option.opts, *option.secondary_opts)), None)
+
+
+def _about(command: click.Command, option: click.Option, flag: str) -> Completion:
+    """What the value of an option is."""
+    import click
+
+    if isinstance(option.type, click.Choice):
+        return Completion("choice", command, tuple(map(str, option.type.choices)))
+    if flag in _AGENTS or option.opts[0] in _AGENTS:
+        return Completion("agent", command, _DOCUMENTS if "--to" in option.opts else ())
+    kinds = {"SESSION": "session", "PATH": "file"}
+    if "--workspace" in option.opts or "--home" in option.opts:
+        return Completion("folder", command)
+    return Completion(kinds.get(option.metavar or "", ""), command)
+
+
+def _positional(command: click.Command, number: int) -> Completion:
+    import click
+
+    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    for argument in arguments:
+        names = (argument.metavar or argument.name or "").upper().replace("[", "").replace("]", "").split()
+        if argument.nargs == 1 and number:
+            number -= 1
+            continue
+        if isinstance(argument.type, click.Choice):
+            return Completion("choice", command, tuple(map(str, argument.type.choices)))
+        name = names[min(number, len(names) - 1)] if names else ""
+        if name.startswith("SESSION"):
+            return Completion("session", command)
+        return Completion("file" if name.startswith(("PATH", "--", "CMD", "ARG")) else "", command)
+    return Completion("")
+
+
+# ── what there is ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _words(asked: Completion, start: str, words: list[str]) -> Iterable[Word]:
+    if asked.kind == "command":
+        import click
+
+        from turnlog.cli.frame.program import program
+
+        context = click.Context(program, info_name="turnlog")
+        for name in program.list_commands(context):
+            command = program.get_command(context, name) if name.startswith(start) else None
+            if command is not None and not command.hidden:
+                yield Word(name, command.get_short_help_str(80))
+    elif asked.kind == "option" and asked.command is not None:
+        yield from _options(asked.command)
+    elif asked.kind == "session":
+        yield from _sessions(start, _home(words))
+    elif asked.kind == "agent":
+        yield from map(Word, (*asked.choices, *_agents()))
+    elif asked.kind == "choice":
+        yield from map(Word, asked.choices)
+
+
+def _options(command: click.Command) -> Iterator[Word]:
+    import click
+
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            yield Word(max(parameter.opts, key=len), (parameter.help or "").partition(". ")[0])
+    yield Word("--help", "Show this message and exit.")
+
+
+def _agents() -> list[str]:
+    """The names of the formats, without loading any."""
+    import pkgutil
+    from importlib.util import find_spec
+
+    package = find_spec("turnlog.formats")
+    places = package.submodule_search_locations if package is not None else None
+    found = (module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_"))
+    return sorted(name.replace("_", "-") for name in found)
+
+
+def _home(words: list[str]) -> str | None:
+    """The home that is named on the line."""
+    for index, word in enumerate(words[:-1]):
+        if word == "--home":
+            return words[index + 1]
+        if word.startswith("--home="):
+            return word.partition("=")[2]
+    return None
+
+
+def _sessions(start: str, home: str | None) -> Iterator[Word]:
+    if start.startswith("@") or not start or "latest".startswith(start):
+        yield from (Word(text, meaning) for text, meaning in _RECENT.items() if text.startswith(start))
+    from turnlog.catalog.ask.completion import glance
+
+    for name, title in glance(home, start):
+        yield Word(name, title)

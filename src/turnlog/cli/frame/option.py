@@ -1,0 +1,104 @@
+"""What commands have in common: --json, --home, what they print. Which session is meant: see `name`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from turnlog.cli.draw.text import one_line, safe_json
+from turnlog.cli.frame.progress import tell
+from turnlog.errors import Conflict
+from turnlog.session import Home, Session, open_home
+from turnlog.session.readable import Readable
+
+VERSION = 1
+"""Of everything that `--json` prints. It grows when a field changes its meaning or goes away."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _to_root(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """`turnlog ls --home P` means `turnlog --home P ls`."""
+    if value:
+        context.find_root().params[str(parameter.name)] = value
+
+
+def shared(function: _F) -> _F:
+    """The options that every command has."""
+    for option in (
+        click.option("--debug", is_flag=True, hidden=True, expose_value=False, callback=_to_root),
+        click.option("--home", metavar="PATH", hidden=True, expose_value=False, callback=_to_root),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
+    ):
+        function = option(function)
+    return function
+
+
+here_option = click.option("--here", is_flag=True, help="Only this folder, not the whole repository it is in.")
+session_argument = click.argument("session", required=False)
+session_option = click.option(
+    "--session", "-s", metavar="SESSION", help="Which session. [default: this folder's newest]"
+)
+
+
+def home_location() -> str | None:
+    """What the options say where the home is."""
+    return click.get_current_context().find_root().params.get("home")
+
+
+def this_home() -> Home:
+    """The home that the options say, or the default one. What takes long in it tells `progress`."""
+    home = open_home(home_location())
+    home.settings = replace(home.settings, progress=tell)
+    return home
+
+
+def refuse_interrupted(session: Session) -> None:
+    """Raise `Conflict` if an earlier rewind has to be finished first."""
+    if session.interrupted():
+        name = one_line(session.handle)
+        raise Conflict(
+            f"a rewind of session {name} was begun and not finished",
+            hint=f"`turnlog rewind --continue -s {name}` finishes it, `--abort` takes it back",
+        )
+
+
+def warn_of_interruption(found: Readable) -> None:
+    """Say it where a person sees it, if a rewind was begun and not finished."""
+    if found.interrupted():
+        name = one_line(found.handle)
+        print(
+            f"warning: a rewind was begun and not finished; `turnlog rewind --continue -s {name}` finishes it, "
+            f"`turnlog rewind --abort -s {name}` takes it back",
+            file=sys.stderr,
+        )
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Data for programs: exact, whatever is escaped in it."""
+    write_json(msgspec.json.format(to_json({"version": VERSION, **data}), indent=2))
+
+
+def to_json(data: Any) -> bytes:
+    """JSON, on one line."""
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
+
+
+def write_json(line: bytes) -> None:
+    """A line of JSON to stdout, in UTF-8 whatever the terminal speaks."""
+    sys.stdout.flush()
+    output = getattr(sys.stdout, "buffer", None)
+    if output is None:
+        sys.stdout.write(safe_json(line).decode() + "\n")
+    else:
+        output.write(safe_json(line) + b"\n")

@@ -1,0 +1,61 @@
+"""Long output through `$PAGER`, on a terminal. Quitting it is no error."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import TextIO, cast
+
+from turnlog.cli.draw.text import one_line
+
+
+def pager() -> str | None:
+    """The command to page with; None where the output is not for a terminal, or nobody wants one."""
+    chosen = os.environ.get("PAGER")
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or chosen in ("", "cat"):
+        return None
+    if chosen is None:
+        return "less -R" if shutil.which("less") else None
+    try:
+        program = next(iter(shlex.split(chosen)), "")
+    except ValueError:
+        program = ""
+    if shutil.which(program) is None:
+        print(f"warning: PAGER is {one_line(chosen)}, and there is no such program", file=sys.stderr)
+        return None
+    return chosen
+
+
+@contextmanager
+def paged(*, is_wanted: bool = True) -> Generator[TextIO]:
+    """Where to print: into the pager, or to stdout. Waits until the pager is done."""
+    command = pager() if is_wanted else None
+    if command is None:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    # As git does: quit where it fits on one screen, pass colours on, leave the text on the screen.
+    surroundings = {**os.environ, "LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
+    process = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, env=surroundings)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's: it stops a search, say
+    stream = TextIOWrapper(cast("TextIO", process.stdin), "utf-8", "backslashreplace")  # pyright: ignore[reportArgumentType]
+    try:
+        yield stream
+        stream.flush()
+    except BrokenPipeError:
+        pass  # it was quit before the end
+    finally:
+        try:
+            stream.close()
+        except BrokenPipeError:
+            if not stream.closed:
+                stream.detach()
+        process.wait()
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,172 @@
+"""Commands that answer before click is there: it alone takes longer to import than they take to answer.
+
+Such a command has `TAKES` instead of `command`: what it takes, in plain words, and `work`, which does it. Its words are
+taken apart here, whichever way it is reached; click prints its help, completes its words and reports its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import click
+
+
+class Option:
+    """An option: a flag, or one with a value."""
+
+    def __init__(
+        self,
+        name: str,
+        flags: tuple[str, ...],
+        help: str,
+        value: str = "",
+        least: int | None = None,
+        *,
+        choices: tuple[str, ...] = (),
+        hidden: bool = False,
+    ) -> None:
+        self.name = name
+        """The keyword under which `work` gets it."""
+        self.flags = flags
+        self.help = help
+        self.value = value
+        """What its value is called; a flag has none."""
+        self.least = least
+        """A value that is a whole number, and not below this."""
+        self.choices = choices
+        self.hidden = hidden
+
+
+class Takes:
+    """What a command takes, and what it does."""
+
+    def __init__(
+        self, name: str, work: Callable[..., None], options: tuple[Option, ...], *, words: str = "", help: str = ""
+    ) -> None:
+        self.name = name
+        self.work = work
+        self.options = options
+        self.words = words
+        """What the words are called that are no options; without a name there may be none."""
+        self.help = help
+
+
+SHARED = (
+    Option("as_json", ("--json",), "Print JSON for programs."),
+    Option("home", ("--home",), "Where the sessions are.", "PATH", hidden=True),
+    Option("debug", ("--debug",), "Show a traceback.", hidden=True),
+)
+
+
+class Wrong(Exception):
+    """Words that the command does not take."""
+
+
+def parsed(takes: Takes, arguments: Sequence[str]) -> dict[str, Any]:
+    """The keywords for `work`. A word with one dash that is no option is a word: `-draft` in a search."""
+    options = {flag: option for option in (*takes.options, *SHARED) for flag in option.flags}
+    found: dict[str, Any] = {
+        option.name: None if option.value else False for option in (*takes.options, *SHARED) if option.name != "debug"
+    }
+    words: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            words.extend(rest)
+            break
+        flag, equals, value = argument.partition("=")
+        if flag not in options and argument[:2] in options and argument[2:].isdecimal():
+            flag, equals, value = argument[:2], "=", argument[2:]  # -n5
+        option = options.get(flag)
+        if option is None:
+            if argument.startswith("--"):
+                raise Wrong(f"no such option: {argument}")
+            words.append(argument)
+        elif not option.value:
+            if equals:
+                raise Wrong(f"option '{flag}' does not take a value")
+            found[option.name] = True
+        else:
+            given = value if equals else next(rest, None)
+            if given is None:
+                raise Wrong(f"option '{flag}' requires an argument")
+            found[option.name] = _value(option, flag, given)
+    found.pop("debug", None)
+    if takes.words:
+        found["words"] = tuple(words)
+    elif words:
+        raise Wrong(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
+    return found
+
+
+def _value(option: Option, flag: str, text: str) -> str | int:
+    if option.least is not None:
+        try:
+            number = int(text)
+        except ValueError:
+            raise Wrong(f"invalid value for '{flag}': {text!r} is not a whole number") from None
+        if number < option.least:
+            raise Wrong(f"invalid value for '{flag}': {number} is not at least {option.least}")
+        return number
+    if option.choices and text not in option.choices:
+        raise Wrong(f"invalid value for '{flag}': {text!r} is not one of {', '.join(option.choices)}")
+    return text
+
+
+def answered(arguments: Sequence[str]) -> int | None:
+    """Run a command without click and return its exit code; None if that takes click: to help, or to complain."""
+    import gc
+    from importlib import import_module
+
+    from turnlog.cli.frame.ending import ended
+
+    gc.set_threshold(100_000)  # thousands of rows are no garbage, and the process ends soon
+    name = f"commands.{arguments[0]}" if arguments else "draw.dashboard"
+    try:
+        takes: Takes = import_module(f"turnlog.cli.{name}").TAKES
+        found = parsed(takes, arguments[1:])
+    except Exception:  # it fails the other way as well, where that is told properly
+        return None
+    if {"-h", "--help"} & set(found.get("words", ())):
+        return None
+    code = ended(arguments, lambda: takes.work(**found))
+    gc.freeze()  # nor does it need to look through everything once more when it ends
+    return code
+
+
+def command_of(takes: Takes) -> click.Command:
+    """The command for click: for its help, for completion, and for what it has to say about wrong words."""
+    import click
+
+    class Plain(click.Command):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            own = args[: args.index("--")] if "--" in args else args
+            if ctx.resilient_parsing or {"-h", "--help"} & set(own):
+                return super().parse_args(ctx, args)
+            try:
+                ctx.params = parsed(takes, args)
+            except Wrong as error:
+                raise click.UsageError(str(error), ctx) from None
+            root = ctx.find_root().params
+            ctx.params["home"] = ctx.params["home"] or root.get("home")
+            return []
+
+    params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, metavar=takes.words)] if takes.words else []
+    for option in (*takes.options, *SHARED):
+        kind: Any = click.Choice(option.choices) if option.choices else None
+        if option.least is not None:
+            kind = click.IntRange(min=option.least)
+        params.append(
+            click.Option(
+                [*option.flags, option.name],
+                is_flag=not option.value,
+                metavar=option.value if option.value and not option.choices else None,
+                help=option.help,
+                type=kind,
+                hidden=option.hidden,
+            )
+        )
+    settings = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+    return Plain(takes.name, callback=takes.work, params=params, help=takes.help, context_settings=settings)

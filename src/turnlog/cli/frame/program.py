@@ -1,0 +1,97 @@
+"""The program: its commands, and how what click has to say of them reaches `ending`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from turnlog.cli import commands
+from turnlog.cli.frame.ending import Left, Misused, ended
+from turnlog.cli.frame.plain import command_of
+from turnlog.version import __version__
+
+
+class Program(click.Group):
+    """The commands are the files in `commands/`; only the one that is run is imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command by name."""
+        return sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One command."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = import_module(f"{commands.__name__}.{cmd_name}")
+        return command_of(module.TAKES) if hasattr(module, "TAKES") else module.command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant, or what it may have been."""
+        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            raise _NoCommand(f"no such command {args[0]!r:.80}", near, ctx)
+        return super().resolve_command(ctx, args)
+
+
+class _NoCommand(click.UsageError):
+    def __init__(self, message: str, near: list[str], ctx: click.Context) -> None:
+        super().__init__(message, ctx)
+        self.near = near
+
+
+@click.group(
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+)
+@click.version_option(__version__, prog_name="turnlog", message="%(prog)s %(version)s")
+@click.option("--home", metavar="PATH", help="Where the sessions are. [default: $TURNLOG_HOME or ~/.turnlog]")
+@click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
+@click.pass_context
+def program(context: click.Context, home: str | None, debug: bool) -> None:
+    """Look at the sessions of AI coding agents, look after them, and take back what they did to files.
+
+    Where a command takes a SESSION, that is its id or handle, or any unique beginning of one; agent:id for another
+    agent's; "@" for the newest of this folder, "@-" for the one before, "latest" for the newest of all; or a file. Left
+    out, it is "@", or else "latest".
+    """
+    del debug  # looked up where it is needed: see `ending`
+    if context.invoked_subcommand is None:
+        from turnlog.cli.draw.dashboard import work
+
+        work(home=home)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code. Raises nothing."""
+    return ended(arguments, lambda: _invoke(list(arguments)))  # click empties the list it is given
+
+
+def _invoke(arguments: list[str]) -> None:
+    try:
+        with program.make_context("turnlog", arguments) as context:
+            program.invoke(context)
+    except click.exceptions.Exit as done:
+        raise Left(done.exit_code) from None
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx is not None else "turnlog"
+        hint = f"see `{where} --help`"
+        if isinstance(error, _NoCommand) and error.near:
+            hint = f"did you mean `turnlog {error.near[0]}`? `turnlog --help` lists all"
+        raise Misused(_lower(error.format_message()), hint=hint, exit_code=error.exit_code) from error
+    except click.ClickException as error:
+        raise Misused(_lower(error.format_message()), exit_code=error.exit_code) from error
+
+
+def _lower(message: str) -> str:
+    """A fact in lower case, without a full stop, as everywhere else."""
+    return (message[:1].lower() + message[1:]).removesuffix(".")

@@ -1,0 +1,1 @@
+"""Which session, and which part of it, is meant."""

@@ -1,0 +1,1 @@
+"""Sessions of other agents: brought in, written for them, handed over."""

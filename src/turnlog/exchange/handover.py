@@ -1,0 +1,249 @@
+"""A session handed over to an agent, so that it goes on there: placed in that agent's home, and the command for it.
+
+Nothing of the agent's is ever written over. Where its id is taken by something else than this session, it is placed
+beside that under another id; where the agent has it already, or has gone on with it, nothing is placed at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from turnlog.exchange.importer import id_of
+from turnlog.exchange.transcript import ExportCounts, opened_by, transcript_of, written_for
+from turnlog.formats import Format, Jump, Loss, Record, Rendered, Source, Transcript, format_of, names
+from turnlog.formats._key import content_key
+from turnlog.formats._place import Taken
+from turnlog.log.entry import Head, Message
+from turnlog.machine import current_folder, places_of, workspace_path
+
+if TYPE_CHECKING:
+    from turnlog.session.readable import Readable
+
+_FORK = "`turnlog fork` makes one with another id"
+_MOST = 100
+"""So many states of one session may lie in an agent's home."""
+
+
+class HandoverReport(Struct, frozen=True, kw_only=True):
+    """What came of a session that was written for another agent."""
+
+    carried: ExportCounts | None = None
+    """None where nothing had to be written."""
+    changed: list[Loss] = []
+    """What is there in another form: `instead` says which."""
+    lost: list[Loss] = []
+    notes: list[str] = []
+    """What a person should know besides."""
+
+
+class Resumable(Struct, frozen=True):
+    """A session that an agent can go on with."""
+
+    agent: str
+    id: str
+    """Its id in that agent."""
+    path: str | None
+    """Where it lies; None for an agent that reads it here."""
+    cwd: str
+    command: list[str]
+    """To be run in `cwd`."""
+    report: HandoverReport
+
+
+def report_of(lost: list[Loss], carried: ExportCounts | None, notes: list[str] | None = None) -> HandoverReport:
+    """A report: what has something in its place is changed, the rest is lost."""
+    changed = [loss for loss in lost if loss.instead]
+    return HandoverReport(
+        carried=carried, changed=changed, lost=[loss for loss in lost if not loss.instead], notes=notes or []
+    )
+
+
+def knows_agent(session: Readable) -> bool:
+    """Whether anything says with which agent to go on."""
+    transcript = transcript_of(session)
+    return bool(transcript.start.resume or transcript.agent or session.agent in names())
+
+
+def hand_over(
+    session: Readable,
+    agent: str | None = None,
+    *,
+    workspace: str | os.PathLike[str] | None = None,
+    format_version: int | None = None,
+) -> Resumable:
+    """Place a session in an agent's home, the one it came from if not told, and say how to go on with it."""
+    transcript = transcript_of(session)
+    cwd = _folder(workspace_path(workspace) if workspace is not None else transcript.workspace)
+    own = list(transcript.start.resume)
+    if own and agent in (None, session.agent):
+        command = _words([word.replace("{id}", session.id) for word in own])
+        if session.id.startswith("-") and any(word.startswith("{id}") for word in own):
+            raise Invalid(f"the id {session.id!r:.80} would be an option of {command[0]!r:.80}", hint=_FORK)
+        return Resumable(
+            session.agent or command[0], session.id, None, cwd, command, HandoverReport(notes=_missing(cwd))
+        )
+    chosen = agent or transcript.agent or (session.agent if session.agent in names() else None)
+    if chosen is None:
+        raise Unsupported(
+            f"nothing says which command goes on with session {session.handle}",
+            hint="--in AGENT hands it over to another; home.create(resume=[…]) says it for your own",
+        )
+    form = format_of(chosen)
+    if not hasattr(form, "resume"):
+        raise Unsupported(
+            f"{chosen} has no command that goes on with a session", hint="`turnlog formats` says which have one"
+        )
+    if transcript.start.spawned is not None:  # no agent resumes a subagent: there it is a session like others
+        transcript = _without_origin(transcript)
+    there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
+    is_as_it_is = workspace is None and format_version is None and not _went_on_here(session)
+    if there is not None and is_as_it_is:
+        notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form)]
+        command = _command(form, chosen, transcript.source_id, there.path, cwd)
+        return Resumable(chosen, transcript.source_id, there.path, cwd, command, HandoverReport(notes=notes))
+    if there is not None:  # its id is taken, by itself
+        transcript = _without_origin(transcript)
+    return _place(form, chosen, replace(transcript, workspace=cwd), cwd, format_version)
+
+
+def _command(form: Format, agent: str, id: str, path: str, cwd: str) -> list[str]:
+    _check_id(form, agent, id)
+    return _words(form.resume(id, os.path.abspath(path), cwd))
+
+
+def _check_id(form: Format, agent: str, id: str) -> None:
+    """An id stands in a log or a file that anybody may have written: it is one that the agent makes, or refused."""
+    pattern = getattr(form, "ID", None)
+    if pattern is not None and re.fullmatch(pattern, id) is None:
+        raise Invalid(f"{id!r:.80} is no id that {agent} gives to a session", hint="`turnlog show` reads it")
+
+
+def _words(command: list[str]) -> list[str]:
+    """A command that a system can run."""
+    for word in command:
+        if "\0" in word:
+            raise Invalid(f"{word!r:.80} cannot be a word of a command", hint="--in AGENT hands it over to another")
+    if not command[0]:
+        raise Invalid("the command that goes on with it has no name", hint="--in AGENT hands it over to another")
+    return command
+
+
+def _folder(workspace: str | None) -> str:
+    from turnlog.workspace.tree import path_bytes
+
+    return os.fsdecode(path_bytes(workspace)) if workspace else current_folder()
+
+
+def _missing(cwd: str) -> list[str]:
+    return [] if os.path.isdir(cwd) else [f"the folder {cwd} is not there"]
+
+
+def _caution(form: Format) -> list[str]:
+    told = getattr(form, "CAUTION", None)
+    return [told] if isinstance(told, str) else []
+
+
+def _place(form: Format, agent: str, transcript: Transcript, cwd: str, format_version: int | None) -> Resumable:
+    folder = next(iter(form.homes(places_of(cwd))), cwd)
+    if not os.path.isdir(cwd) and folder.startswith(cwd.rstrip("/") + "/"):
+        raise NotFound(f"the folder {cwd} is not there", hint=f"{agent} keeps sessions in it; -w names another folder")
+    notes: list[str] = []
+    for written, carried in _states(transcript, agent, format_version):
+        _check_id(form, agent, written.id)  # before anything is placed
+        try:
+            path = form.place(written, folder)
+        except Taken as error:
+            path, told = error.path, _compared(form, error.path, written)
+            if told is None:
+                notes = [f"{path} is another state of it, and stays as it is"]
+                continue
+            notes = [*notes, *told]
+        command = _command(form, agent, written.id, path, cwd)
+        notes = [*notes, *opened_by(written), *_missing(cwd), *_caution(form)]
+        report = report_of(written.lost, carried, notes)
+        return Resumable(agent, written.id, path, cwd, command, report)
+    raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")
+
+
+def _states(transcript: Transcript, agent: str, version: int | None) -> Iterator[tuple[Rendered, ExportCounts]]:
+    """The session under its own id, then under others, each the same whenever it is asked for."""
+    yield written_for(transcript, agent, version)
+    fresh = _without_origin(transcript)
+    if transcript.agent == agent:
+        yield written_for(fresh, agent, version)
+    for number in range(2, _MOST):
+        yield written_for(replace(fresh, id=f"{transcript.id}.{number}"), agent, version)
+
+
+def _without_origin(transcript: Transcript) -> Transcript:
+    """As if it had been made here: it gets an id of its own."""
+    return replace(transcript, agent=None, source_id="", origin=None)
+
+
+def _compared(form: Format, path: str, written: Rendered) -> list[str] | None:
+    """What to say of a file that is already there; None if it is something else than what was to be written."""
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            if file.read(len(written.files[0].data) + 1) == written.files[0].data:
+                return []
+    with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
+        ours = _said(form, form.place(written, os.path.join(folder, "there")), written.id)
+    theirs = _said(form, path, written.id)
+    if not ours or theirs[: len(ours)] != ours:
+        return None
+    return [f"{path} has gone on since: nothing was written"] if len(theirs) > len(ours) else []
+
+
+def _said(form: Format, path: str, id: str) -> list[str]:
+    """Every message in a file, by its content."""
+    source = _source(form, path, id)
+    if source is None:
+        return []
+    steps = form.read(source).steps
+    return [content_key(s.entry) for s in steps if isinstance(s, Record) and isinstance(s.entry, Message)]
+
+
+def _source(form: Format, path: str, id: str) -> Source | None:
+    try:
+        return next((source for source in form.find(path) if form.read(source).header.id == id), None)
+    except OSError:
+        return None
+
+
+def _went_on_here(session: Readable) -> bool:
+    """Whether anything was said here, or the conversation moved, that did not come from the other agent."""
+    return any(
+        entry.origin is None and (entry.parent is not None or isinstance(entry, Head)) for entry in session.entries()
+    )
+
+
+def _at_home(form: Format, transcript: Transcript, cwd: str) -> Source | None:
+    """The agent's own session, if it still lies in one of its folders."""
+    origin = cast("dict[str, Any]", transcript.start.origin)
+    path = os.path.abspath(str(origin.get("path")))
+    homes = [os.path.abspath(home) for home in form.homes(places_of(cwd))]
+    if not any(path.startswith(home.rstrip("/") + "/") for home in homes) or not os.path.exists(path):
+        return None
+    return _source(form, path, transcript.source_id)
+
+
+def _went_on_there(form: Format, source: Source, session: Readable) -> list[str]:
+    known = {entry.id for entry in session.entries() if entry.origin is not None}
+    counts: Counter[str] = Counter()
+    new = 0
+    for step in form.read(source).steps:
+        if not isinstance(step, Jump) and id_of(step, counts) not in known:
+            new += 1
+    if not new:
+        return []
+    more = f"{new} record{'s' * (new != 1)}"
+    return [f"it went on there: {more} not here yet; `turnlog import {source.path}` brings them"]

@@ -1,0 +1,307 @@
+"""Sessions of other agents brought in: which they are, where they lie, and which session each one is here."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Invalid, NotFound
+from turnlog.exchange.importer import Importer, id_of, key_id
+from turnlog.formats import Jump, Problem, Reading, SessionHeader, Source, Step, format_of, names
+from turnlog.formats import find as find_sources
+from turnlog.log.draft import prepare
+from turnlog.log.entry import Child, Spawned, Start
+from turnlog.log.secret import mask
+from turnlog.machine import absolute, places_of, workspace_path
+from turnlog.session.session import Session
+from turnlog.thread.history import History
+
+if TYPE_CHECKING:
+    from turnlog.session.home import Home
+
+_FOLDERS = 2000
+_APART = (".git", "node_modules", ".venv", "__pycache__")
+Progress = Callable[[int, int, Source], None]
+"""Told before each source: how many are done, how many there are, and which comes now."""
+
+
+class Imported(Struct, frozen=True):
+    """What came of one source: the session it is now, how much was new, and what was wrong with it."""
+
+    id: str
+    source: Source
+    added: int
+    problems: list[Problem]
+
+
+class _Here(Struct):
+    """A session of another agent as it is here."""
+
+    session: Session
+    history: History
+
+
+def sources(
+    path: str | os.PathLike[str] | None = None, *, agent: str | None = None, workspace: str | None = None
+) -> list[Source]:
+    """The sessions at a path, or in the folders where the agents keep theirs; only those of a workspace, if told."""
+    agents = names() if agent is None else [agent]
+    forms = {name: format_of(name) for name in agents}
+    if path is not None:
+        place = absolute(os.fspath(path))
+        if not os.path.lexists(place):
+            raise NotFound(f"there is nothing at {place}")
+        found = [source for name in agents for source in _under(place, name)]
+        if not found:
+            raise NotFound(f"no session of another agent at {place}", hint=f"looked for {', '.join(agents)}")
+    else:
+        here = places_of(workspace)
+        found: list[Source] = []
+        for form in forms.values():
+            # Some keep all sessions together, some with the work they are about: without a workspace it is both.
+            everywhere = [] if workspace is not None else form.homes(replace(here, workspace=None))
+            for home in dict.fromkeys([*everywhere, *form.homes(here)]):
+                if os.path.isdir(home):
+                    found += form.find(home)
+    found = list(dict.fromkeys(found))
+    return found if workspace is None else [source for source in found if _is_for(source, workspace_path(workspace))]
+
+
+def _under(place: str, agent: str) -> list[Source]:
+    """The sessions of an agent at a path; where there are none, those of the folders below, not too many of them."""
+    found = list(find_sources(place, agents=[agent]))
+    if found or not os.path.isdir(place):
+        return found
+    folders = [place]
+    for folder in folders:  # grows while it is gone through: near ones come first
+        try:
+            inner = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+        for path in inner:
+            sessions = [] if os.path.basename(path) in _APART else list(find_sources(path, agents=[agent]))
+            found += sessions
+            if not sessions and os.path.basename(path) not in _APART and len(folders) < _FOLDERS:
+                folders.append(path)
+    return found
+
+
+def _is_for(source: Source, workspace: str) -> bool:
+    """Whether a session is about that folder; one that does not say lies where it was looked for."""
+    try:
+        told = format_of(source.agent).read(source).header.workspace
+    except OSError:
+        return True  # that is told when it is its turn
+    return told is None or workspace_path(told) == workspace
+
+
+def bring_all(home: Home, wanted: list[Source], progress: Progress | None = None) -> Iterator[Imported]:
+    """Every source in turn; forks and subagents after their parents, where those are among them."""
+    waiting: list[tuple[Source, Reading]] = []
+    known = set(wanted)
+    for index, source in enumerate(wanted):
+        if progress is not None:
+            progress(index, len(wanted), source)
+        try:
+            reading = format_of(source.agent).read(source)
+        except OSError as error:
+            yield Imported("", source, 0, [Problem(f"cannot be opened: {error.strerror or error}")])
+            continue
+        if _parent(reading.header) and not _is_here(home, source.agent, _parent(reading.header)):
+            fork = reading.header.fork
+            if fork is not None and fork.source is not None and fork.source not in known:
+                yield from bring_all(home, [fork.source])
+            waiting.append((source, reading))
+        else:
+            yield _brought(home, source, reading)
+    while waiting:
+        left: list[tuple[Source, Reading]] = []
+        is_stuck = True
+        for source, reading in waiting:
+            if _is_here(home, source.agent, _parent(reading.header)):
+                yield _brought(home, source, reading)
+                is_stuck = False
+            else:
+                left.append((source, reading))
+        waiting = left
+        if is_stuck:
+            yield _brought(home, *waiting.pop(0))
+
+
+def _brought(home: Home, source: Source, reading: Reading) -> Imported:
+    """One session brought in; what is wrong with one is no reason to stop before the others."""
+    try:
+        return bring(home, source, reading)
+    except Invalid as error:
+        return Imported("", source, 0, [*reading.problems, Problem(error.message)])
+    except OSError as error:
+        told = Problem(f"could not be read to its end: {error.strerror or error}")
+        return Imported("", source, 0, [*reading.problems, told])
+
+
+def bring(home: Home, source: Source, reading: Reading) -> Imported:
+    """One session brought in, or brought up to date."""
+    steps = reading.steps
+    name, here = _find(home, source, reading.header)
+    if here is None:
+        if any(found.id == name for found in home.store.sessions(deleted=True)):
+            told = Problem(f"session {name} was deleted here: `turnlog restore {name}` brings it back")
+            return Imported(name, source, 0, [*reading.problems, told])
+        here, steps = _create(home, source, name, reading)
+    with here.session:
+        importer = Importer(home.store, here.session, here.history, source, reading)
+        importer.run(steps)
+        _link(home, source, reading.header, name)
+        return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
+
+
+def imported_as(home: Home, source: Source) -> str | None:
+    """The session that a source was brought in as; None where it was not."""
+    name, here = _find(home, source, format_of(source.agent).read(source).header)
+    if here is None:
+        return None
+    here.session.close()
+    return name
+
+
+def session_id(agent: str, native: str) -> str:
+    """The id that a session of another agent has here."""
+    if 0 < len(native) <= 200 and native.isprintable():
+        return f"{agent}-{native}"
+    return f"{agent}-{sha256(native.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _open(home: Home, name: str) -> _Here | None:
+    try:
+        log = home.store.open(name)
+    except NotFound:
+        return None
+    return _loaded(home, History(home.store, log))
+
+
+def _loaded(home: Home, history: History) -> _Here:
+    history.load()
+    return _Here(Session(home, history), history)
+
+
+def _parent(header: SessionHeader) -> str:
+    return header.fork.session if header.fork else header.spawned.session if header.spawned else ""
+
+
+def _is_here(home: Home, agent: str, native: str) -> bool:
+    here = _open(home, session_id(agent, native))
+    if here is None:
+        return False
+    here.session.close()
+    return True
+
+
+def _find(home: Home, source: Source, header: SessionHeader) -> tuple[str, _Here | None]:
+    """The session that this source already is here, or the id that it will have."""
+    identity = header.identity or header.id
+    chosen = session_id(source.agent, header.id)
+    other = f"{chosen}-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    for name in (chosen, other):
+        here = _open(home, name)
+        if here is None:
+            return name, None
+        origin = origin_of(here.history)
+        if origin.get("agent") == source.agent and origin.get("identity") == identity:
+            return name, here
+        here.session.close()
+    raise Invalid(f"the ids {chosen} and {other} belong to other sessions")
+
+
+def origin_of(history: History) -> dict[str, Any]:
+    """What the first line of a session says of where it was read."""
+    first = next(iter(history.log.read()), None)
+    found = first.origin if isinstance(first, Start) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_Here, Iterator[Step]]:
+    """A new session, and all steps still to be taken. A fork shares what it has in common with its parent."""
+    header, steps = reading.header, reading.steps
+    origin: dict[str, Any] = {
+        "agent": source.agent, "id": header.id, "identity": header.identity or header.id, "path": source.path,
+    }  # fmt: skip
+    if header.origin is not None:
+        origin["header"] = mask("", header.origin)[0]
+    fields: dict[str, Any] = {
+        "id": name, "agent": source.agent, "title": header.title, "labels": dict(header.labels),
+        "hidden": header.hidden, "origin": origin, "at": header.created,
+    }  # fmt: skip
+    if header.fork is not None and header.fork.session:
+        parent = _open(home, session_id(source.agent, header.fork.session))
+        if parent is not None:
+            with parent.session:
+                shared, taken = _shared(parent.session, steps)
+                steps = chain(taken, steps)
+                if shared:
+                    home.fork(parent.history, shared, header.fork.name, fields).close()
+                    _note(home, source, Start(**fields))
+                    return _must_open(home, name), steps
+        fields["labels"].setdefault("forked_from", header.fork.session)
+    spawned = None
+    if header.spawned is not None:
+        spawned = Spawned(session_id(source.agent, header.spawned.session), header.spawned.call, header.spawned.role)
+    # Its first entry is called like it: whoever imports the same has the same session.
+    start = Start(workspace=header.workspace, spawned=spawned, **fields)
+    draft, blobs = prepare(start)
+    if blobs:
+        home.store.put(blobs)
+    log = home.store.create(name, [draft])
+    _note(home, source, start)
+    return _loaded(home, History(home.store, log)), steps
+
+
+def lies_at_home(source: Source) -> bool:
+    """Whether a session lies where its agent keeps this person's; not in a workspace, which may be anybody's clone."""
+    if source.agent not in names():
+        return False
+    path = os.path.realpath(source.path)
+    homes = format_of(source.agent).homes(replace(places_of(None), workspace=None))
+    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)
+
+
+def _note(home: Home, source: Source, start: Start) -> None:
+    if lies_at_home(source):
+        home.made.note(start)
+
+
+def _must_open(home: Home, name: str) -> _Here:
+    return _loaded(home, History(home.store, home.store.open(name)))
+
+
+def _shared(parent: Session, steps: Iterator[Step]) -> tuple[int, list[Step]]:
+    """The last entry of the parent that its fork still has, and the steps that had to be looked at."""
+    known = {entry.id: entry for entry in parent.entries() if entry.origin is not None}
+    counts: Counter[str] = Counter()
+    taken: list[Step] = []
+    last = 0
+    for step in steps:
+        taken.append(step)
+        if isinstance(step, Jump) and step.key is None:
+            continue  # only where the next one hangs
+        entry = known.get(key_id(str(step.key)) if isinstance(step, Jump) else id_of(step, counts))
+        if entry is None or entry.seq < last:
+            break
+        last = entry.seq
+    return last, taken
+
+
+def _link(home: Home, source: Source, header: SessionHeader, name: str) -> None:
+    """A subagent is known to the session that started it."""
+    parent = _open(home, session_id(source.agent, header.spawned.session)) if header.spawned else None
+    if parent is None or header.spawned is None:
+        return
+    with parent.session as session:
+        if session.find(f"child.{name}") is None:
+            session.append(Child(id=f"child.{name}", session=name, call=header.spawned.call, agent=header.spawned.role))

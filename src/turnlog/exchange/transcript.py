@@ -1,0 +1,258 @@
+"""Sessions written for other agents, checked by reading them back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
+from turnlog.formats import Format, Loss, Problem, Record, Rendered, TouchedFile, Transcript, format_of
+from turnlog.formats._place import put_file
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
+from turnlog.log.codec import without_surrogates
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
+from turnlog.machine import absolute
+from turnlog.session.readable import Readable
+from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ExportCounts(Struct, frozen=True):
+    """How much is there when it is read back."""
+
+    messages: int = 0
+    """Of user and assistant."""
+    tool_calls: int = 0
+    tool_results: int = 0
+
+
+class Exported(Struct, frozen=True):
+    """What was written where, under which id, and what the other format could not carry."""
+
+    agent: str
+    id: str
+    path: str
+    lost: list[Loss]
+    carried: ExportCounts = ExportCounts()
+    notes: list[str] = []
+    """What a person should know besides: which releases of the agent open it, where its first one does not."""
+
+
+def transcript_of(session: Readable, *, include_ignored: bool = False) -> Transcript:
+    """A session as writers see it; what is in ignored files only if that is asked for."""
+    get = session.blob
+
+    def entries() -> Iterator[AnyEntry]:
+        return (_filled(entry, get) for entry in session.entries())
+
+    # A fork has the first lines of what it builds on as well; its own is the last.
+    firsts = (entry for entry in session.entries(kind="session", reverse=True) if isinstance(entry, Start))
+    start = next((entry for entry in firsts if entry.session_id == session.id), Start(id=session.id))
+    origin = cast("dict[str, Any]", start.origin) if isinstance(start.origin, dict) else {}
+    agent = origin.get("agent")
+    path = [_filled(entry, get) for entry in session.path()]
+    context = Readable.context(session)  # for no model: it does not count as given out
+    context.messages = [cast("Message", _filled(message, get)) for message in context.messages]
+    stats = session.stats()
+    times = [when for entry in path if (when := entry.clock or entry.at) is not None]
+    created = start.clock or start.at or stats.first_at or _EPOCH
+    return Transcript(
+        id=session.id,
+        start=start,
+        agent=agent if isinstance(agent, str) else None,
+        source_id=str(origin.get("id") or ""),
+        origin=origin.get("header"),
+        created=created,
+        updated=max([created, *times]),
+        title=session.title,
+        workspace=session.workspace,
+        facts=session.facts,
+        path=path,
+        entries=entries,
+        files=partial(_touched, session, include_ignored),
+        context=context,
+        usage=session.usage(),
+        head=session.head,
+    )
+
+
+def _touched(session: Readable, include_ignored: bool, after: int) -> list[TouchedFile]:
+    """See `Transcript.files`."""
+    made = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
+    found: list[TouchedFile] = []
+
+    def tree(name: str) -> Tree:
+        return decode_tree(session.blob(name))
+
+    def content(node: TreeNode | None) -> tuple[bytes | None, bool]:
+        if node is None:
+            return None, True
+        try:
+            return (session.blob(node.digest), True) if node.kind == FILE else (None, False)
+        except NotFound:
+            return None, False
+
+    for root in made[-1].roots if made else ():
+        begin = next((other for other in made[0].roots if other.name == root.name), None)
+        try:
+            found_here = list(changes(tree(begin.tree), tree(root.tree), tree)) if begin is not None else []
+        except NotFound:
+            continue  # ignored files of another home
+        for path, old, new in found_here:
+            if FOLDER in (old.kind if old else "", new.kind if new else ""):
+                continue  # what is in it is told
+            where = os.path.join(os.fsdecode(path_bytes(root.path)), os.fsdecode(path))
+            if root.is_private and not include_ignored:
+                found.append(TouchedFile(where, None, None, made[-1].at, is_private=True))
+                continue
+            (before, is_known), (then, is_known_then) = content(old), content(new)
+            found.append(TouchedFile(where, before, then, made[-1].at, is_known and is_known_then))
+    return found
+
+
+def render(session: Readable, agent: str, *, format_version: int | None = None) -> Rendered:
+    """A session in another agent's form, read back and found to say the same; nothing is kept anywhere."""
+    return written_for(transcript_of(session), agent, format_version)[0]
+
+
+def written_for(transcript: Transcript, agent: str, format_version: int | None = None) -> tuple[Rendered, ExportCounts]:
+    """A transcript in another agent's form, and how much of it is there when it is read back."""
+    form = format_of(agent)
+    if not hasattr(form, "write"):
+        raise Unsupported(f"sessions of {agent} can be read, not written", hint="`turnlog formats` says which can")
+    if format_version is not None:
+        known = versions_of(form)
+        if format_version not in known:
+            told = ", ".join(f"{number} ({opens})" for number, opens in known.items())
+            hint = f"one of {told}" if known else "leave it out: there is only one"
+            raise Unsupported(f"no format version {format_version} of {agent} is written", hint=hint)
+        transcript = replace(transcript, version=format_version)
+    written = form.write(transcript)
+    return written, _check(form, written, transcript, is_own=transcript.agent == agent)
+
+
+def versions_of(form: Format) -> dict[int, str]:
+    """The vocabularies of an agent that can be asked for, and which releases of it open each."""
+    return getattr(form, "VERSIONS", {})
+
+
+def opened_by(written: Rendered) -> list[str]:
+    """What to say of the releases that open what was written."""
+    return [f"opens in {written.opens}"] if written.opens else []
+
+
+def _check(form: Format, written: Rendered, transcript: Transcript, *, is_own: bool) -> ExportCounts:
+    """Raise `Corrupt` if what was written cannot be read without a problem, or lacks what was said and does not tell.
+
+    A session that goes back to its own agent takes its oddities along: then it is only counted.
+    """
+    counts = [0, 0, 0]
+    with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
+        path = form.place(written, os.path.join(folder, "there"))
+        found: set[str] = set()
+        problems: list[Problem] = []
+        for source in form.find(path):
+            reading = form.read(source)
+            for step in reading.steps:
+                if isinstance(step, Record):
+                    found.update(_texts(step.entry))
+                    if isinstance(step.entry, Message):
+                        counts[0] += step.entry.role in ("user", "assistant")
+                        counts[1] += sum(isinstance(block, ToolCall) for block in step.entry.blocks)
+                        counts[2] += sum(isinstance(block, ToolResult) for block in step.entry.blocks)
+            problems += reading.problems
+    carried = ExportCounts(*counts)
+    if is_own:
+        return carried
+    what = f"session {transcript.id} could not be written"
+    if problems:
+        raise Corrupt(f"{what}: it reads back with a problem: {problems[0].what}", hint="please report this")
+    if written.lost:
+        return carried
+    everything = "\n".join(found)
+    for message in transcript.context.messages:
+        for text in _texts(message) if message.role in ("user", "assistant") else ():
+            if without_surrogates(text).strip() not in everything:
+                raise Corrupt(
+                    f"{what}: {text.strip()!r:.60} is missing when it is read back", hint="please report this"
+                )
+    return carried
+
+
+def _texts(entry: AnyEntry) -> list[str]:
+    messages: list[Message] = []
+    if isinstance(entry, Message):
+        messages = [entry]
+    elif isinstance(entry, Compaction):
+        messages = [item for item in entry.replacement if isinstance(item, Message)]
+    blocks: list[AnyBlock] = [block for message in messages for block in message.blocks]
+    if isinstance(entry, (Custom, Edit)):
+        blocks = list(entry.blocks or [])
+    return [block.text for block in blocks if isinstance(block, Text)]
+
+
+def _filled(entry: AnyEntry, get: Callable[[str], bytes]) -> AnyEntry:
+    """An entry with its pictures and files in it."""
+    if not entry.blobs:
+        return entry
+    if isinstance(entry, Compaction):
+        inner = [
+            replace(m, blocks=_with_data(m.blocks, get)) if isinstance(m, Message) else m for m in entry.replacement
+        ]
+        return replace(entry, replacement=inner)
+    if isinstance(entry, (Message, Custom, Edit)):
+        return replace(entry, blocks=_with_data(entry.blocks or [], get) if entry.blocks is not None else None)
+    return entry
+
+
+def _with_data(blocks: list[AnyBlock], get: Callable[[str], bytes]) -> list[AnyBlock]:
+    found: list[AnyBlock] = []
+    for block in blocks:
+        if isinstance(block, (Image, File)) and block.blob is not None and block.data is None:
+            block = replace(block, data=get(block.blob))
+        elif isinstance(block, ToolResult) and not isinstance(block.content, str):
+            block = replace(block, content=_with_data(block.content, get))
+        found.append(block)
+    return found
+
+
+def send(
+    session: Readable,
+    agent: str,
+    place: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
+    format_version: int | None = None,
+    include_ignored: bool = False,
+) -> Exported:
+    """Write a session for another agent: to a file, into a folder laid out as that agent does, or here.
+
+    Every release of it opens that, unless the session came from a newer one or `format_version` asks for more. `force`
+    overwrites; what is in ignored files stays here unless `include_ignored`, and is named as lost.
+    """
+    written, carried = written_for(transcript_of(session, include_ignored=include_ignored), agent, format_version)
+    path = put(written, agent, place, force=force)
+    return Exported(agent, written.id, path, written.lost, carried, opened_by(written))
+
+
+def put(written: Rendered, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:
+    """What was written, as a file or laid out in a folder; gives the path of the session itself."""
+    form = format_of(agent)
+    target = absolute(os.fspath(place) if place is not None else os.path.basename(written.files[0].path))
+    is_folder = place is not None and (os.fspath(place).endswith("/") or os.path.isdir(target))
+    if is_folder:
+        return form.place(written, target, force=force)
+    if len(written.files) > 1:
+        names = ", ".join(output.path for output in written.files)
+        raise Invalid(f"a session of {agent} is several files: {names}", hint="give a folder: -o FOLDER/")
+    output = written.files[0]
+    put_file(target, output.data, mode=output.mode, force=force)
+    return target

@@ -1,0 +1,1 @@
+"""The workspace of a session: checkpoints of it, and going back to them."""

@@ -1,0 +1,337 @@
+"""The workspace of a session: checkpoints of it, and going back to them without destroying anything."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from turnlog.errors import Invalid, NotFound, Unavailable
+from turnlog.log.entry import Changed, Checkpoint, Intent, Root
+from turnlog.log.payload import digest
+from turnlog.machine import refuses_checkpoints
+from turnlog.rewind.content import given_up, newest_kept
+from turnlog.rewind.intent import carry_out, place_of
+from turnlog.rewind.others import Work, seen_by_others
+from turnlog.rewind.overlay import Overlay, same_root
+from turnlog.rewind.snapshot import WORKSPACE, Progress, Snapshots, load_rules, roots_of
+from turnlog.rewind.span import Span, paths_in, spans
+from turnlog.store import Store
+from turnlog.thread.history import History
+from turnlog.thread.report import Settings
+from turnlog.workspace.diff import Difference, differences
+from turnlog.workspace.folder import PRIVATE, permissions_of, why_not_made
+from turnlog.workspace.git import git_left
+from turnlog.workspace.ignore import Outside, was_covered
+from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, make_plan
+from turnlog.workspace.read import Glance, is_below, read_below
+from turnlog.workspace.restore import Outcome
+from turnlog.workspace.tree import FOLDER, Tree, TreeNode, lookup, path_bytes, path_text
+
+GONE = "the folder is gone"
+
+
+class Files:
+    """The files of one session."""
+
+    def __init__(self, store: Store, history: History, settings: Settings) -> None:
+        self._store = store
+        self._history = history
+        self._settings = settings
+        self._snapshots = Snapshots(store, settings)
+        self._glance = Glance()
+        self._overlay = Overlay(lambda name: self._glance.trees.get(name) or self._store.get(name))
+        self._tree = self._overlay.get
+
+    # ── checkpoints ───────────────────────────────────────────────────────────────────────────────
+
+    def why_not(self) -> str:
+        """Why there are no checkpoints of this session; empty if there are."""
+        workspace = self._history.state.wide.get("workspace")
+        if not workspace:
+            return "" if self._history.state.tracked else "the session has no workspace"
+        refused = refuses_checkpoints(os.fsdecode(path_bytes(str(workspace))))
+        return f"{workspace} is never scanned: {refused}" if refused else ""
+
+    def missing(self) -> str:
+        """What is to be said where the workspace is not there now; empty if it is."""
+        workspace = self._history.state.wide.get("workspace")
+        if not workspace:
+            return ""
+        try:
+            is_there = permissions_of(os.fsdecode(path_bytes(str(workspace)))) is not None
+        except OSError as error:
+            raise Unavailable(f"{workspace} cannot be looked at: {error.strerror or error}") from error
+        return "" if is_there else f"the folder {workspace} is gone"
+
+    def refuse_missing(self) -> None:
+        """Raise `NotFound` where the workspace is not there, and cannot be made."""
+        missing = self.missing()
+        path = os.fsdecode(path_bytes(str(self._history.state.wide.get("workspace"))))
+        reason = why_not_made(path) if missing else ""
+        if reason:
+            above = shlex.quote(path_text(os.fsencode(os.path.dirname(path))))
+            way = f"attach its disk, or `mkdir -p {above}` if it was deleted"
+            if os.path.lexists(path):
+                way = "move that away"
+            hint = f"{way}, and try again; `turnlog rewind --conversation` leaves the files alone"
+            raise NotFound(f"{missing}: {reason}", hint=hint)
+
+    def take(
+        self, *, label: str | None = None, when: str | None = None, progress: Progress | None = None
+    ) -> Checkpoint:
+        """A draft of a checkpoint: the files as they are now. What is new is on the disk when this returns.
+
+        The caller is inside `keeping` until the entry is in the log.
+        """
+        self._refuse()
+        if when in (None, "begin") and (missing := self.missing()):
+            raise NotFound(f"no checkpoint: {missing}", hint="`turnlog rewind` brings it back")
+        tell = progress or self._telling("scanning")
+        return self._snapshots.take(self._history.state, label=label, when=when, progress=tell)
+
+    def look(self) -> Checkpoint:
+        """The files as they are now. Nothing is written: it is there to compare with, until the next look."""
+        self._refuse()
+        now, self._glance = self._snapshots.look(self._history.state, self._telling("scanning"))
+        return now
+
+    def _refuse(self) -> None:
+        refused = self.why_not()
+        if refused:
+            raise Invalid(
+                f"no checkpoint: {refused}", hint="create it with a project folder as workspace, or s.track(path)"
+            )
+
+    def _telling(self, what: str) -> Progress | None:
+        tell = self._settings.progress
+        return None if tell is None else lambda number: tell(what, number)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint of the session, inherited ones included, oldest first."""
+        found = [entry for entry in self._history.forward() if isinstance(entry, Checkpoint)]
+        gone = self._given_up(found)
+        return [entry for entry in found if entry.id not in gone]
+
+    def at_or_before(self, seq: int) -> Checkpoint | None:
+        """The last checkpoint at or before an entry."""
+        found = newest_kept(self._store, self._history.back(seq), self._history.state.dropped)
+        return self._history.whole(found) if found is not None else None
+
+    def kept_at(self, seq: int) -> Checkpoint | None:
+        """The checkpoint that is that entry, unless it was given up."""
+        entry = self._history.at(seq)
+        return self._history.whole(entry) if isinstance(entry, Checkpoint) and not self._given_up([entry]) else None
+
+    def _given_up(self, checkpoints: list[Checkpoint]) -> frozenset[str]:
+        return given_up(self._store, checkpoints, self._history.state.dropped)
+
+    # ── plans ─────────────────────────────────────────────────────────────────────────────────────
+
+    def plan(
+        self,
+        target: Checkpoint,
+        now: Checkpoint,
+        spans: list[Span] | None,
+        *,
+        others: list[Work] | None = None,
+        only: list[str] | None = None,
+        force: bool = False,
+    ) -> Plan:
+        """What going back to `target` would do, given these stretches of the session's own work since.
+
+        None for them means that all that changed since goes back.
+        """
+        steps: list[Step] = []
+        note = ""
+        if spans is not None and any(span.is_theirs for span in spans):
+            note = "no turn of the session since, so whatever else changed was changed by somebody else"
+        if spans is None:
+            note = "no turn of the session since, so everything that changed counts as the session's"
+            spans = [Span(target, now, "the time since the checkpoint")]
+        for root in target.roots:
+            if root.is_private:
+                continue  # it lies over that of the workspace
+            base, here = self._overlay.tree(target, root), same_root(now, root)
+            current = self._overlay.tree(now, root)
+            if base is None or here is None or current is None:
+                steps += self._unmatched(root)
+                continue
+            stretches = self._stretches(root, spans, now)
+            is_gone = here.is_gone and not root.is_gone
+            if is_gone:  # whoever did it: where nothing is, nothing of anybody is overwritten
+                stretches = [Stretch(base, current, "the folder")]
+            work = [] if is_gone or others is None else others
+            foreign = seen_by_others(root, self._place_of(root), work, now, self._overlay)
+            tracked = frozenset(path_bytes(path) for path in root.tracked)
+
+            found = make_plan(
+                base,
+                current,
+                stretches,
+                self._tree,
+                was_covered=partial(self._covers, target, root),
+                is_covered=partial(self._is_absent, now, root),
+                declared=self._declared(target.seq, root),
+                tracked=tracked,
+                foreign=foreign,
+                only=only_paths(only),
+                is_named=bool(only),
+                force=force,
+            )
+            if is_gone:
+                found = _made_anew(root, found)
+            steps += [replace(step, root=self._place_of(root)) for step in found.steps]
+        return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git)))))
+
+    def _covers(self, target: Checkpoint, root: Root, path: bytes) -> bool:
+        """Whether a path that is not in a checkpoint was not there: neither ignored nor left out otherwise."""
+        if any(path == item or path.startswith(item + b"/") for item in map(path_bytes, root.tracked)):
+            return True
+        if root.is_partial:
+            return False
+        if self._overlay.is_known(self._overlay.private(target, root), path):
+            return True
+        return was_covered(self._tree(root.tree), path, self._rules(root), self._tree, self._store.get)
+
+    def _is_absent(self, now: Checkpoint, root: Root, path: bytes) -> bool:
+        """Whether a path that is not in a checkpoint of now is not there: it may only be ignored."""
+        if self._overlay.is_known(self._overlay.private(now, root), path):
+            return True
+        return not is_below(os.fsdecode(path_bytes(self._place_of(root))), path)
+
+    def _place_of(self, root: Root) -> str:
+        """Where a root lies now: the workspace wherever that is, any other folder where it was."""
+        workspace = self._history.state.wide.get("workspace")
+        return str(workspace) if root.name == WORKSPACE and workspace else root.path
+
+    def _unmatched(self, root: Root) -> list[Step]:
+        """What cannot go back, because no checkpoint of now has that folder: it is told, not passed over."""
+        tree = self._tree(root.tree)
+        paths = sorted({path_bytes(path) for path in root.tracked} or tree)
+        reason = f"nothing is known of {root.path} now"
+        nodes = ((path, lookup(tree, path, self._tree)) for path in paths)
+        return [Step(path, SKIPPED, reason, None, node, root=root.path) for path, node in nodes]
+
+    def _declared(self, after: int, root: Root) -> frozenset[bytes]:
+        entries = self._history.forward(after)
+        return paths_in(root, (path for entry in entries if isinstance(entry, Changed) for path in entry.paths))
+
+    def _rules(self, root: Root) -> Outside:
+        return load_rules(self._store.get(root.rules)) if root.rules else []
+
+    def _stretches(self, root: Root, spans: list[Span], now: Checkpoint) -> list[Stretch]:
+        stretches: list[Stretch] = []
+        for span in spans:
+            ends = (span.begin, span.end or now)
+            trees = self._overlay.trees(*ends, root)
+            if trees is not None:
+                was_at = [same.path for end in ends if (same := same_root(end, root))]
+                paths = None if span.paths is None else paths_in(root, span.paths, was_at=was_at)
+                stretches.append(Stretch(*trees, span.what, paths, span.doubt, span.is_theirs))
+        return stretches
+
+    def spans_since(self, target: Checkpoint) -> list[Span] | None:
+        """The session's own work after a checkpoint, in order; a turn it lies in counts from there.
+
+        None where everything since goes back: for a caller that never brackets its turns, whatever it rewound, and
+        for a checkpoint that somebody asked for and that no turn came after.
+        """
+        history = self._history
+        if not any(isinstance(entry, Checkpoint) and entry.when == "begin" for entry in history.forward()):
+            return None
+        is_asked_for = target.when is None and target.turn is None
+        if is_asked_for and all(entry.turn is None for entry in history.forward(target.seq)):
+            return None
+        found = self._spans(target)
+        if not any(span.is_turn for span in found):
+            found.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
+        return found
+
+    def _spans(self, target: Checkpoint | None = None) -> list[Span]:
+        history = self._history
+        return spans(
+            history.forward(),
+            target,
+            whole=history.whole,
+            given_up=self._given_up,
+            inherited_to=history.inherited_to,
+        )
+
+    def turn(self, turn: int | str | None) -> Span:
+        """The turn with that number or id, with all that may be its doing; the newest if not told."""
+        found = [span for span in self._spans() if span.is_turn]
+        newest = max((span.number for span in found), default=0)
+        parts = [span for span in found if turn in (span.turn, span.number) or (turn is None and span.number == newest)]
+        if not parts:
+            raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
+        return replace(parts[0], end=parts[-1].end)
+
+    # ── doing it ──────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, intent: Intent, steps: list[Step], *, again: bool = False) -> list[Outcome]:
+        """Carry out the steps of an intent. `again`: somebody began before us."""
+        roots = roots_of(self._history.state)
+        covered = {path_text(os.fsencode(path)): (names, partial) for _, path, names, partial in roots}
+        places = self._places_in(intent)
+        steps = [replace(step, root=places.get(step.root, step.root)) for step in steps]
+        return carry_out(intent, steps, covered, self._store.stream, again=again, tell=self._telling("restoring"))
+
+    def kept(self, intent: Intent, problems: list[Outcome]) -> list[str]:
+        """The paths that stay as they are, as the intent names them."""
+        written = {now: then for then, now in self._places_in(intent).items()}
+        return [place_of(replace(o.step, root=written.get(o.step.root, o.step.root))) for o in problems]
+
+    def _places_in(self, intent: Intent) -> dict[str, str]:
+        """Where the folders of an intent lie now: the project may have moved since it was written down."""
+        before = self._history.at(intent.before) if intent.before else None
+        roots = before.roots if isinstance(before, Checkpoint) else []
+        return {root.path: self._place_of(root) for root in roots if not root.is_private}
+
+    def diff(self, before: Checkpoint, after: Checkpoint, *, lines: bool = True) -> list[Difference]:
+        """What changed between two checkpoints."""
+        found: list[Difference] = []
+        for root in before.roots:
+            trees = None if root.is_private else self._overlay.trees(before, after, root)
+            if trees is None:
+                continue
+            content = partial(self._content, root) if lines else None
+            private = [tree for end in (before, after) if (tree := self._overlay.private(end, root)) is not None]
+
+            def is_private(path: bytes, private: list[Tree] = private) -> bool:
+                return any(lookup(tree, path, self._tree) is not None for tree in private)
+
+            here = list(differences(*trees, self._tree, content, is_private))
+            end = same_root(after, root)
+            if end is not None and root.is_partial != end.is_partial:  # of what only one covers, nothing can be said
+                few = trees[0] if root.is_partial else trees[1]
+                here = [item for item in here if lookup(few, path_bytes(item.path), self._tree) is not None]
+            if root.name != WORKSPACE:
+                here = [replace(item, path=f"{root.path}/{item.path}") for item in here]
+            found += here
+        return found
+
+    def _content(self, root: Root, path: bytes, node: TreeNode) -> bytes | None:
+        if node.digest in self._glance.contents and not self._store.has(node.digest):
+            data = read_below(os.fsdecode(path_bytes(self._place_of(root))), path)
+            return data if data is not None and digest(data) == node.digest else None
+        return self._store.get(node.digest)
+
+
+def _made_anew(root: Root, found: Plan) -> Plan:
+    """That plan, with the folder itself first: it is the step without a path."""
+    mode = PRIVATE if root.mode is None else root.mode
+    top = Step(b"", CREATE, "", None, TreeNode(FOLDER, mode))
+    steps = [top, *found.steps] if found.to_do else found.steps
+    return Plan([replace(step, reason=GONE) if step.action == CREATE else step for step in steps])
+
+
+def only_paths(chosen: list[str] | None) -> Callable[[bytes], bool]:
+    """Whether a path is, or is in, one of those chosen."""
+    if not chosen:
+        return lambda path: True
+    wanted = [path.strip("/").encode("utf-8", "surrogateescape") for path in chosen]
+    return lambda path: any(path == want or path.startswith(want + b"/") for want in wanted)

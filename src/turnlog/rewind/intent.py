@@ -1,0 +1,202 @@
+"""A change of files that is written down before it is begun: making that entry, reading it, carrying it out."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Corrupt, OutOfSpace, Unavailable
+from turnlog.log.entry import Checkpoint, Head, Intent
+from turnlog.log.ids import new_id, word_of
+from turnlog.machine import is_alive, this_process
+from turnlog.workspace.folder import close_root, make_root
+from turnlog.workspace.ignore import ALWAYS
+from turnlog.workspace.plan import Plan, Step
+from turnlog.workspace.restore import FULL, Outcome, Restorer
+from turnlog.workspace.tree import Extra, TreeNode, path_bytes, path_text
+
+HINT = "`turnlog rewind --continue` finishes it, `--abort` takes it back"
+_running: set[str] = set()
+"""The intents that this process is carrying out."""
+
+
+class _Saved(Struct, array_like=True):
+    """What is at a path, as an intent says it."""
+
+    kind: str
+    mode: int
+    digest: str
+    size: int
+    target: str
+    extra: tuple[tuple[int, int] | None, list[tuple[str, str]]] | None = None
+
+
+Covered = dict[str, tuple[frozenset[bytes], bool]]
+"""The folders of a session: which paths in each are tracked, and whether only those are covered."""
+
+
+def make_intent(plan: Plan, before: Checkpoint, head: Head) -> Intent:
+    """What is about to be done, so that it can be finished or taken back should it be interrupted."""
+    steps = [[s.root, path_text(s.path), _saved(s.now), _saved(s.then)] for s in plan.to_do]
+    plain = msgspec.to_builtins(replace(head, id=new_id()), str_keys=True)
+    return Intent(host=this_process()["host"], before=before.seq, steps=steps, head=plain)
+
+
+def _saved(node: TreeNode | None) -> Any:
+    if node is None:
+        return None
+    saved: list[Any] = [node.kind, node.mode, node.digest, node.size, path_text(node.target)]
+    if node.extra is not None:
+        attributes = [[path_text(name), b64encode(value).decode()] for name, value in node.extra.attributes]
+        saved.append([list(node.extra.owner) if node.extra.owner is not None else None, attributes])
+    return saved
+
+
+def steps_of(intent: Intent) -> list[Step]:
+    """The steps that an intent names."""
+    try:
+        rows = msgspec.convert(intent.steps, list[tuple[str, str, _Saved | None, _Saved | None]])
+        return [
+            Step(path_bytes(path), "modify", "interrupted", _node(now), _node(then), root=root)
+            for root, path, now, then in rows
+        ]
+    except (msgspec.ValidationError, ValueError):
+        raise _unreadable(intent) from None
+
+
+def makes_root(intent: Intent) -> bool:
+    """Whether it is about a folder that was gone as a whole."""
+    try:
+        return any(not step.path and step.now is None for step in steps_of(intent))
+    except Corrupt:
+        return False
+
+
+def head_of(intent: Intent) -> Head:
+    """The head entry that is to follow."""
+    try:
+        return msgspec.convert(intent.head, Head, str_keys=True)
+    except (msgspec.ValidationError, ValueError):
+        raise _unreadable(intent) from None
+
+
+def place_of(step: Step) -> str:
+    """Where a step is, whatever the root."""
+    return path_text(path_bytes(step.root) + b"/" + step.path)
+
+
+def paths_of(intent: Intent, head: Head) -> frozenset[str]:
+    """What a rewind changed: not all that differs between the checkpoints before and after it was its doing."""
+    try:
+        return frozenset(place_of(step) for step in steps_of(intent)).difference(head.kept)
+    except Corrupt:
+        return frozenset()
+
+
+def _node(saved: _Saved | None) -> TreeNode | None:
+    if saved is None:
+        return None
+    extra = None
+    if saved.extra is not None:
+        owner, attributes = saved.extra
+        extra = Extra(owner, tuple((path_bytes(name), b64decode(value)) for name, value in attributes))
+    return TreeNode(saved.kind, saved.mode, saved.digest, saved.size, path_bytes(saved.target), extra=extra)
+
+
+def _unreadable(intent: Intent) -> Corrupt:
+    return Corrupt(
+        f"entry {intent.seq} is an interrupted rewind that cannot be read",
+        hint="`turnlog rewind --abort` leaves the files as they are and forgets it",
+    )
+
+
+def is_elsewhere(intent: Intent) -> bool:
+    """Whether it was begun on another machine: nobody here can tell what became of it."""
+    return intent.host != this_process()["host"]
+
+
+def running_in(intent: Intent, writers: dict[str, dict[str, Any]]) -> int:
+    """The process on this machine that is carrying it out right now; 0 if none is."""
+    if intent.id in _running:
+        return os.getpid()
+    who = writers.get(word_of(intent.id))
+    if who is None or is_elsewhere(intent) or who.get("pid") == os.getpid():
+        return 0
+    return int(who.get("pid") or 0) if is_alive(who) else 0
+
+
+def carry_out(
+    intent: Intent,
+    steps: list[Step],
+    covered: Covered,
+    get: Callable[[str], Iterator[bytes]],
+    *,
+    again: bool,
+    tell: Callable[[int], None] | None = None,
+) -> list[Outcome]:
+    """Do what an intent says, folder by folder, only in the folders of the session. `again`: somebody tried before."""
+    outcomes: list[Outcome] = []
+    try:
+        _running.add(intent.id)
+        for root in sorted({step.root for step in steps}):
+            mine: list[Step] = []
+            for step in steps:
+                if step.root == root and _is_covered(step, covered):
+                    mine.append(step)
+                elif step.root == root:
+                    outcomes.append(Outcome(step, False, "not in the folders of this session"))
+            for outcome in _in_one_folder(intent, root, mine, get, again) if mine else ():
+                outcomes.append(outcome)
+                if tell is not None:
+                    tell(len(outcomes))
+    except OSError as error:
+        done = f"{sum(outcome.is_done for outcome in outcomes)} of {len(steps)} files were put back"
+        if error.errno in FULL:
+            raise OutOfSpace(f"{done}, then the disk was full", hint=f"free some space; {HINT}") from error
+        raise Unavailable(f"{done}, but the disk does not confirm it: {error.strerror}", hint=HINT) from error
+    finally:
+        _running.discard(intent.id)
+    return outcomes
+
+
+def _is_covered(step: Step, covered: Covered) -> bool:
+    if step.root not in covered:
+        return False
+    if not step.path:  # the folder itself
+        return True
+    tracked, is_partial = covered[step.root]
+    if any(step.path == path or step.path.startswith(path + b"/") for path in tracked):
+        return True
+    return not is_partial and not ALWAYS.intersection(step.path.split(b"/"))
+
+
+def _in_one_folder(
+    intent: Intent, root: str, steps: list[Step], get: Callable[[str], Iterator[bytes]], again: bool
+) -> Iterator[Outcome]:
+    path = os.fsdecode(path_bytes(root))
+    made: Step | None = None
+    for step in [step for step in steps if not step.path]:
+        problem = make_root(path, step)
+        made = step if not problem else None
+        yield Outcome(step, not problem, problem)
+    steps = [step for step in steps if step.path]
+    try:
+        restorer = Restorer(path, get, intent.id)
+    except OSError as error:
+        for step in steps:
+            yield Outcome(step, False, error.strerror or str(error))
+        return
+    try:
+        if again:
+            restorer.sweep(steps)
+        yield from restorer.run(steps)
+    finally:
+        restorer.close()
+    if made is not None:
+        close_root(path, made)

@@ -1,0 +1,195 @@
+"""What other sessions did in the same folders, so that a rewind does not take it back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from turnlog.errors import Corrupt, NotFound
+from turnlog.log.entry import Checkpoint, Root, Writer
+from turnlog.log.ids import word_of
+from turnlog.rewind.content import given_up
+from turnlog.rewind.overlay import Overlay
+from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.rewind.span import Span, paths_in, spans
+from turnlog.store import Store
+from turnlog.thread.history import History
+from turnlog.workspace.plan import is_same
+from turnlog.workspace.tree import Tree, lookup, path_bytes
+
+if TYPE_CHECKING:
+    from turnlog.session.home import Home
+
+
+class Work(Struct, frozen=True):
+    """A stretch of another session's work."""
+
+    begin: Checkpoint
+    end: Checkpoint | None
+    until: Checkpoint | None
+    """Where it has no end: the checkpoint of ours at which it was over; None if it may go on."""
+    what: str
+    paths: frozenset[str] | None
+    workspace: str
+    """Where its workspace lies now."""
+
+
+class _Ours(Struct):
+    """What our own log says that matters for the work of others."""
+
+    checkpoints: set[str]
+    gone: dict[str, Checkpoint]
+    """Processes that were gone, by their words, and the first checkpoint that says so."""
+    writers: dict[str, dict[str, Any]]
+
+
+def work_of_others(home: Home, history: History, since: Checkpoint) -> list[Work]:
+    """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint.
+
+    Asked is every session whose folder is one of those that the checkpoint covers, lies in one or is around one.
+    """
+    ours = _ours(history)
+    workspace = history.state.wide.get("workspace")
+    places = [_place(_where(root, workspace)) for root in since.roots if not root.is_private]
+    found: list[Work] = []
+    for row in home.sessions():
+        if row.id == history.log.id or row.workspace is None or since.at is None:
+            continue
+        place = _place(row.workspace)
+        if not any(place.startswith(other) or other.startswith(place) for other in places):
+            continue
+        log = home.store.base(row.id)
+        theirs = History(home.store, log)
+        try:
+            theirs.load()
+            if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
+                continue
+            found += _of_one(home.store, theirs, f"session {row.handle}", row.workspace, since, ours)
+        finally:
+            log.close()
+            theirs.close()
+    return found
+
+
+def _ours(history: History) -> _Ours:
+    ours = _Ours(set(), {}, {})
+    for entry in history.forward():
+        if isinstance(entry, Checkpoint):
+            ours.checkpoints.add(entry.id)
+            for word in entry.gone:
+                ours.gone.setdefault(word, entry)
+        elif isinstance(entry, Writer):
+            ours.writers[entry.word] = asdict(entry)
+    return ours
+
+
+def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Checkpoint, ours: _Ours) -> Iterator[Work]:
+    entries = list(theirs.forward())
+    shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
+    writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
+    found = spans(
+        entries,
+        shared[-1] if shared else None,  # a fork has its parent's work, and did not do it
+        whole=theirs.whole,
+        given_up=partial(given_up, store, dropped=theirs.state.dropped),
+        inherited_to=theirs.inherited_to,
+    )
+    for span in found:
+        if span.doubt and span.is_turn and span.began <= theirs.inherited_to:
+            continue  # it went on in the session that it was forked from, if at all
+        until = ours.gone.get(word_of(span.turn or "")) if span.end is None else None
+        is_over = until is not None and until.seq <= since.seq
+        if is_over or (span.end is None and _was_over(span, writers, since, ours)):
+            continue
+        if span.end is None or span.end.at is None or since.at is None or span.end.at >= since.at:
+            how = "may have changed it, too" if span.doubt else "changed it at the same time"
+            yield Work(span.begin, span.end, until, f"{who}, {span.what}, {how}", span.paths, workspace)
+
+
+def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
+    """Whether the machine was started anew between a turn without an end and that checkpoint."""
+    theirs, mine = writers.get(word_of(span.turn or "")), ours.writers.get(word_of(since.id))
+    if theirs is None or mine is None or theirs["host"] != mine["host"]:
+        return False
+    return theirs["boot"] != mine["boot"] and None not in (theirs["boot"], mine["boot"])
+
+
+class _View(Struct):
+    """A folder as another session saw it before a stretch of its work, and as it was when that was over."""
+
+    place: bytes
+    before: Tree | None
+    """None, here and below, where nobody can look any more."""
+    after: Tree | None
+    is_ours: bool
+    """Whether `after` is what we saw: of our own folder."""
+    paths: frozenset[bytes] | None
+    what: str
+
+
+def seen_by_others(
+    root: Root, place: str, others: list[Work], now: Checkpoint, overlay: Overlay
+) -> Callable[[bytes], str]:
+    """Says of a path in a root, which lies there now, which of these stretches saw it change; nothing if none did."""
+    here, get = _place(place), overlay.get
+    views = [view for work in others for view in _views(work, root, here, now, overlay)]
+
+    def who(path: bytes) -> str:
+        for view in views:
+            if not (here + path).startswith(view.place):
+                continue
+            inside = (here + path)[len(view.place) :]
+            if view.paths is not None and inside not in view.paths:
+                continue
+            if view.before is None or view.after is None:
+                return view.what
+            after = lookup(view.after, path if view.is_ours else inside, get)
+            if not is_same(lookup(view.before, inside, get), after):
+                return view.what
+        return ""
+
+    return who
+
+
+def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overlay) -> Iterator[_View]:
+    for root in work.begin.roots:
+        if root.is_private:
+            continue  # it lies over that of the workspace
+        place = _place(_where(root, work.workspace))
+        if not (here.startswith(place) or place.startswith(here)):
+            continue
+        if root.name != ours.name and not root.is_partial and not ours.is_partial:
+            continue  # one tree has what the other leaves out
+        paths = None
+        if work.paths is not None:
+            was_at = [other.path for other in (work.end.roots if work.end is not None else ())]
+            paths = paths_in(root, work.paths, was_at=was_at)
+        if root.is_partial:
+            tracked = frozenset(path_bytes(path) for path in root.tracked)
+            paths = tracked if paths is None else paths & tracked
+        end, seen = (work.end, root) if work.end is not None else (work.until or now, ours)
+        look = overlay.comparable(work.begin, end, root)
+        before, after = _looked(look, work.begin, root), _looked(look, end, seen)
+        yield _View(place, before, after, work.end is None, paths, work.what)
+
+
+def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:
+    try:
+        return look(checkpoint, root)
+    except (NotFound, Corrupt):
+        return None
+
+
+def _where(root: Root, workspace: str | None) -> str:
+    """Where a root lies now: a project may have moved since."""
+    return workspace if root.name == WORKSPACE and workspace else root.path
+
+
+def _place(path: str) -> bytes:
+    """A folder as it is now, whatever links lead to it, with a slash behind it: then a beginning is a folder above."""
+    return os.path.join(os.path.realpath(path_bytes(path)), b"")

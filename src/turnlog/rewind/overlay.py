@@ -1,0 +1,89 @@
+"""The folder of a checkpoint as one tree: what the workspace's own tree has, and the ignored files beside it.
+
+They are kept apart because the contents of the ones stay in this home. Where a file lies is nobody's concern who goes
+back or compares: a rule that changed moves it from the one to the other, and the file is what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from turnlog.errors import NotFound
+from turnlog.log.entry import Checkpoint, Root
+from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.workspace.ignore import ALWAYS
+from turnlog.workspace.ignored import CACHES
+from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
+
+_UNTOLD = ALWAYS.union(name.encode() for name in CACHES)
+
+
+def same_root(checkpoint: Checkpoint, root: Root) -> Root | None:
+    """That root in another checkpoint: by what it is, for a project may have moved in between."""
+    return next((one for one in checkpoint.roots if one.name == root.name and not one.is_private), None)
+
+
+class Overlay:
+    """Trees by their digests, and trees laid over each other."""
+
+    def __init__(self, load: Callable[[str], bytes]) -> None:
+        self._load = load
+        self._both: dict[str, tuple[str, str]] = {}
+        self.get: GetTree = lru_cache(4096)(self._get)
+
+    def _get(self, name: str) -> Tree:
+        if name in self._both:
+            upper, lower = self._both[name]
+            return self._laid_over(self.get(upper), self.get(lower))
+        return decode_tree(self._load(name))
+
+    def tree(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
+        """What a checkpoint has of that folder; None if it does not cover it."""
+        own, private = self._own(checkpoint, root), self.private(checkpoint, root)
+        return own if own is None or private is None else self._laid_over(own, private)
+
+    def trees(self, before: Checkpoint, after: Checkpoint, root: Root) -> tuple[Tree, Tree] | None:
+        """That folder in two checkpoints, to be compared."""
+        look = self.comparable(before, after, root)
+        old, new = look(before, root), look(after, root)
+        return None if old is None or new is None else (old, new)
+
+    def comparable(
+        self, before: Checkpoint, after: Checkpoint, root: Root
+    ) -> Callable[[Checkpoint, Root], Tree | None]:
+        """How to look at two checkpoints that are to be compared: at ignored files only if both know them."""
+        knows = [self.private(point, root) is not None for point in (before, after)]
+        return self.tree if knows[0] == knows[1] else self._own
+
+    def _own(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
+        own = same_root(checkpoint, root)
+        return None if own is None else self.get(own.tree)
+
+    def private(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
+        """The ignored files of that folder; None if nobody knows them: not covered, or in another home."""
+        found = next((one for one in checkpoint.roots if one.is_private), None)
+        if found is None or root.name != WORKSPACE:
+            return None
+        try:
+            return self.get(found.tree)
+        except NotFound:
+            return None
+
+    def _laid_over(self, upper: Tree, lower: Tree) -> Tree:
+        tree = {**lower, **upper}
+        for name in upper.keys() & lower.keys():
+            one, other = upper[name], lower[name]
+            if one.kind == other.kind == FOLDER:
+                both = f"{one.digest} over {other.digest}"
+                self._both[both] = one.digest, other.digest
+                tree[name] = replace(one, digest=both)
+        return tree
+
+    def is_known(self, private: Tree | None, path: bytes) -> bool:
+        """Whether an ignored path that is in none of the trees was not there."""
+        if private is None or _UNTOLD.intersection(path.split(b"/")):
+            return False
+        return lookup(private, path, self.get) is None

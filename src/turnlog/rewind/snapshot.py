@@ -1,0 +1,246 @@
+"""The files of a session as they are now: kept for a checkpoint, or only looked at."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from turnlog.errors import OutOfSpace, Unavailable
+from turnlog.log.entry import Checkpoint, Root
+from turnlog.log.fold import State
+from turnlog.log.payload import digest
+from turnlog.machine import outside_rules
+from turnlog.store import Pack, Store
+from turnlog.thread.report import Settings
+from turnlog.workspace import cache
+from turnlog.workspace.folder import permissions_of
+from turnlog.workspace.found import Scan
+from turnlog.workspace.git import git_now
+from turnlog.workspace.ignore import Outside, rules_of_tree
+from turnlog.workspace.ignored import IgnoredScanner
+from turnlog.workspace.read import Glance, Sink
+from turnlog.workspace.scan import Scanner
+from turnlog.workspace.tree import encode_tree, path_bytes, path_text
+
+WORKSPACE = "workspace"
+IGNORED = "ignored"
+_MOST_SKIPPED = 1000
+_GONE, _UNTOLD = -1, -2
+_RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
+_MORE_FILES = "let this process open more files (`ulimit -n`), or end what has many open; then try again"
+_HINTS = {
+    errno.EMFILE: _MORE_FILES,
+    errno.ENFILE: _MORE_FILES,
+    errno.ENOMEM: "free some memory, then try again",
+    errno.EIO: "the disk may be failing: save what can be read, move away what cannot, then try again",
+}
+Progress = Callable[[int], None]
+
+
+class _Within:
+    """A pack that must not become larger than this: then nothing of it is kept."""
+
+    def __init__(self, pack: Pack, left: int, quota: int) -> None:
+        self._pack = pack
+        self._left = left
+        self._quota = quota
+
+    def add(self, data: bytes) -> str:
+        """See `Pack.add`."""
+        return self._checked(self._pack.add(data))
+
+    def add_file(self, fd: int, size: int) -> str:
+        """See `Pack.add_file`."""
+        return self._checked(self._pack.add_file(fd, size))
+
+    def _checked(self, name: str) -> str:
+        if self._pack.size_bytes > self._left:
+            raise OutOfSpace(
+                f"this checkpoint would take the home over its quota of {self._quota} bytes",
+                hint="`turnlog gc` gives up the oldest automatic checkpoints; nothing was changed",
+            )
+        return name
+
+
+class Snapshots:
+    """Scans the roots of a session."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._news: dict[str, bytes] = {}
+        """What may be remembered when a checkpoint is kept."""
+
+    def take(self, state: State, *, label: str | None, when: str | None, progress: Progress | None) -> Checkpoint:
+        """A draft of a checkpoint. What is new is on the disk when this returns."""
+        done: list[tuple[str, Scan]] = []
+        before = self._store.packs()
+        with self._store.pack(beside=before) as pack:
+            sink: Sink = pack
+            quota = self._settings.quota_bytes
+            if quota is not None and when != "after":  # what a rewind did has to be told, or nobody could undo it
+                sink = _Within(pack, max(0, quota - self._store.disk()["blobs"]), quota)
+            with _whole(state):
+                draft = self._scan(state, sink, pack.has, before, progress, done, is_start=when in (None, "begin"))
+        for key, value in self._news.items():
+            self._store.keep_derived(key, value)
+        self._news.clear()
+        # Those of before are still there: nobody collects while the caller is inside `keeping`.
+        packs = sorted({*before, pack.name} - {""})
+        for key, found in done:
+            # Only now: what a scan has seen must not be relied on unless it is kept.
+            if found.is_news or packs != found.seen.packs:
+                found.seen.packs = packs
+                self._store.keep_derived(key, cache.dump(found.seen))
+        return msgspec.structs.replace(draft, label=label, when=when)
+
+    def look(self, state: State, progress: Progress | None) -> tuple[Checkpoint, Glance]:
+        """The files as they are; nothing is written. Trees that no checkpoint has are in the glance."""
+        glance = Glance()
+        with _whole(state):
+            return self._scan(state, glance, glance.has, self._store.packs(), progress, []), glance
+
+    def _scan(
+        self,
+        state: State,
+        sink: Sink,
+        has: Callable[[str], bool],
+        packs: frozenset[str],
+        progress: Progress | None,
+        done: list[tuple[str, Scan]],
+        *,
+        is_start: bool = False,
+    ) -> Checkpoint:
+        """`is_start`: what is not there now may come any time, as a disk does, and is not covered yet."""
+        roots: list[Root] = []
+        skipped: list[dict[str, Any]] = []
+        for name, path, tracked, is_partial in roots_of(state):
+            names = sorted(path_text(item) for item in tracked)
+            mode = _mode(path, is_partial)
+            if mode == _GONE and not is_start:
+                tree = sink.add(encode_tree({}))
+                roots.append(Root(name, path_text(os.fsencode(path)), tree, None, names, is_partial, is_gone=True))
+                if self._settings.covers_ignored and not is_partial:
+                    roots.append(Root(IGNORED, roots[-1].path, tree, is_private=True))
+            if mode < 0:
+                continue
+            outside = [] if is_partial else outside_rules(path)
+            what = (path, sorted(tracked), is_partial, self._settings.max_file_bytes)
+            key = "scan-" + digest(repr(what).encode())[7:39]
+            seen = cache.load(self._store.derived(key))
+            is_all_there = packs.issuperset(seen.packs)
+            scanner = Scanner(
+                sink,
+                outside=outside,
+                tracked=tracked,
+                max_file=self._settings.max_file_bytes,
+                seen=seen,
+                has=None if is_all_there else has,
+                avoid=self._store.own_folders(),
+                progress=progress,
+            )
+            found = scanner.scan(path, only_tracked=is_partial)
+            is_whole = self._settings.covers_ignored and not is_partial
+            if is_whole:
+                self._scan_ignored(path, found, seen, sink, tracked, None if is_all_there else has)
+            found.seen.packs = seen.packs
+            rules = None
+            if outside:
+                top = rules_of_tree(outside).key
+                is_known = is_all_there and seen.outside[0] == top
+                rules = seen.outside[1] if is_known else sink.add(dump_rules(outside))
+                found.is_news = found.is_news or not is_known
+                found.seen.outside = (top, rules)
+            done.append((key, found))
+            roots.append(Root(name, path_text(os.fsencode(path)), found.tree, rules, names, is_partial, mode))
+            if is_whole:
+                roots.append(Root(IGNORED, roots[-1].path, found.seen.ignored.tree, is_private=True))
+            skipped += [
+                {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in found.skipped
+            ]
+        project = next((path for name, path, _, _ in roots_of(state) if name == WORKSPACE), None)
+        git = git_now(project, self._remembered) if project is not None else None
+        return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED], git=git)
+
+    def _remembered(self, key: str, value: bytes | None) -> bytes | None:
+        if value is not None:
+            self._news[key] = value
+        return self._store.derived(key)
+
+    def _scan_ignored(
+        self,
+        path: str,
+        found: Scan,
+        seen: cache.Seen,
+        sink: Sink,
+        tracked: frozenset[bytes],
+        has: Callable[[str], bool] | None,
+    ) -> None:
+        scanner = IgnoredScanner(
+            sink,
+            seen=seen.ignored if seen.owner == found.seen.owner else cache.SeenIgnored(),
+            tracked=tracked,
+            max_file=self._settings.max_file_bytes,
+            has=has,
+            avoid=self._store.own_folders(),
+        )
+        found.seen.ignored = scanner.scan(path, found.seen)
+        found.is_news = found.is_news or found.seen.ignored is not seen.ignored
+
+
+@contextmanager
+def _whole(state: State) -> Generator[None]:
+    """A checkpoint has everything in it, or there is none."""
+    try:
+        yield
+    except OSError as error:
+        name = error.filename
+        where = path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else str(state.wide.get("workspace"))
+        raise Unavailable(
+            f"no checkpoint: {where} cannot be looked at: {error.strerror or error}", hint=_HINTS.get(error.errno or 0)
+        ) from error
+
+
+def _mode(path: str, is_partial: bool) -> int:
+    """The permission bits of a root; below 0 if it is gone, or cannot be told."""
+    try:
+        mode = permissions_of(path)
+    except PermissionError:
+        if is_partial:
+            return _UNTOLD
+        raise
+    return _GONE if mode is None else mode
+
+
+def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
+    """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
+    told = state.wide.get("workspace")
+    workspace = os.fsdecode(path_bytes(str(told))) if told else None
+    inside: set[bytes] = set()
+    others: dict[str, set[bytes]] = {}
+    for text in state.tracked:
+        path = os.fsdecode(path_bytes(text))
+        relative = os.path.relpath(path, workspace) if workspace is not None else ".."
+        if relative == ".." or relative.startswith("../"):
+            others.setdefault(os.path.dirname(path), set()).add(os.fsencode(os.path.basename(path)))
+        else:
+            inside.add(os.fsencode(relative))
+    if workspace is not None:
+        yield WORKSPACE, workspace, frozenset(inside), False
+    for folder, names in sorted(others.items()):
+        yield folder, folder, frozenset(names), True
+
+
+def dump_rules(outside: Outside) -> bytes:
+    """Rules from outside a tree, to be kept beside it."""
+    return msgspec.json.encode([(path_text(lead), path_text(text)) for lead, text in outside])
+
+
+def load_rules(data: bytes) -> Outside:
+    """What `dump_rules` kept."""
+    return [(path_bytes(lead), path_bytes(text)) for lead, text in _RULES(data)]

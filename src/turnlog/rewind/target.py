@@ -1,0 +1,104 @@
+"""Where a rewind leads: which node, and as of which entry. The conversation only; nothing is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from turnlog.errors import Invalid, NotFound
+from turnlog.log.context import text_of
+from turnlog.log.entry import AnyEntry, Entry, Head, Message
+from turnlog.log.fold import Undoable
+from turnlog.thread.history import History
+from turnlog.thread.report import Branch
+
+Target = int | Entry
+
+
+def seq_of(target: Target) -> int:
+    """The `seq` of an entry, or a `seq` as it is."""
+    seq = target.seq or None if isinstance(target, Entry) else target
+    if type(seq) is not int:
+        raise Invalid(f"{target!r:.80} is no place in a log", hint="an entry that was appended, or its seq")
+    return seq
+
+
+def rewind_to(history: History, *, to: Target | None, before: Target | None, turns: int | None) -> Head:
+    """The head entry of a rewind."""
+    if sum(choice is not None for choice in (to, before, turns)) != 1:
+        raise Invalid("a rewind needs one of to, before and turns")
+    if to is not None:
+        asof = seq_of(to)
+        if asof != 0:
+            _must_exist(history, asof)
+    elif before is not None:
+        asof = seq_of(before) - 1
+        _must_exist(history, asof + 1)
+    else:
+        asof = _start_of_turn(history, turns or 0) - 1
+    return _head(history, asof, why="rewind")
+
+
+def move_back(history: History, move: Undoable, why: str) -> Head:
+    """The head entry of an undo or redo."""
+    return _head(history, move.back, why=why, undoes=move.rewind)
+
+
+def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
+    state = history.state_at(asof)
+    return Head(
+        to=state.head,
+        asof=asof,
+        why=why,
+        undoes=undoes,
+        left=history.state.head,
+        facts=state.facts,
+        system=state.system,
+    )
+
+
+def _must_exist(history: History, seq: int) -> None:
+    if history.at(seq) is None:
+        raise NotFound(f"no entry {seq} in session {history.log.id}", hint="`turnlog log` shows what there is")
+
+
+def _start_of_turn(history: History, turns: int) -> int:
+    """The first entry of the `turns`-th turn from the end of the path."""
+    if type(turns) is not int or turns < 1:
+        raise Invalid(f"cannot rewind {turns} turns", hint="turns is at least 1")
+    seen = 0
+    first: AnyEntry | None = None
+    for node in history.path(history.state.head):
+        if first is not None and first.turn is not None and node.turn == first.turn:
+            first = node
+            continue
+        if seen == turns:
+            break
+        if node.turn is not None or (isinstance(node, Message) and node.role == "user"):
+            first = node
+            seen += 1
+    if first is None or seen < turns:
+        raise NotFound(f"the conversation has only {seen} turns", hint="rewind(to=0) goes to its beginning")
+    return first.seq
+
+
+def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
+    """Every end of the conversation, the newest first."""
+    nodes: dict[int, AnyEntry] = {}
+    counts: dict[int, int] = {0: 0}
+    said: dict[int, str] = {0: ""}
+    inner: set[int] = set()
+    for entry in entries:
+        if entry.parent is None:
+            continue
+        nodes[entry.seq] = entry
+        inner.add(entry.parent)
+        counts[entry.seq] = counts.get(entry.parent, 0) + isinstance(entry, Message)
+        preview = said.get(entry.parent, "")
+        if isinstance(entry, Message) and entry.role == "user":
+            preview = text_of(entry.blocks)[:120] or preview
+        said[entry.seq] = preview
+    ends = {seq for seq in nodes if seq not in inner} | ({head} & (nodes.keys() | {0}))
+    return [
+        Branch(seq, nodes[seq].at if seq else None, counts[seq], seq == head, said[seq])
+        for seq in sorted(ends, reverse=True)
+    ]

@@ -1,0 +1,255 @@
+"""Rewind, undo and redo, files and conversation together: a plan, a checkpoint of now, the change, an entry.
+
+Interrupted half-way, the intent in the log says what was to be done. Per path: as before means apply, as after means
+done, anything else is somebody's work and stays.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Conflict, Corrupt, NotFound, TurnlogError, TurnlogWarning
+from turnlog.log.entry import Checkpoint, Head, Intent
+from turnlog.log.fold import Undoable
+from turnlog.rewind.files import Files, Span
+from turnlog.rewind.intent import HINT, head_of, is_elsewhere, make_intent, makes_root, paths_of, running_in, steps_of
+from turnlog.rewind.others import Work
+from turnlog.rewind.target import move_back
+from turnlog.store import Store
+from turnlog.thread.appender import Appender
+from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
+from turnlog.workspace.restore import Outcome
+
+Others = Callable[[Checkpoint], list[Work]]
+"""Stretches of other sessions' work in the same workspace that overlap ours since that checkpoint."""
+
+
+class Rewound(Struct, frozen=True):
+    """What a rewind did: its entry, its plan, and what could not be done."""
+
+    entry: Head
+    plan: Plan
+    problems: list[Outcome]
+    notes: list[Outcome] = []
+    """What was done, but for an owner or an attribute that the system does not allow to set."""
+
+
+class Travel:
+    """Moves one session back and forth."""
+
+    def __init__(self, store: Store, appender: Appender, files: Files, others: Others) -> None:
+        self._store = store
+        self._appender = appender
+        self._history = appender.history
+        self._files = files
+        self._others = others
+        self.problems: list[Outcome] = []
+        """What the last move could not do to files, and why."""
+        self.notes: list[Outcome] = []
+        """What it did, but for an owner or an attribute."""
+
+    # ── plans ─────────────────────────────────────────────────────────────────────────────────────
+
+    def target(self, asof: int) -> Checkpoint | None:
+        """The checkpoint that files go back to for a conversation as of that entry."""
+        found = None if self._files.why_not() else self._files.at_or_before(asof)
+        if found is not None:
+            self._files.refuse_missing()
+        return found
+
+    def plan(self, asof: int, *, only: list[str] | None = None, force: bool = False) -> Plan:
+        """What a rewind would do to the files; nothing is touched and nothing is written."""
+        target = self.target(asof)
+        if target is None:
+            return Plan([], _no_files(True, self._files.why_not()))
+        return self._plan(target, self._files.look(), only, force)
+
+    def _plan(self, target: Checkpoint, now: Checkpoint, only: list[str] | None, force: bool) -> Plan:
+        spans = self._files.spans_since(target)
+        return self._files.plan(target, now, spans, others=self._others(target), only=only, force=force)
+
+    # ── moves ─────────────────────────────────────────────────────────────────────────────────────
+
+    def rewind(
+        self, head: Head, *, files: bool, conversation: bool, only: list[str] | None = None, force: bool = False
+    ) -> Rewound:
+        """Go back: the conversation as `head` says, the files to the last checkpoint before it."""
+        finished = self.finish_interrupted() if files else None
+        if finished is not None and not force and _is_same(finished.entry, head):
+            return finished  # it was asked for again
+        head = replace(head, left=self._appender.state.head)
+        target = self.target(head.asof) if files else None
+        if not conversation:
+            head = self._stay(head.why)
+        if target is None:
+            return Rewound(self._append(head), Plan([], _no_files(files, self._files.why_not())), [])
+
+        def plan(now: Checkpoint) -> Plan:
+            return self._plan(target, now, only, force)
+
+        return self._move(head, plan)
+
+    def take_back(self, why: str) -> Rewound:
+        """Undo or redo: back to what was there before the newest rewind, or the newest undo."""
+        finished = self.finish_interrupted()
+        if finished is not None and finished.entry.why == why:
+            return finished  # it was asked for again
+        state = self._appender.state
+        moves = state.undo if why == "undo" else state.redo
+        if not moves:
+            raise NotFound("there is no rewind to undo" if why == "undo" else "there is no undo to take back")
+        move = moves[-1]
+        head = move_back(self._history, move, why)
+        plan = self._planner(move)
+        return self._move(head, plan) if plan is not None else Rewound(self._append(head), Plan([]), [])
+
+    def plan_back(self, move: Undoable) -> Plan:
+        """What taking back would do to the files; nothing is touched and nothing is written."""
+        plan = self._planner(move)
+        if plan is None:
+            return Plan([], _no_files(True, self._files.why_not() or "no files were moved then"))
+        return plan(self._files.look())
+
+    def _planner(self, move: Undoable) -> Callable[[Checkpoint], Plan] | None:
+        mark = self._history.at(move.back + 1)
+        before = self._files.kept_at(mark.before) if isinstance(mark, Head) else None
+        after = self._files.kept_at(mark.after) if isinstance(mark, Head) else None
+        if not isinstance(mark, Head) or before is None or after is None:
+            return None
+        intent = self._history.at(mark.intent) if mark.intent else None
+        paths = paths_of(self._history.whole(intent), mark) if isinstance(intent, Intent) else None
+        span = Span(before, after, f"{mark.why} {mark.seq}", paths)
+        if self._files.why_not():
+            return None
+        self._files.refuse_missing()
+        return lambda now: self._files.plan(before, now, [span])
+
+    def _stay(self, why: str) -> Head:
+        state = self._history.state
+        return Head(to=state.head, asof=state.seq, why=why, left=state.head, facts=state.facts, system=state.system)
+
+    def _move(self, head: Head, make: Callable[[Checkpoint], Plan]) -> Rewound:
+        with self._store.keeping():
+            before = self._checkpoint("before")
+            plan = make(before)
+            intent = self._begin(make_intent(plan, before, head))
+            return self._done(head, intent, plan, self._files.run(intent, plan.to_do))
+
+    def _begin(self, draft: Intent) -> Intent:
+        """Nobody else moves this session's files at the same time, or said something that its head would leave."""
+        while True:
+            self._appender.catch_up()
+            self._appender.refuse_news()
+            other = self._pending()
+            if other is not None:
+                raise self._busy(other)
+            try:
+                return self._appender.append([draft], alone=True)[0]
+            except Conflict:
+                continue  # somebody appended something since we looked
+
+    def _done(self, head: Head, intent: Intent, plan: Plan, outcomes: list[Outcome]) -> Rewound:
+        after = self._checkpoint("after")
+        counts: dict[str, int] = {}
+        for outcome in outcomes:
+            name = outcome.step.action if outcome.is_done else "kept"
+            counts[name] = counts.get(name, 0) + 1
+        for step in plan.of(CONFLICT, UNSURE, SKIPPED):
+            counts[step.action] = counts.get(step.action, 0) + 1
+        self.problems = [outcome for outcome in outcomes if not outcome.is_done]
+        self.notes = [outcome for outcome in outcomes if outcome.note]
+        head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=counts)
+        entry = self._append(replace(head, kept=self._files.kept(intent, self.problems)))
+        return Rewound(entry, plan, self.problems, self.notes)
+
+    def _checkpoint(self, when: str) -> Checkpoint:
+        return self._appender.append([self._files.take(when=when)])[0]
+
+    def _append(self, head: Head) -> Head:
+        return self._appender.append([head])[0]
+
+    # ── what was interrupted ──────────────────────────────────────────────────────────────────────
+
+    def _pending(self) -> Intent | None:
+        """A change of files that was begun and not finished, running or not."""
+        seq = self._appender.state.intent
+        entry = self._history.at(seq) if seq else None
+        return self._history.whole(entry) if isinstance(entry, Intent) else None
+
+    def interrupted(self) -> Intent | None:
+        """A change of files that was begun and not finished, and that nobody here is carrying out."""
+        intent = self._pending()
+        return None if intent is None or running_in(intent, self._appender.state.writers) else intent
+
+    def finish_interrupted(self, *, abort: bool = False, asked: bool = False) -> Rewound | None:
+        """Finish an interrupted change of files, or take back what was done of it.
+
+        One that was begun on another machine is only touched when somebody `asked` for it.
+        """
+        self._appender.catch_up()
+        intent = self._pending()
+        if intent is None:
+            return None
+        if running_in(intent, self._appender.state.writers) or (is_elsewhere(intent) and not asked):
+            raise self._busy(intent)
+        missing = self._files.why_not() or self._files.missing()
+        if missing and abort:  # there are no files to take back, and nobody should be stuck with it
+            return Rewound(self._append(replace(self._stay("abort"), intent=intent.seq)), Plan([]), [])
+        if missing and not makes_root(intent):
+            raise NotFound(
+                f"an interrupted rewind cannot be finished: {missing}",
+                hint="bring the folder back, or forget the rewind with `turnlog rewind --abort`",
+            )
+        if missing:
+            self._files.refuse_missing()
+        try:
+            steps, head = steps_of(intent), head_of(intent)
+        except Corrupt:
+            if not abort:
+                raise
+            steps, head = [], self._stay("abort")
+        if abort:
+            steps = [replace(step, now=step.then, then=step.now) for step in steps]
+            head = self._stay("abort")
+        elif head.left != self._appender.state.head:
+            # The conversation went on since: it stays where it is.
+            head = replace(self._stay(head.why), id=head.id, undoes=head.undoes)
+        with self._store.keeping():
+            return self._done(head, intent, Plan(steps), self._files.run(intent, steps, again=True))
+
+    def settle(self) -> None:
+        """Finish what was interrupted; where that cannot be done, somebody is told, and work goes on."""
+        try:
+            with self._appender.mutex:
+                self.finish_interrupted()
+        except TurnlogError as error:
+            warnings.warn(f"a rewind that was not finished stays so: {error}", TurnlogWarning, stacklevel=5)
+
+    def _busy(self, intent: Intent) -> Conflict:
+        pid = running_in(intent, self._appender.state.writers)
+        if pid:
+            return Conflict(f"process {pid} is in the middle of a rewind", hint="wait until it is done, or end it")
+        where = f" on {intent.host}" if is_elsewhere(intent) else ""
+        return Conflict(f"a rewind of this session was interrupted{where}", hint=HINT)
+
+
+def _is_same(done: Head, wanted: Head) -> bool:
+    return (done.why, done.to, done.asof) == (wanted.why, wanted.to, wanted.asof)
+
+
+def _no_files(asked: bool, why: str) -> str:
+    if not asked:
+        return "only the conversation moves"
+    return f"only the conversation moves: {why or 'there is no checkpoint that far back'}"
+
+
+def summary(steps: list[Step]) -> dict[str, int]:
+    """How many steps of each kind."""
+    counts: dict[str, int] = {}
+    for step in steps:
+        counts[step.action] = counts.get(step.action, 0) + 1
+    return counts

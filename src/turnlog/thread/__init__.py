@@ -1,0 +1,1 @@
+"""The thread of one log: what is known of it, and how it grows."""

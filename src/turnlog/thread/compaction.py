@@ -1,0 +1,74 @@
+"""A compaction on its way: what it puts in, and from where on everything stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any
+
+from turnlog.errors import NotFound
+from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, visible
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref
+from turnlog.thread.history import History
+
+
+def compaction(
+    history: History, head: int, replacement: list[Message | Ref] | None, *, keep: int, of: Context | None
+) -> Compaction:
+    """The entry that hides all but the last `keep` messages, and whatever came after the context `of`."""
+
+    def find(seq: int) -> Any:
+        entry = history.at(seq)
+        return None if entry is None else history.whole(entry)
+
+    def path() -> Iterator[AnyEntry]:
+        return (history.whole(node) for node in history.path(head))
+
+    def said() -> Iterator[AnyEntry]:
+        """What was said, also where an earlier compaction hides it."""
+        return (node for node in path() if not isinstance(node, Compaction))
+
+    if replacement is not None and any(isinstance(item, Ref) for item in replacement):
+        replacement = _as_edited(history, head, replacement)
+    replaced, kept = visible(path(), find)
+    seen = None if of is None else seen_by(of, history.path(head), _path_of(history, of))
+    if seen is not None:
+        later = visible(takewhile(lambda node: node.seq > seen, said()), find)[1]
+        if later and (not kept or later[0].seq < kept[0].seq):
+            kept = split_system(visible(said(), find)[1])[1]
+    kept = kept if replaced else split_system(kept)[1]
+    first = cut_for_keep(kept, keep, seen=seen)
+    if replacement is None:
+        from turnlog.log.summary import summarise
+
+        replacement = [summarise([*replaced, *kept], before=first)]
+    return Compaction(replacement=replacement, keep=first)
+
+
+def _path_of(history: History, context: Context) -> Iterator[AnyEntry]:
+    """The nodes a context was made of, newest first; none if it is not of this session."""
+    entry = history.at(context.head)
+    return history.path(context.head) if entry is not None and entry.id == context.head_id else iter(())
+
+
+def _as_edited(history: History, head: int, replacement: list[Message | Ref]) -> list[Message | Ref]:
+    """What was edited or left out for the model stays so when a replacement names it."""
+    edits: dict[int, Edit] = {}
+    for node in history.path(head):
+        if isinstance(node, Edit):
+            edits.setdefault(node.entry, history.whole(node))
+    edited: list[Message | Ref] = []
+    for item in replacement:
+        if isinstance(item, Message):
+            edited.append(item)
+            continue
+        original = history.at(item.entry)
+        if not isinstance(original, (Message, Custom)):
+            raise NotFound(f"no message {item.entry} in session {history.log.id}")
+        edit = edits.get(item.entry)
+        if edit is None:
+            edited.append(item)
+        elif edit.blocks is not None:
+            # With its number, so that whoever edits it later still changes what the model sees.
+            edited.append(Message(role=original.role, blocks=edit.blocks, seq=original.seq))
+    return edited

@@ -1,0 +1,171 @@
+"""What a session and a home say about themselves. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.log.context import text_of
+from turnlog.log.entry import AnyEntry, Compaction, Fork, Message, Uncompact
+from turnlog.log.fold import State
+from turnlog.log.ids import handle_of
+from turnlog.store import Listed
+
+
+class Info(Struct, frozen=True):
+    """A session in a listing."""
+
+    id: str
+    handle: str
+    title: str | None
+    workspace: str | None
+    agent: str | None
+    labels: dict[str, str]
+    tags: list[str]
+    archived: bool
+    hidden: bool
+    parent: str | None
+    """The session that started this one as a subagent."""
+    fork: Fork | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    seq: int
+    size_bytes: int
+    is_readable: bool
+    """False where the first line is damaged: `turnlog doctor` says more."""
+
+
+def info_of(found: Listed) -> Info:
+    """A listing's row."""
+    start, last = found.start, found.last
+    facts: dict[str, Any] = {}
+    if start is not None:
+        facts = {"title": start.title, "workspace": start.workspace}
+    if found.wide is not None and found.wide.all is not None:
+        facts = found.wide.all
+    tags = facts.get("tags")
+    return Info(
+        found.id,
+        handle_of(found.id),
+        facts.get("title"),
+        facts.get("workspace"),
+        start.agent if start else None,
+        start.labels if start else {},
+        [str(tag) for tag in tags] if isinstance(tags, list) else [],  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        bool(facts.get("archived")),
+        start.hidden if start else False,
+        start.spawned.session if start and start.spawned else None,
+        start.fork if start else None,
+        start.at if start else None,
+        last.at if last else None,
+        last.seq if last else 0,
+        found.size_bytes,
+        start is not None,
+    )
+
+
+class Stats(Struct, frozen=True):
+    """What happened in a session, its inherited part and its abandoned branches included."""
+
+    messages: int
+    user_messages: int
+    assistant_messages: int
+    tool_calls: int
+    turns: int
+    duration: timedelta
+    """From the first to the last activity."""
+    first_at: datetime | None
+    last_at: datetime | None
+    busy: timedelta = timedelta(0)
+    """How long messages took, all `duration_ms` together."""
+
+    @property
+    def duration_text(self) -> str:
+        """The duration for people: `42s`, `5m 12s`, `3h 7m`."""
+        minutes, seconds = divmod(int(self.duration.total_seconds()), 60)
+        hours, minutes = divmod(minutes, 60)
+        if hours:
+            return f"{hours}h {minutes}m"
+        return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
+
+
+def stats_of(state: State, entries: Callable[[], Iterable[AnyEntry]]) -> Stats:
+    """The statistics in a state; entries are read only where a fold is older than what is asked."""
+    counts = state.counts.plus(state.inherited.counts)
+    busy = counts.busy_ms
+    if busy is None:
+        busy = sum(entry.duration_ms or 0 for entry in entries() if isinstance(entry, Message))
+    first, last = state.inherited.first_at or state.first_at, state.last_at
+    return Stats(
+        sum(counts.messages.values()),
+        counts.messages.get("user", 0),
+        counts.messages.get("assistant", 0),
+        counts.tool_calls,
+        counts.turns,
+        last - first if first is not None and last is not None else timedelta(0),
+        first,
+        last,
+        timedelta(milliseconds=busy),
+    )
+
+
+class Compacted(Struct, frozen=True):
+    """A compaction of the conversation, and what it did."""
+
+    entry: Compaction
+    removed: int
+    """How many messages a model saw before it and not after it."""
+    summary: str
+    is_cancelled: bool
+    """Whether it was taken back since."""
+    count: int = 0
+    """The how manyth it is; that of the agent it came from, where that says so."""
+
+
+def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
+    """The compactions on a path (newest first), oldest first."""
+    cancelled = {node.compaction for node in path if isinstance(node, Uncompact)}
+    found: list[Compacted] = []
+    seen: list[int] = []
+    for node in reversed(path):
+        if isinstance(node, Message) and node.role != "system":
+            seen.append(node.seq)
+        elif isinstance(node, Compaction):
+            kept = [seq for seq in seen if node.keep and seq >= node.keep]
+            summary = "\n\n".join(text_of(item.blocks) for item in node.replacement if isinstance(item, Message))
+            told: dict[str, Any] = node.meta if node.origin is not None else {}
+            removed = len(seen) - len(kept) or told.get("removed") or 0
+            count = told.get("count") or (found[-1].count if found else 0) + 1
+            is_cancelled = node.seq in cancelled
+            found.append(Compacted(node, removed, summary or str(told.get("summary") or ""), is_cancelled, count))
+            if node.seq not in cancelled:
+                seen = kept
+    return found
+
+
+class Branch(Struct, frozen=True):
+    """One end of the conversation: where it was left, or where it is."""
+
+    head: int
+    at: datetime | None
+    messages: int
+    is_current: bool
+    preview: str
+    """The beginning of the last thing a person said on it."""
+
+
+class Settings(Struct, frozen=True):
+    """How much of a workspace checkpoints cover."""
+
+    checkpoints: bool = True
+    """Whether every turn is bracketed by two of them."""
+    max_file_bytes: int = 256 << 20
+    quota_bytes: int | None = None
+    """How much the blobs of the home may take before a checkpoint that needs more is refused."""
+    covers_ignored: bool = True
+    """Whether small files that git would ignore are covered."""
+    progress: Callable[[str, int], None] | None = None
+    """Told what long work with files is doing, `scanning` or `restoring`, and how many it has done."""

@@ -1,0 +1,1 @@
+"""Sessions from one home to another: push, pull, merge."""

@@ -1,0 +1,101 @@
+"""How far two copies of a session agree, and which of them went on after that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from turnlog.log.entry import Entry
+from turnlog.log.written import WrittenLine
+from turnlog.store import Log
+from turnlog.transfer.outgoing import Outgoing, Shipment
+
+
+class Meeting(Struct, frozen=True):
+    """See above."""
+
+    common: Shipment | None = None
+    """The last entry that both have."""
+    mine: Shipment | None = None
+    """The first one after it that is only here."""
+    has_theirs: bool = False
+    """Whether there is one that is only there."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry that both have, on the other side; 0 if there is none."""
+        return self.common.entry.seq if self.common is not None else 0
+
+
+def meet(going: Outgoing, theirs: Log | None) -> Meeting:
+    """Compare what is to be there with what is. Both may grow meanwhile: others write, and others bring the same."""
+    if theirs is None:
+        return Meeting(mine=next(_carried(going, 0), None))
+    while True:
+        found = _meet(going, theirs)
+        # The logs were not read at one moment. What comes after the last entry that both have is only somebody else's
+        # where it is another entry: an entry that is there stays what it is.
+        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):
+            return found
+
+
+def _agree(going: Outgoing, theirs: Log, after: int) -> bool:
+    """Whether both go on with the same entry by now."""
+    here, there = next(_carried(going, after), None), next(_written(theirs, after), None)
+    return here is not None and there is not None and _are_same(here, there)
+
+
+def _meet(going: Outgoing, theirs: Log) -> Meeting:
+    last = _last(theirs)
+    mine = going.last()
+    # Nearly always one of them is where the other was: then its last line says it all, because a log only grows.
+    end = min(last, mine)
+    here, there = next(_carried(going, end - 1), None), next(_written(theirs, end - 1), None)
+    if here is not None and there is not None and _are_same(here, there):
+        ahead = _carried(going, end)
+        return Meeting(here, next(ahead, None), last > end)
+    return _walk(going, theirs)
+
+
+def _walk(going: Outgoing, theirs: Log) -> Meeting:
+    """Entry by entry. What only one side can read, before something that both have, was damaged on the other."""
+    ours, others = _carried(going, 0), _written(theirs, 0)
+    a, b = next(ours, None), next(others, None)
+    common: Shipment | None = None
+    first: Shipment | None = None
+    has_theirs = False
+    while a is not None and b is not None:
+        if a.entry.seq == b.entry.seq:
+            if not _are_same(a, b):
+                break
+            common, first, has_theirs = a, None, False
+            a, b = next(ours, None), next(others, None)
+        elif a.entry.seq < b.entry.seq:
+            first = first or a
+            a = next(ours, None)
+        else:
+            has_theirs = True
+            b = next(others, None)
+    return Meeting(common, first or a, has_theirs or b is not None)
+
+
+def _are_same(here: Shipment, there: WrittenLine) -> bool:
+    if here.line == there.line:
+        return True
+    # What somebody edited on one side is no other entry.
+    return (here.entry.unverified or there.entry.unverified) and (
+        (here.entry.seq, here.entry.id) == (there.entry.seq, there.entry.id)
+    )
+
+
+def _last(log: Log) -> int:
+    return next((item.seq for item in log.read(reverse=True) if isinstance(item, Entry)), 0)
+
+
+def _carried(going: Outgoing, after: int) -> Iterator[Shipment]:
+    return (item for item in going.lines(after=after) if isinstance(item, Shipment))
+
+
+def _written(log: Log, after: int) -> Iterator[WrittenLine]:
+    return (item for item in log.lines(after=after) if isinstance(item, WrittenLine))

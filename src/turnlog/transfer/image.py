@@ -1,0 +1,56 @@
+"""Sessions that came from the other side as forks: what they were made of there is not brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from turnlog.errors import Corrupt, NotFound, Unsupported
+from turnlog.log.entry import Fork
+from turnlog.store import Listed, Store
+from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing
+
+
+def came_from(there: Store, sessions: Collection[Listed], here: Store, going: Outgoing) -> bool:
+    """Whether this came from there, and has nothing that its original there has not."""
+    try:
+        image = _image_of(there, sessions, here, going)
+        return image is not None and _begins_like(image, going)
+    except (NotFound, Corrupt, Unsupported):
+        return False  # what cannot be read is no reason to leave anything out
+
+
+def _image_of(there: Store, sessions: Collection[Listed], here: Store, going: Outgoing) -> Outgoing | None:
+    """What this side would get of the session there that this one was once made of."""
+    fork = going.start.fork
+    # A fork of the session that went on there; or one of before that had to get another id here.
+    image = _called(there, going, fork.session, fork.base, fork.seq) if fork is not None else None
+    image = image or _called(there, going, going.id[:-9], None, 0)
+    if image is not None or fork is None:
+        return image
+    above = _image_of(there, sessions, here, outgoing(here, here.base(fork.session, fork.base)))
+    return None if above is None else _fork_of(there, sessions, going, fork, above)
+
+
+def _called(there: Store, going: Outgoing, name: str, first: str | None, cut: int) -> Outgoing | None:
+    try:
+        log = there.base(name, first) if name else None
+    except NotFound:
+        return None
+    return None if log is None else outgoing(there, log).as_called(going.id, cut)
+
+
+def _fork_of(
+    there: Store, sessions: Collection[Listed], going: Outgoing, fork: Fork, above: Outgoing
+) -> Outgoing | None:
+    """Or it is a fork of something that became another one."""
+    for found in sessions:
+        if found.start is not None and found.start.fork is not None:
+            image = outgoing(there, there.base(found.id, found.first)).moved(fork.session, fork.base, above.cuts)
+            if image.id == going.id:
+                return image
+    return None
+
+
+def _begins_like(whole: Outgoing, part: Outgoing) -> bool:
+    known = (item.line for item in whole.lines() if isinstance(item, Shipment))
+    return all(item.line == next(known, None) for item in part.lines() if isinstance(item, Shipment))

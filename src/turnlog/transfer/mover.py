@@ -1,0 +1,391 @@
+"""Sessions from one home to another: parents first, blobs before lines, only what is missing.
+
+Whatever is interrupted leaves the beginning of what was to come, and the next run goes on behind it: nothing is
+remembered but the logs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogError, Unavailable
+from turnlog.log.codec import Damage
+from turnlog.log.entry import Start
+from turnlog.log.written import WrittenLine
+from turnlog.rewind.content import left_out
+from turnlog.session.garbage import forget_unneeded
+from turnlog.store import Listed, Log
+from turnlog.thread.history import History
+from turnlog.transfer.agreement import Meeting, meet
+from turnlog.transfer.blobs import Cargo, Carrier, held
+from turnlog.transfer.image import came_from
+from turnlog.transfer.merge import loaded, merge, merges
+from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing
+from turnlog.transfer.private import bring_private
+
+if TYPE_CHECKING:
+    from turnlog.session.home import Home
+
+_BYTES = 1 << 20
+_TRIES = 100
+
+Tell = Callable[[int, int, str], None]
+"""Told before each session: how many are done, how many there are, and which comes now."""
+
+
+class Transferred(Struct):
+    """What became of one session."""
+
+    id: str
+    outcome: str = "same"
+    """`new`, `grown`, `same`; `forked`: the other side had gone on with it, too; `merged`: what was new needed no fork;
+    `deleted`: it is in the trash there, and was left alone; `failed`."""
+    entries: int = 0
+    """How many were sent."""
+    blobs: int = 0
+    blob_bytes: int = 0
+    into: str | None = None
+    """The fork there that has what was new."""
+    problems: list[str] = []
+    """What is damaged or missing here, and so there as well."""
+    private: int = 0
+    """Checkpoints that came without the contents of ignored files, which stay where they are."""
+    error: TurnlogError | None = None
+
+
+class _Which(NamedTuple):
+    """A session: its id, and that of its first entry, which tells it from others that are or were called the same."""
+
+    id: str
+    first: str
+
+
+class _Part(Struct, frozen=True):
+    """Where a session's entries up to `upto` are on the other side."""
+
+    upto: int
+    there: _Which
+    cuts: tuple[int, ...]
+
+
+class Mover:
+    """One run from `source` to `target`."""
+
+    def __init__(self, source: Home, target: Home, *, dry_run: bool = False, include_ignored: bool = False) -> None:
+        self._source = source
+        self._target = target
+        self._dry_run = dry_run
+        self._include_ignored = include_ignored
+        self._carrier = Carrier(source.store, target.store)
+        self._placed: dict[_Which, list[_Part]] = {}
+        self._rows: dict[_Which, Transferred] = {}
+        self._moving: list[_Which] = []
+        self._live: set[_Which] = set()
+        self._wanted: set[_Which] = set()
+        self._there: dict[_Which, Listed] = {}
+        self._deleted: set[_Which] = set()
+
+    def run(self, ids: Iterable[str] | None, tell: Tell | None = None) -> Iterator[Transferred]:
+        """Move these sessions (all, for None), with what they build on and the subagents they started."""
+        source, target = self._source.store, self._target.store
+        here = {_Which(found.id, found.first): found for found in source.sessions()}
+        self._live = set(here)
+        self._there = {_Which(found.id, found.first): found for found in target.sessions()}
+        self._deleted = {_Which(found.id, found.first) for found in target.sessions(deleted=True)}
+        chosen = sorted(here) if ids is None else self._with_subagents(ids)
+        self._wanted = set(chosen)
+        for index, name in enumerate(chosen):
+            if tell is not None:
+                tell(index, len(chosen), name.id)
+            if name not in self._placed:
+                self._settle(name, here.get(name))
+            if self._include_ignored:
+                bring_private(self._source.store, self._target.store, self._carrier, self._row(name), self._dry_run)
+            # What it builds on may have come with it, and so be told before its turn.
+            yield from self._news()
+        yield from self._news()
+
+    def _row(self, name: _Which) -> Transferred:
+        return self._rows.setdefault(name, Transferred(name.id))
+
+    def _news(self) -> Iterator[Transferred]:
+        while self._rows:
+            yield self._rows.pop(next(iter(self._rows)))
+
+    def _with_subagents(self, ids: Iterable[str]) -> list[_Which]:
+        chosen: dict[_Which, None] = {}
+        live = {which.id: which for which in self._live}
+        waiting = [live.get(name, _Which(name, name)) for name in ids]
+        while waiting:
+            name = waiting.pop(0)
+            if name in chosen:
+                continue
+            chosen[name] = None
+            log = self._source.store.base(*name)
+            history = History(self._source.store, log)
+            history.load()
+            waiting += [live[child] for child in history.state.children if child in live]
+            history.close()
+            log.close()
+        return list(chosen)
+
+    def _settle(self, name: _Which, found: Listed | None) -> None:
+        """Move one session, and say what became of it."""
+        there = self._there.get(name)
+        if found is not None and there is not None and _is_same(found, there):
+            self._placed[name] = [_Part(_END, name, ())]
+            self._rows[name] = Transferred(name.id)
+            return
+        if name in self._deleted and name in self._live:
+            self._rows[name] = Transferred(name.id, "deleted")
+            return
+        try:
+            self._move(name)
+        except Unavailable:
+            raise
+        except TurnlogError as error:
+            row = self._rows.setdefault(name, Transferred(name.id))
+            row.outcome, row.error = "failed", error
+
+    # ── one session ───────────────────────────────────────────────────────────────────────────────
+
+    def _move(self, name: _Which) -> list[_Part]:
+        """Move a session, after what it builds on. Returns where its entries are there."""
+        if name in self._placed:
+            return self._placed[name]
+        if name in self._moving:
+            raise Corrupt(f"session {name.id} is a fork of itself", hint=f"look with `turnlog doctor {name.id}`")
+        self._moving.append(name)
+        log = self._source.store.base(*name)
+        try:
+            going = outgoing(self._source.store, log)
+            is_image = came_from(self._target.store, self._there.values(), self._source.store, going)
+            going = going if is_image else self._beside_its_parent(going)
+            row = self._rows[name] = Transferred(name.id)
+            self._placed[name] = [] if is_image else self._send(going, row)
+            return self._placed[name]
+        finally:
+            self._moving.pop()
+            log.close()
+
+    def _beside_its_parent(self, going: Outgoing) -> Outgoing:
+        fork = going.start.fork
+        if fork is None:
+            return going
+        try:
+            parts = self._move(_Which(fork.session, fork.base))
+        except NotFound as error:
+            raise NotFound(f"session {fork.session!r}, which {going.id} builds on: {error.message}") from None
+        part = next((part for part in parts if fork.seq <= part.upto), None)
+        if part is None:
+            # That was merged into something there, or is there under another name: now it is needed itself.
+            part = next(part for part in self._bring(_Which(fork.session, fork.base)) if fork.seq <= part.upto)
+        is_itself = part.there == (fork.session, fork.base) and not part.cuts
+        return going if is_itself else going.moved(*part.there, part.cuts)
+
+    def _bring(self, name: _Which) -> list[_Part]:
+        """Have a session there as such."""
+        log = self._source.store.base(*name)
+        try:
+            row = self._rows.setdefault(name, Transferred(name.id))
+            going = self._beside_its_parent(outgoing(self._source.store, log))
+            self._placed[name] = self._send(going, row, may_merge=False)
+            return self._placed[name]
+        finally:
+            log.close()
+
+    def _log_there(self, name: str, first: str | None) -> Log | None:
+        try:
+            return self._target.store.base(name, first)
+        except NotFound:
+            return None
+
+    def _is_another(self, going: Outgoing) -> bool:
+        """Whether the session there that is called so is not this one."""
+        try:
+            log = self._target.store.open(going.id)
+        except NotFound:
+            return False
+        try:
+            return next((item.id for item in log.read() if isinstance(item, Start)), going.first) != going.first
+        finally:
+            log.close()
+
+    def _send(self, going: Outgoing, row: Transferred, *, may_merge: bool = True) -> list[_Part]:
+        """Bring over what is missing; where both sides went on, as a fork."""
+        parts: list[_Part] = []
+        for _ in range(_TRIES):
+            if going.source in self._live and self._is_another(going):
+                raise _another(going.id)
+            theirs = self._log_there(going.id, going.first)
+            try:
+                found = meet(going, theirs)
+                if found.mine is None:
+                    break
+                if not found.has_theirs:
+                    self._carry(going, found, row, is_new=theirs is None)
+                    row.outcome = row.outcome if row.outcome != "same" else "new" if theirs is None else "grown"
+                    break
+                if found.common is None:
+                    break
+                parts.append(_Part(found.common.origin, _Which(going.id, going.first), going.cuts))
+                if may_merge and self._merged(going, found, row):
+                    return parts
+                going = going.forked(found.common, found.mine)
+                row.outcome, row.into = "forked", going.id
+            except (Conflict, AlreadyExists):
+                continue  # somebody wrote there meanwhile: look again
+            finally:
+                if theirs is not None:
+                    theirs.close()
+        else:
+            raise Conflict(f"session {going.id} changes faster over there than it can be brought", hint="try it again")
+        if found.common is None and found.has_theirs:
+            raise _another(going.id)
+        if not row.entries:
+            row.outcome = "same"
+        return [*parts, _Part(_END, _Which(going.id, going.first), going.cuts)]
+
+    def _dropped(self, going: Outgoing) -> frozenset[str]:
+        log = self._source.store.base(*going.source)
+        history = History(self._source.store, log)
+        try:
+            history.load()
+            return frozenset(history.state.dropped)
+        finally:
+            history.close()
+            log.close()
+
+    def _merged(self, going: Outgoing, found: Meeting, row: Transferred) -> bool:
+        """Facts, notes and spending need no fork: they are appended there, as those of two processes would be."""
+        if found.common is None or not merges(going, found.last):
+            return False
+        if self._is_another(going):
+            return False
+        try:
+            log = self._target.store.open(going.id)
+        except NotFound:
+            return False
+        with loaded(self._target, log) as session:
+            added = merge(session, going, found.last, dry_run=self._dry_run)
+        if added:
+            row.outcome, row.entries = "merged", row.entries + added
+        return True
+
+    # ── lines and what they need ──────────────────────────────────────────────────────────────────
+
+    def _carry(self, going: Outgoing, found: Meeting, row: Transferred, *, is_new: bool) -> None:
+        after = 0 if is_new else found.last
+        is_live = going.source in self._live
+        deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
+        digest, sent = sha256(), 0
+        first = self._target.store.portion if is_new else _BYTES
+        for chunk in _chunks(going.lines(after=found.last), row.problems, first):
+            if self._dry_run:
+                cargo = self._carrier.load(chunk, lambda: self._dropped(going))
+                row.blobs += len(cargo.lacking) + len(cargo.made)
+            else:
+                lines = [carried.line for carried in chunk]
+                adopt = partial(
+                    self._target.store.adopt,
+                    going.id,
+                    lines,
+                    after=after,
+                    first=going.first,
+                    parent=going.start.fork,
+                    deleted=deleted,
+                )
+                cargo = self._bring_before(adopt, going, chunk, row)
+                digest.update(b"".join(line + b"\n" for line in lines))
+            row.problems += [problem for problem in cargo.problems if problem not in row.problems]
+            after = chunk[-1].entry.seq
+            sent += len(chunk)
+            row.private += 0 if self._include_ignored else left_out(carried.entry for carried in chunk)
+            row.entries += len(chunk)
+        if sent and not self._dry_run:
+            self._compare(_Which(going.id, going.first), found.last, after, digest.digest())
+
+    def _bring_before(
+        self, adopt: Callable[[], None], going: Outgoing, chunk: list[Shipment], row: Transferred
+    ) -> Cargo:
+        """Bring what lines need, then the lines."""
+        if not any(carried.blobs or carried.entry.blobs for carried in chunk):
+            adopt()
+            return Cargo()
+        source, target = self._source.store, self._target.store
+        for is_last in (False, True):
+            # From finding out what is there until an entry refers to it, nobody collects any of it.
+            with held(source), target.keeping():
+                cargo = self._carrier.load(chunk, lambda: self._dropped(going))
+                if cargo.lacking or cargo.made or cargo.lost:
+                    blobs, size = self._carrier.bring(cargo)
+                    row.blobs += blobs
+                    row.blob_bytes += size
+                if is_last or not cargo.halves:
+                    adopt()
+                    self._carrier.arrived(cargo)
+                    return cargo
+            # What lies there of a checkpoint that nobody needed any more must not make one of it that has holes.
+            with suppress(Corrupt):
+                forget_unneeded(target, cargo.halves)
+        raise AssertionError
+
+    def _compare(self, name: _Which, after: int, last: int, digest: bytes) -> None:
+        """Read back what was sent: it has to be what was sent."""
+        theirs = self._target.store.base(*name)
+        whole = sha256()
+        try:
+            for item in theirs.lines(after=after):
+                if isinstance(item, WrittenLine):
+                    if item.entry.seq > last:
+                        break
+                    whole.update(item.line + b"\n")
+        finally:
+            theirs.close()
+        if whole.digest() != digest:
+            raise Corrupt(
+                f"session {name.id} is not over there as it was sent, after entry {after}",
+                hint="look at it there with `turnlog doctor`",
+            )
+
+
+_END = 1 << 62
+
+
+def _another(name: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"session {name!r} over there is another one: only its id is the same",
+        hint=f"give one of them another id: `turnlog rm {name}`, then `turnlog restore {name} --as NEW-ID`",
+    )
+
+
+def _is_same(here: Listed, there: Listed) -> bool:
+    """Whether two logs end with the same entry: a log only grows, so they are the same then."""
+    mine, theirs = here.last, there.last
+    if mine is None or theirs is None or here.start is None or there.start is None:
+        return False
+    return (mine.seq, mine.id, mine.at, mine.type) == (theirs.seq, theirs.id, theirs.at, theirs.type)
+
+
+def _chunks(items: Iterable[Shipment | Damage], problems: list[str], first: int) -> Iterator[list[Shipment]]:
+    """Lines in portions that hold every batch whole, the first one up to so many bytes; damage is told."""
+    chunk: list[Shipment] = []
+    size, most = 0, first
+    for item in items:
+        if isinstance(item, Damage):
+            what = "" if item.seq is None else f", entry {item.seq}"
+            problems.append(f"{item.kind} at byte {item.offset} of the log{what}")
+            continue
+        chunk.append(item)
+        size += len(item.line)
+        if size >= most and not item.entry.more:
+            yield chunk
+            chunk, size, most = [], 0, _BYTES
+    if chunk:
+        yield chunk
