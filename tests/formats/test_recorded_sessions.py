@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from turnlog.session.exports import transcript_of
+from turnlog.exchange.transcript import transcript_of
 
 import turnlog
 from tests.agents import script

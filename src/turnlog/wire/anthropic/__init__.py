@@ -6,7 +6,8 @@ s.append(anthropic.draft(client.messages.create(**request)))
 
 from __future__ import annotations
 
-from turnlog.wire.anthropic.answer import AnthropicStream, draft
+from turnlog.wire.anthropic.answer import AnthropicStream as Stream
+from turnlog.wire.anthropic.answer import draft
 from turnlog.wire.anthropic.ask import PROVIDER, request
 
-__all__ = ["PROVIDER", "AnthropicStream", "draft", "request"]
+__all__ = ["PROVIDER", "Stream", "draft", "request"]

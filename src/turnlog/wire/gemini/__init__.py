@@ -8,7 +8,8 @@ Bytes are base64 text, which the SDK takes as well as REST does; `body` is the r
 
 from __future__ import annotations
 
-from turnlog.wire.gemini.answer import GeminiStream, draft
+from turnlog.wire.gemini.answer import GeminiStream as Stream
+from turnlog.wire.gemini.answer import draft
 from turnlog.wire.gemini.ask import PROVIDER, body, request
 
-__all__ = ["PROVIDER", "GeminiStream", "body", "draft", "request"]
+__all__ = ["PROVIDER", "Stream", "body", "draft", "request"]
