@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from turnlog.exchange.transcript import transcript_of
 
 import turnlog
 from tests.agents import script
 from tests.formats.agents.said import alike, held, recorded
+from turnlog.exchange.transcript import transcript_of
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Start
 from turnlog.log.usage import Usage
