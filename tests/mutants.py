@@ -445,7 +445,7 @@ MUTANTS = [
     Mutant(
         "unknown is treated as absent",
         "workspace/found.py",
-        "        self.tree[os.fsencode(name)] = Node(UNKNOWN, size=size, reason=reason)\n",
+        "        self.tree[os.fsencode(name)] = TreeNode(UNKNOWN, size=size, reason=reason)\n",
         "",
         (REWINDS, RACES),
     ),
