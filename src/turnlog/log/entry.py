@@ -7,7 +7,7 @@ Nodes make the conversation: each has a `parent` and becomes the head. Marks are
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from msgspec import Raw, Struct, field
 
@@ -385,3 +385,8 @@ ENTRIES: dict[str, type[Entry]] = {
 def is_fence(entry: Entry) -> bool:
     """Whether this entry moves the head, so that two writers may not both write one unseen."""
     return entry.parent is not None or isinstance(entry, Head)
+
+
+def is_wide(entry: Entry) -> TypeGuard[Set]:
+    """Whether this entry sets a fact of the whole session, of which listings show the newest."""
+    return isinstance(entry, Set) and entry.key in WIDE_FACTS

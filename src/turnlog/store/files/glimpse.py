@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set, Start
+from turnlog.log.entry import AnyEntry, Set, Start, is_wide
 from turnlog.store import Listed
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.names import session_id_of
@@ -32,7 +32,7 @@ def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
         back = front if size <= _FRONT else disk.pread(fd, min(_BACK, size), max(0, size - _BACK))
         last = _last(disk, fd, back, size)
         wide = None
-        if isinstance(last, Set) and last.key in WIDE_FACTS:
+        if last is not None and is_wide(last):
             wide = last
         elif last is not None and last.wide:
             wide = _wide(disk, fd, last.wide, back, size)

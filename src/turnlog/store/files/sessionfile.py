@@ -8,7 +8,7 @@ from turnlog.errors import Conflict, Corrupt
 from turnlog.log.assemble import forward
 from turnlog.log.codec import Damage, is_verified
 from turnlog.log.draft import Draft, to_ms
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
+from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.log.written import WrittenLine, entries_of, entry_of, with_hints
 from turnlog.store.files.disk import as_error, disk_errors
 from turnlog.store.files.handle import identity
@@ -85,7 +85,7 @@ class SessionFile(LogFile):
         offset = tail.end + torn
         for line, entry in zip(lines, entries, strict=True):
             placed = with_hints(line, wide=wide, sealed=sealed) + b"\n"
-            if isinstance(entry, Set) and entry.key in WIDE_FACTS:
+            if is_wide(entry):
                 wide = offset
             out.append(placed)
             offset, sealed = offset + len(placed), 0

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from turnlog.log.assemble import Oversize, forward
 from turnlog.log.codec import Damage, salvage
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
+from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.store.files.lines import Read, header_of, last_newline, lines
 from turnlog.store.files.tail import is_adoptable
 
@@ -150,7 +150,7 @@ class Survey:
         self.entries += 1
         self.last = entry.seq
         self.trace = zlib.crc32(f"{entry.seq} {entry.type} {entry.id}\n".encode(), self.trace)
-        if isinstance(entry, Set) and entry.key in WIDE_FACTS:
+        if is_wide(entry):
             self.wide = offset
         if self._visit is not None:
             self._visit(entry)

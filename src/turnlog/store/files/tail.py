@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from turnlog.log.assemble import Oversize, backward, forward
 from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified
 from turnlog.log.draft import Draft, number, to_ms
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Set
+from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.store.files.lines import Read, last_newline, lines, lines_back
 
 _SHORTEST_LINE = 64
@@ -117,8 +117,7 @@ class Tail:
         self.floor = max(self.floor, entry.seq)
         if entry.at is not None:
             self.at = max(self.at, to_ms(entry.at))
-        is_wide = isinstance(entry, Set) and entry.key in WIDE_FACTS
-        self.wide = offset if is_wide else max(self.wide, entry.wide)
+        self.wide = offset if is_wide(entry) else max(self.wide, entry.wide)
         saw(entry.id, entry.seq)
 
     def _settle(self, read: Read, size: int, hidden: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.draft import Draft
-from turnlog.log.entry import WIDE_FACTS, Fork, Set, Start
+from turnlog.log.entry import Fork, Start, is_wide
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
 from turnlog.store import Clock, Listed, behind, either, in_trash, is_like, taken
@@ -293,7 +293,7 @@ class MemoryStore:
 
 def _found(log: MemoryLog) -> Listed:
     start = log.entries[0]
-    wide = next((e for e in reversed(log.entries) if isinstance(e, Set) and e.key in WIDE_FACTS), None)
+    wide = next((e for e in reversed(log.entries) if is_wide(e)), None)
     return Listed(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Corrupt, NotFound
 from turnlog.log.draft import to_ms
-from turnlog.log.entry import WIDE_FACTS, Set, is_fence
+from turnlog.log.entry import is_fence, is_wide
 from turnlog.log.written import bare, entries_of, entry_of
 from turnlog.store import taken as name_taken
 from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, LogEnd, PostgresLog, Stamped
@@ -46,7 +46,7 @@ def taken(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
         at = at if entry.at is None else max(at, to_ms(entry.at))
         if is_fence(entry):
             fence = entry.seq
-        if isinstance(entry, Set) and entry.key in WIDE_FACTS:
+        if is_wide(entry):
             wide = entry.seq
     seqs = [entry.seq for entry in entries]
     return Stamped(entries, lines, seqs, list(keys), at, fence, wide, sum(len(line) + 1 for line in lines))
