@@ -233,9 +233,9 @@ def _many(server: Server, count: int, *, every_ms: int = 37_000) -> str:
             values,
         )
         admin.execute(
-            "insert into turnlog.session (num, tenant, key, id, state, root, made, first_seq, last_seq, last_ms, "
+            "insert into turnlog.session (num, tenant, key, id, place, root, made, first_seq, last_seq, last_ms, "
             "recent, last_fence, wide_seq, bytes) "
-            "select new, tenant, convert_to('s' || n, 'UTF8'), convert_to('s' || n, 'UTF8'), state, new, "
+            "select new, tenant, convert_to('s' || n, 'UTF8'), convert_to('s' || n, 'UTF8'), place, new, "
             "gen_random_uuid(), first_seq, last_seq, last_ms - %(every)s * n::bigint, "
             "(last_ms - %(every)s * n::bigint) / 60000, last_fence, wide_seq, bytes from turnlog.session, made "
             "where num = %(num)s",
