@@ -57,6 +57,7 @@ class Provider:
         self.aside = say("A short title", input=3, output=2)
         """What the model says to a request that has no tools."""
         self._script = list(script)
+        self._lasting: Turn | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -79,6 +80,7 @@ class Provider:
     def play(self, *script: Turn) -> None:
         with self._lock:
             self._script[:] = script
+            self._lasting = None
         self.held.clear()
 
     @property
@@ -95,9 +97,11 @@ class Provider:
         said = [block.text for role, block in flat(conversation) if role == "user" and isinstance(block, Text)]
         for turn in self._script:
             if any(turn.to in text for text in said):
+                if turn.lasting:
+                    self._lasting = turn
                 self._script.remove(turn)
                 return replace(turn, blocks=turn.make(conversation)) if turn.make else turn
-        return say("(the script is over)")
+        return self._lasting or say("(the script is over)")
 
     def _take(self, path: str, spoken: Dialect, body: dict[str, Any]) -> tuple[Turn, str]:
         with self._lock:

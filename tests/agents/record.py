@@ -85,8 +85,10 @@ class Stage:
             self.home, self.provider, self.workspace, arguments, check=not failing, interrupt=interrupt
         )
         asked = [request for request in self.provider.requests[first:] if not request.aside]
-        if self.provider.left or len(asked) != len(turns):
-            raise SystemExit(f"{scene}: {len(asked)} requests for {len(turns)} turns\n{done.out}\n{done.err}")
+        # Whoever is refused may ask again, and is refused again.
+        once = [request for n, request in enumerate(asked) if not (n and request.served is asked[n - 1].served)]
+        if self.provider.left or len(once) != len(turns):
+            raise SystemExit(f"{scene}: {len(once)} requests for {len(turns)} turns\n{done.out}\n{done.err}")
         self.session = self.agent.latest(self.home)
         note = self.notes.setdefault(self.session, {"scene": scene, "prompts": 0, "served": [], "last": None})
         note["prompts"] += prompts

@@ -72,7 +72,7 @@ def image(stage: Stage) -> None:
 def refused(stage: Stage) -> None:
     """The provider refuses; the next prompt goes on."""
     session = stage.step("refused", stage.agent.run("First?"), say("First answer.", input=30, output=4))
-    refusal = Turn([Text("that is not acceptable")], status=400)
+    refusal = Turn([Text("that is not acceptable")], status=400, lasting=True)
     stage.step("refused", stage.agent.resume(session, "This will fail"), refusal)
     stage.step("refused", stage.agent.resume(session, "And this?"), say("This works.", input=31, output=5))
 
@@ -90,7 +90,8 @@ def compacted(stage: Stage) -> None:
     size = 199_000 if isinstance(agent, Opencode | Pi) else 5_000
     first = say(LONG if isinstance(agent, Gemini) else "First answer.", input=40, output=900)
     session = stage.step("compacted", agent.run("First?"), first)
-    summary = f"<state_snapshot>\n{SUMMARY}\n</state_snapshot>" if isinstance(agent, Gemini) else SUMMARY
+    tag = "state_snapshot" if isinstance(agent, Gemini) else "summary" if isinstance(agent, ClaudeCode) else ""
+    summary = f"<{tag}>\n{SUMMARY}\n</{tag}>" if tag else SUMMARY
     aside, provider.aside = provider.aside, say(summary, input=41, output=42)
     second = say("Second answer.", input=size, output=44)
     # These two compact at once after an answer that fills the context; opencode then tells itself to continue.
@@ -145,7 +146,8 @@ def helped(stage: Stage) -> None:
     start = Usage(input=60, output=6)
     about = {"description": "Look", "prompt": HELPER}
     if isinstance(agent, ClaudeCode):
-        begin = Turn([stage.call(("Agent", {**about, "subagent_type": "general-purpose"}))], start, to=ASK)
+        asked = {**about, "subagent_type": "general-purpose", "run_in_background": False}
+        begin = Turn([stage.call(("Agent", asked))], start, to=ASK)
     elif isinstance(agent, Opencode):
         begin = Turn([stage.call(("task", {**about, "subagent_type": "general"}))], start, to=ASK)
     elif isinstance(agent, Gemini):

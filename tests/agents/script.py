@@ -63,7 +63,7 @@ class Turn:
     """One answer of the model. With a `status` it is an error; with `hold` its end never comes.
 
     With `to`, it is for the conversation in which a user said that: a subagent asks at the same time as its parent.
-    With `make`, what it says depends on the conversation so far.
+    With `make`, what it says depends on the conversation so far. A `lasting` one is said as often as it is asked for.
     """
 
     blocks: list[Block] = field(default_factory=list[Block])
@@ -72,6 +72,7 @@ class Turn:
     hold: bool = False
     to: str = ""
     make: Callable[[Conversation], list[Block]] | None = None
+    lasting: bool = False
 
     @property
     def calls(self) -> list[Call]:
