@@ -10,7 +10,7 @@ import pytest
 from tests.cli.scene import Cli
 from turnlog.formats import format_of, names
 
-WRITTEN = [name for name in names() if hasattr(format_of(name), "write")]
+WRITTEN = [name for name in names() if format_of(name).write]
 ONLY_READ = [name for name in names() if name not in WRITTEN]
 
 

@@ -15,11 +15,19 @@ import turnlog
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import RHO, SEEDS, claude_file
-from turnlog.formats import format_of, names
+from turnlog.formats import Resuming, format_of, names
 
 TURNLOG = ("-m", "turnlog")
 AGENT_FILES = SEEDS.parent / "agents"
-AGENTS = [name for name in names() if hasattr(format_of(name), "resume")]
+
+
+def resuming_of(agent: str) -> Resuming:
+    found = format_of(agent).resume
+    assert found is not None
+    return found
+
+
+AGENTS = [name for name in names() if format_of(name).resume]
 COMMANDS = {
     "a3s": "a3s code resume {id}",
     "claude-code": "claude --resume {id}",
@@ -447,13 +455,13 @@ def test_an_id_that_the_agent_does_not_make_is_refused(agent: str, id: str):
     from turnlog.exchange.handover import _command  # pyright: ignore[reportPrivateUsage]
 
     with pytest.raises(turnlog.Invalid, match=f"is no id that {agent}"):
-        _command(format_of(agent), agent, id, "/there", "/here")
+        _command(resuming_of(agent), agent, id, "/there", "/here")
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_that_is_told_an_id_says_what_ids_look_like(agent: str):
     takes_id = "{id}" in COMMANDS[agent]
-    assert hasattr(format_of(agent), "ID") == takes_id
+    assert (resuming_of(agent).ids is not None) == takes_id
 
 
 def test_an_id_in_the_file_of_an_agent_never_becomes_an_option(process: Cli, person: Path, programs: Path):

@@ -9,6 +9,7 @@ from time import process_time
 from typing import Any
 
 import turnlog
+from tests.formats.composing import placed
 from turnlog.exchange.source import bring
 from turnlog.exchange.transcript import transcript_of, written_for
 from turnlog.formats import Source, format_of, names
@@ -121,7 +122,7 @@ def _written(agent: str) -> Callable[[Path, int], Path]:
             ]
             session.append(*batch)
             written, _ = written_for(transcript_of(session), agent)
-        return Path(format_of(agent).place(written, str(folder)))
+        return Path(placed(agent, written, str(folder)))
 
     return make
 

@@ -13,6 +13,7 @@ import turnlog
 from tests.formats import checkers
 from tests.formats.account import account, added, lost
 from tests.formats.checkers import claude_code, codex, gemini_cli, opencode, pi
+from tests.formats.composing import placed
 from turnlog import Compaction, Custom, File, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.exchange.source import bring_all
 from turnlog.exchange.transcript import render
@@ -241,7 +242,7 @@ def convert(session: Any, agent: str, folder: Path) -> Any:
     folder /= {"codex": "sessions", "gemini-cli": "tmp"}.get(agent, "files")
     written = render(session, agent)
     check_strictly(agent, written)
-    format_of(agent).place(written, str(folder))
+    placed(agent, written, str(folder))
     home = turnlog.open("memory:")
     found = list(bring_all(home, list(format_of(agent).find(str(folder)))))
     assert [item.problems for item in found] == [[]]

@@ -9,6 +9,7 @@ import pytest
 
 import turnlog
 from tests.formats.account import account, lost
+from tests.formats.composing import placed
 from tests.formats.test_between import began, rich
 from turnlog.exchange.source import bring_all
 from turnlog.exchange.transcript import render, transcript_of
@@ -50,7 +51,7 @@ def test_from_one_seed_to_another_and_back(here: str, there: str, tmp_path: Path
     with turnlog.open("memory:", clock=began) as home, rich(home) as session:
         for number, agent in enumerate((here, there, here)):
             written = render(session, agent)
-            place = format_of(agent).place(written, str(tmp_path / str(number)))
+            place = placed(agent, written, str(tmp_path / str(number)))
             other = turnlog.open("memory:")
             [item, *_] = bring_all(other, list(format_of(agent).find(place)))
             assert item.problems == []

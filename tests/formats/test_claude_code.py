@@ -12,7 +12,6 @@ import pytest
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
 from turnlog import Compaction, Note, ToolResult, Usage
-from turnlog.formats import claude_code
 from turnlog.formats.claude_code.chain import Chain
 
 S = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -272,4 +271,3 @@ def test_the_usual_answer_is_read_as_the_wire_reads_it() -> None:
             theirs.stop,
             theirs.model,
         )
-    assert claude_code.TITLE

@@ -17,7 +17,7 @@ from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, Tool
 from turnlog.exchange.source import bring as bring_source
 from turnlog.exchange.transcript import render
 from turnlog.formats import Places, Source, claw
-from turnlog.formats._rust import claw as rendered
+from turnlog.formats._shared.rust import claw as rendered
 from turnlog.formats.claw.dialect import decode
 from turnlog.formats.claw.naming import file_name, partition_of
 from turnlog.log.entry import Compaction

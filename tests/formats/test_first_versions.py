@@ -10,6 +10,7 @@ import pytest
 import turnlog
 from tests.formats.account import account, lost
 from tests.formats.checkers import a3s, claw, owlen, rho, sofos
+from tests.formats.composing import placed
 from tests.formats.test_between import began, rich
 from tests.formats.test_between_seeds import IN_TOTALS, SEED_NAMES
 from turnlog import Image, Text, Thinking, ToolCall
@@ -51,7 +52,7 @@ def test_a_session_with_everything_opens_in_the_first_version(agent: str, tmp_pa
 
 def silent(session: Any, agent: str, written: Any, folder: Path) -> set[str]:
     """What is gone when it is read back and the report does not tell."""
-    place = format_of(agent).place(written, str(folder))
+    place = placed(agent, written, str(folder))
     with turnlog.open("memory:") as other:
         [item, *_] = bring_all(other, list(format_of(agent).find(place)))
         assert item.problems == []

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,26 +63,28 @@ def test_every_format_has_its_section_and_no_other_is_there():
 def test_a_section_says_what_is_read_written_lost_and_learned_and_when(name: str):
     said, form = parts(sections()[name]), format_of(name)
     assert said.keys() >= {"Read", "Written", "Lost", "Learned"}
-    assert (said["Written"] == "Nothing.") is not hasattr(form, "write")
-    assert ("Resumed" in said) is hasattr(form, "write")
+    assert (said["Written"] == "Nothing.") is (form.write is None)
+    assert ("Resumed" in said) is (form.write is not None)
     assert re.search(r"\b202\d-\d\d", said["Learned"])
 
 
-@pytest.mark.parametrize("name", [name for name in names() if hasattr(format_of(name), "resume")])
+@pytest.mark.parametrize("name", [name for name in names() if format_of(name).resume])
 def test_a_section_says_how_it_is_resumed(name: str, tmp_path: Path):
     told, path = parts(sections()[name])["Resumed"], str(tmp_path / "PATH")
-    command = format_of(name).resume("ID", path, str(tmp_path))
+    resuming = format_of(name).resume
+    assert resuming is not None
+    command = resuming.command("ID", path, str(tmp_path))
     said = command[-1] if command[0] == "sh" else " ".join(command)
     for part in said.replace(path, "FILE" if command[0] == "sh" else "PATH").split(" && "):
         assert f"`{part}`" in told
 
 
-@pytest.mark.parametrize("name", [name for name in names() if hasattr(format_of(name), "write")])
+@pytest.mark.parametrize("name", [name for name in names() if format_of(name).write])
 def test_every_loss_that_is_named_is_in_the_code(name: str):
     named = words(parts(sections()[name])["Lost"])
     files = sorted((FORMATS / name.replace("-", "_")).glob("*.py"))
     assert named
-    assert named <= in_code(*files, FORMATS / "_rest.py", FORMATS / "_tally.py")
+    assert named <= in_code(*files, FORMATS / "_shared" / "rest.py", FORMATS / "_shared" / "tally.py")
 
 
 @pytest.mark.parametrize("name", MAIN)
@@ -101,12 +102,13 @@ def test_what_an_agent_carries_is_named(name: str):
     tree = ast.parse((FORMATS / room / "writing.py").read_text(encoding="utf-8"))
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     told = set[str]().union(*(strings(n.args[0]) for n in calls if ast.unparse(n.func) == "self.tally.add"))
-    carried = vars(import_module(f"turnlog.formats.{room}.writing"))["_CARRIED"]
-    assert carried - told <= words(parts(sections()[name])["Lost"])
+    writing = format_of(name).write
+    assert writing is not None and writing.carried
+    assert writing.carried - told <= words(parts(sections()[name])["Lost"])
 
 
 def test_the_table_has_what_is_counted_the_same_way_for_all():
-    tree = ast.parse((FORMATS / "_rest.py").read_text(encoding="utf-8"))
+    tree = ast.parse((FORMATS / "_shared" / "rest.py").read_text(encoding="utf-8"))
     counted = set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name in ("_of_messages", "_of_session"):

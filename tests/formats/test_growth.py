@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from turnlog.formats import Jump, Reading, ResumePoint, Source, _grown, format_of
+from turnlog.formats import Jump, Reading, ResumePoint, Source, format_of
+from turnlog.formats._shared import growth
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"
@@ -22,7 +23,7 @@ _CUTS = 12
 @pytest.fixture(autouse=True)
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks as close together as they can be: most files here are smaller than what lies between two."""
-    monkeypatch.setattr(_grown, "APART", 0)
+    monkeypatch.setattr(growth, "APART", 0)
 
 
 def sessions(agent: str) -> list[Path]:
@@ -77,7 +78,7 @@ def test_going_on_gives_what_reading_all_of_it_gives(agent: str, path: Path, tmp
         assert before.mark.offset < end and before.mark.steps <= len(told)
         for later in {len(data), ends[min(number + 1, len(ends) - 1)]}:
             copy.write_bytes(data[:later])
-            whole, more = form.read(source), form.grown(source, stored(before.mark))
+            whole, more = form.read(source), form.growth(source, stored(before.mark))
             expected = used_up(whole)
             if more is not None:
                 assert told[: before.mark.steps] + used_up(more) == expected, (end, later)
@@ -100,7 +101,7 @@ def test_a_session_that_goes_on_turn_by_turn_is_hardly_ever_read_again(agent: st
         mark = stored(reading.mark)
         assert len(told) - mark.steps <= 8, "it goes back a turn at most"
         assert path.stat().st_size - mark.offset < 8 * max(map(len, lines))
-        reading = form.grown(source, mark)
+        reading = form.growth(source, mark)
         told = told[: mark.steps] + used_up(reading)
     assert told == used_up(form.read(source))
     keys = [step[0] for step in told if not isinstance(step, Jump)]
@@ -171,7 +172,7 @@ def test_what_reaches_back_before_the_mark_is_read_as_a_whole(agent: str, tmp_pa
     }[agent]  # fmt: skip
     with path.open("a") as file:
         file.write(json.dumps(back) + "\n")
-    assert form.grown(source, stored(reading.mark)) is None
+    assert form.growth(source, stored(reading.mark)) is None
     assert any(isinstance(step, Jump) for step in form.read(source).steps)
 
 
@@ -183,6 +184,6 @@ def test_a_mark_that_cannot_be_is_none(agent: str, tmp_path: Path) -> None:
     source = Source(agent, str(path))
     reading = form.read(source)
     used_up(reading)
-    assert form.grown(source, ResumePoint(reading.mark.offset, reading.mark.steps, {"of": "another version"})) is None
-    assert form.grown(source, replace(reading.mark, offset=path.stat().st_size + 1)) is None
-    assert form.grown(source, reading.mark) is not None
+    assert form.growth(source, ResumePoint(reading.mark.offset, reading.mark.steps, {"of": "another version"})) is None
+    assert form.growth(source, replace(reading.mark, offset=path.stat().st_size + 1)) is None
+    assert form.growth(source, reading.mark) is not None

@@ -15,8 +15,9 @@ import zstandard
 
 from tests.formats.long import AGENTS, cost, goose_database, import_all, long_session, opencode_database, read_all
 from turnlog.errors import Corrupt
-from turnlog.formats import Source, _sqlite, find, format_of
-from turnlog.formats._json import RATIO, UNPACKED, lines
+from turnlog.formats import Source, find, format_of
+from turnlog.formats._shared import sqlite as _sqlite
+from turnlog.formats._shared.json import RATIO, UNPACKED, lines
 from turnlog.log.unpack import unpacked
 from turnlog.store.memory.log import MemoryLog
 

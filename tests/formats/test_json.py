@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.formats._json import MAX_DEPTH, JsonLine, decode, document, lines, salvage
+from turnlog.formats._shared.json import MAX_DEPTH, JsonLine, decode, document, lines, salvage
 
 WHOLE = '{"id": "s", "list": [1, -2.5e3, true, null, "а\\n\\ud83d\\ude80"], "inner": {"k": {}, "e": []}}'.encode()
 

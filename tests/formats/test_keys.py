@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from turnlog import Message, ToolCall
-from turnlog.formats._key import Keys, bound
+from turnlog.formats._shared.key import Keys, bound
 
 
 def asks(given: Any) -> Message:

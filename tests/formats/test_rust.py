@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.formats._rust import F32, by_key, claw, compact, fnv1a64, number, pretty
+from turnlog.formats._shared.rust import F32, by_key, claw, compact, fnv1a64, number, pretty
 
 
 @pytest.mark.parametrize(

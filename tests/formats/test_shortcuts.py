@@ -10,7 +10,7 @@ import pytest
 
 from turnlog import Message, ToolCall
 from turnlog.formats import Record, Source, format_of, qwen_code
-from turnlog.formats._json import MAX_DEPTH, is_deep
+from turnlog.formats._shared.json import MAX_DEPTH, is_deep
 
 _AT = "2026-01-01T00:00:00.000Z"
 

@@ -17,11 +17,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
-from turnlog.exchange.importer import id_of
-from turnlog.exchange.transcript import ExportCounts, opened_by, transcript_of, written_for
-from turnlog.formats import Format, Jump, Loss, Record, Rendered, Source, Transcript, format_of, names
-from turnlog.formats._key import content_key
-from turnlog.formats._place import Taken
+from turnlog.exchange.transcript import ExportCounts, opened_by, transcript_of, writing_of, written_for
+from turnlog.formats import (
+    Format,
+    Jump,
+    Loss,
+    Record,
+    Rendered,
+    Resuming,
+    Source,
+    Taken,
+    Transcript,
+    Writing,
+    content_key,
+    format_of,
+    id_of,
+    is_known,
+)
 from turnlog.log.entry import Head, Message
 from turnlog.machine import current_folder, places_of, workspace_path
 
@@ -70,7 +82,7 @@ def report_of(lost: list[Loss], carried: ExportCounts | None, notes: list[str] |
 def knows_agent(session: Readable) -> bool:
     """Whether anything says with which agent to go on."""
     transcript = transcript_of(session)
-    return bool(transcript.start.resume or transcript.agent or session.agent in names())
+    return bool(transcript.start.resume or transcript.agent or (session.agent and is_known(session.agent)))
 
 
 def hand_over(
@@ -91,14 +103,14 @@ def hand_over(
         return Resumable(
             session.agent or command[0], session.id, None, cwd, command, HandoverReport(notes=_missing(cwd))
         )
-    chosen = agent or transcript.agent or (session.agent if session.agent in names() else None)
+    chosen = agent or transcript.agent or (session.agent if session.agent and is_known(session.agent) else None)
     if chosen is None:
         raise Unsupported(
             f"nothing says which command goes on with session {session.handle}",
             hint="--in AGENT hands it over to another; home.create(resume=[…]) says it for your own",
         )
     form = format_of(chosen)
-    if not hasattr(form, "resume"):
+    if form.resume is None:
         raise Unsupported(
             f"{chosen} has no command that goes on with a session", hint="`turnlog formats` says which have one"
         )
@@ -107,23 +119,22 @@ def hand_over(
     there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
     is_as_it_is = workspace is None and format_version is None and not _went_on_here(session)
     if there is not None and is_as_it_is:
-        notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form)]
-        command = _command(form, chosen, transcript.source_id, there.path, cwd)
+        notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form.resume)]
+        command = _command(form.resume, chosen, transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, HandoverReport(notes=notes))
     if there is not None:  # its id is taken, by itself
         transcript = _without_origin(transcript)
-    return _place(form, chosen, replace(transcript, workspace=cwd), cwd, format_version)
+    return _place(form, form.resume, chosen, replace(transcript, workspace=cwd), cwd, format_version)
 
 
-def _command(form: Format, agent: str, id: str, path: str, cwd: str) -> list[str]:
-    _check_id(form, agent, id)
-    return _words(form.resume(id, os.path.abspath(path), cwd))
+def _command(resuming: Resuming, agent: str, id: str, path: str, cwd: str) -> list[str]:
+    _check_id(resuming, agent, id)
+    return _words(resuming.command(id, os.path.abspath(path), cwd))
 
 
-def _check_id(form: Format, agent: str, id: str) -> None:
+def _check_id(resuming: Resuming, agent: str, id: str) -> None:
     """An id stands in a log or a file that anybody may have written: it is one that the agent makes, or refused."""
-    pattern = getattr(form, "ID", None)
-    if pattern is not None and re.fullmatch(pattern, id) is None:
+    if resuming.ids is not None and re.fullmatch(resuming.ids, id) is None:
         raise Invalid(f"{id!r:.80} is no id that {agent} gives to a session", hint="`turnlog show` reads it")
 
 
@@ -147,28 +158,30 @@ def _missing(cwd: str) -> list[str]:
     return [] if os.path.isdir(cwd) else [f"the folder {cwd} is not there"]
 
 
-def _caution(form: Format) -> list[str]:
-    told = getattr(form, "CAUTION", None)
-    return [told] if isinstance(told, str) else []
+def _caution(resuming: Resuming) -> list[str]:
+    return [resuming.caution] if resuming.caution else []
 
 
-def _place(form: Format, agent: str, transcript: Transcript, cwd: str, format_version: int | None) -> Resumable:
+def _place(
+    form: Format, resuming: Resuming, agent: str, transcript: Transcript, cwd: str, format_version: int | None
+) -> Resumable:
+    writing = writing_of(form, agent)
     folder = next(iter(form.homes(places_of(cwd))), cwd)
     if not os.path.isdir(cwd) and folder.startswith(cwd.rstrip("/") + "/"):
         raise NotFound(f"the folder {cwd} is not there", hint=f"{agent} keeps sessions in it; -w names another folder")
     notes: list[str] = []
     for written, carried in _states(transcript, agent, format_version):
-        _check_id(form, agent, written.id)  # before anything is placed
+        _check_id(resuming, agent, written.id)  # before anything is placed
         try:
-            path = form.place(written, folder)
+            path = writing.place(written, folder)
         except Taken as error:
-            path, told = error.path, _compared(form, error.path, written)
+            path, told = error.path, _compared(form, writing, error.path, written)
             if told is None:
                 notes = [f"{path} is another state of it, and stays as it is"]
                 continue
             notes = [*notes, *told]
-        command = _command(form, agent, written.id, path, cwd)
-        notes = [*notes, *opened_by(written), *_missing(cwd), *_caution(form)]
+        command = _command(resuming, agent, written.id, path, cwd)
+        notes = [*notes, *opened_by(written), *_missing(cwd), *_caution(resuming)]
         report = report_of(written.lost, carried, notes)
         return Resumable(agent, written.id, path, cwd, command, report)
     raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")
@@ -189,14 +202,14 @@ def _without_origin(transcript: Transcript) -> Transcript:
     return replace(transcript, agent=None, source_id="", origin=None)
 
 
-def _compared(form: Format, path: str, written: Rendered) -> list[str] | None:
+def _compared(form: Format, writing: Writing, path: str, written: Rendered) -> list[str] | None:
     """What to say of a file that is already there; None if it is something else than what was to be written."""
     if os.path.isfile(path):
         with open(path, "rb") as file:
             if file.read(len(written.files[0].data) + 1) == written.files[0].data:
                 return []
     with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
-        ours = _said(form, form.place(written, os.path.join(folder, "there")), written.id)
+        ours = _said(form, writing.place(written, os.path.join(folder, "there")), written.id)
     theirs = _said(form, path, written.id)
     if not ours or theirs[: len(ours)] != ours:
         return None
@@ -241,7 +254,7 @@ def _went_on_there(form: Format, source: Source, session: Readable) -> list[str]
     counts: Counter[str] = Counter()
     new = 0
     for step in form.read(source).steps:
-        if not isinstance(step, Jump) and id_of(step, counts) not in known:
+        if not isinstance(step, Jump) and id_of(step.key, step.entry, counts) not in known:
             new += 1
     if not new:
         return []

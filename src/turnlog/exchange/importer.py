@@ -18,8 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
-from turnlog.formats import Jump, Problem, Reading, Record, Source, Step
-from turnlog.formats._key import content_key, gist, id_of, key_id, overlap
+from turnlog.formats import Jump, Problem, Reading, Record, Source, Step, content_key, gist, id_of, key_id, overlap
 from turnlog.log.draft import prepare
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
 from turnlog.log.payload import digest as digest_of
@@ -131,7 +130,7 @@ class Importer:
             if isinstance(step, Jump):
                 self._move(step)
                 continue
-            name = id_of(step, marks)
+            name = id_of(step.key, step.entry, marks)
             known = self._seqs.get(name)
             if known is None:
                 self._add(self._named(step, name))

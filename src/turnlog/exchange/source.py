@@ -13,9 +13,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.exchange.importer import Importer, id_of, key_id
-from turnlog.formats import Jump, Problem, Reading, SessionHeader, Source, Step, format_of, names
-from turnlog.formats import find as find_sources
+from turnlog.exchange.importer import Importer
+from turnlog.formats import (
+    Format,
+    Jump,
+    Problem,
+    Reading,
+    SessionHeader,
+    Source,
+    Step,
+    every,
+    format_of,
+    id_of,
+    is_known,
+    key_id,
+)
 from turnlog.log.draft import prepare
 from turnlog.log.entry import Child, Spawned, Start
 from turnlog.log.secret import mask
@@ -52,15 +64,14 @@ def sources(
     path: str | os.PathLike[str] | None = None, *, agent: str | None = None, workspace: str | None = None
 ) -> list[Source]:
     """The sessions at a path, or in the folders where the agents keep theirs; only those of a workspace, if told."""
-    agents = names() if agent is None else [agent]
-    forms = {name: format_of(name) for name in agents}
+    forms = dict(every()) if agent is None else {agent: format_of(agent)}
     if path is not None:
         place = absolute(os.fspath(path))
         if not os.path.lexists(place):
             raise NotFound(f"there is nothing at {place}")
-        found = [source for name in agents for source in _under(place, name)]
+        found = [source for form in forms.values() for source in _under(place, form)]
         if not found:
-            raise NotFound(f"no session of another agent at {place}", hint=f"looked for {', '.join(agents)}")
+            raise NotFound(f"no session of another agent at {place}", hint=f"looked for {', '.join(forms)}")
     else:
         here = places_of(workspace)
         found: list[Source] = []
@@ -74,9 +85,9 @@ def sources(
     return found if workspace is None else [source for source in found if _is_for(source, workspace_path(workspace))]
 
 
-def _under(place: str, agent: str) -> list[Source]:
+def _under(place: str, form: Format) -> list[Source]:
     """The sessions of an agent at a path; where there are none, those of the folders below, not too many of them."""
-    found = list(find_sources(place, agents=[agent]))
+    found = list(form.find(place))
     if found or not os.path.isdir(place):
         return found
     folders = [place]
@@ -86,7 +97,7 @@ def _under(place: str, agent: str) -> list[Source]:
         except OSError:
             continue
         for path in inner:
-            sessions = [] if os.path.basename(path) in _APART else list(find_sources(path, agents=[agent]))
+            sessions = [] if os.path.basename(path) in _APART else list(form.find(path))
             found += sessions
             if not sessions and os.path.basename(path) not in _APART and len(folders) < _FOLDERS:
                 folders.append(path)
@@ -264,7 +275,7 @@ def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_H
 
 def lies_at_home(source: Source) -> bool:
     """Whether a session lies where its agent keeps this person's; not in a workspace, which may be anybody's clone."""
-    if source.agent not in names():
+    if not is_known(source.agent):
         return False
     path = os.path.realpath(source.path)
     homes = format_of(source.agent).homes(replace(places_of(None), workspace=None))
@@ -290,7 +301,7 @@ def _shared(parent: Session, steps: Iterator[Step]) -> tuple[int, list[Step]]:
         taken.append(step)
         if isinstance(step, Jump) and step.key is None:
             continue  # only where the next one hangs
-        entry = known.get(key_id(str(step.key)) if isinstance(step, Jump) else id_of(step, counts))
+        entry = known.get(key_id(str(step.key)) if isinstance(step, Jump) else id_of(step.key, step.entry, counts))
         if entry is None or entry.seq < last:
             break
         last = entry.seq

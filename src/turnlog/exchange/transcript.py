@@ -13,8 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
-from turnlog.formats import Format, Loss, Problem, Record, Rendered, TouchedFile, Transcript, format_of
-from turnlog.formats._place import put_file
+from turnlog.formats import (
+    Format,
+    Loss,
+    Problem,
+    Record,
+    Rendered,
+    TouchedFile,
+    Transcript,
+    Writing,
+    format_of,
+    put_file,
+)
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
@@ -126,22 +136,23 @@ def render(session: Readable, agent: str, *, format_version: int | None = None) 
 def written_for(transcript: Transcript, agent: str, format_version: int | None = None) -> tuple[Rendered, ExportCounts]:
     """A transcript in another agent's form, and how much of it is there when it is read back."""
     form = format_of(agent)
-    if not hasattr(form, "write"):
-        raise Unsupported(f"sessions of {agent} can be read, not written", hint="`turnlog formats` says which can")
+    writing = writing_of(form, agent)
     if format_version is not None:
-        known = versions_of(form)
+        known = writing.versions
         if format_version not in known:
             told = ", ".join(f"{number} ({opens})" for number, opens in known.items())
             hint = f"one of {told}" if known else "leave it out: there is only one"
             raise Unsupported(f"no format version {format_version} of {agent} is written", hint=hint)
         transcript = replace(transcript, version=format_version)
-    written = form.write(transcript)
-    return written, _check(form, written, transcript, is_own=transcript.agent == agent)
+    written = writing.render(transcript)
+    return written, _check(form, writing, written, transcript, is_own=transcript.agent == agent)
 
 
-def versions_of(form: Format) -> dict[int, str]:
-    """The vocabularies of an agent that can be asked for, and which releases of it open each."""
-    return getattr(form, "VERSIONS", {})
+def writing_of(form: Format, agent: str) -> Writing:
+    """How sessions are written for an agent; raises `Unsupported` where they are only read."""
+    if form.write is None:
+        raise Unsupported(f"sessions of {agent} can be read, not written", hint="`turnlog formats` says which can")
+    return form.write
 
 
 def opened_by(written: Rendered) -> list[str]:
@@ -149,14 +160,14 @@ def opened_by(written: Rendered) -> list[str]:
     return [f"opens in {written.opens}"] if written.opens else []
 
 
-def _check(form: Format, written: Rendered, transcript: Transcript, *, is_own: bool) -> ExportCounts:
+def _check(form: Format, writing: Writing, written: Rendered, transcript: Transcript, *, is_own: bool) -> ExportCounts:
     """Raise `Corrupt` if what was written cannot be read without a problem, or lacks what was said and does not tell.
 
     A session that goes back to its own agent takes its oddities along: then it is only counted.
     """
     counts = [0, 0, 0]
     with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
-        path = form.place(written, os.path.join(folder, "there"))
+        path = writing.place(written, os.path.join(folder, "there"))
         found: set[str] = set()
         problems: list[Problem] = []
         for source in form.find(path):
@@ -245,11 +256,10 @@ def send(
 
 def put(written: Rendered, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:
     """What was written, as a file or laid out in a folder; gives the path of the session itself."""
-    form = format_of(agent)
     target = absolute(os.fspath(place) if place is not None else os.path.basename(written.files[0].path))
     is_folder = place is not None and (os.fspath(place).endswith("/") or os.path.isdir(target))
     if is_folder:
-        return form.place(written, target, force=force)
+        return writing_of(format_of(agent), agent).place(written, target, force=force)
     if len(written.files) > 1:
         names = ", ".join(output.path for output in written.files)
         raise Invalid(f"a session of {agent} is several files: {names}", hint="give a folder: -o FOLDER/")

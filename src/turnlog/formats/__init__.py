@@ -1,47 +1,46 @@
 """Other agents' sessions: where they keep them, how they are read into entries, how entries are written for them.
 
 One file here is one agent, and its name is its registration: a dash on the command line is an underscore here. A
-format too big for one file is a folder of that name. What formats share has a name with an underscore. A format has:
+format too big for one file is a folder of that name. Each has one value, `FORMAT`, which says all that it can do; what
+formats share is in `_shared`. Another installed package adds one by an entry point of the group `turnlog.formats`: its
+name is the format's, and what it refers to is the value.
 
-    TITLE                  one line for people: which versions are read
-    homes(places)          the folders where this agent keeps sessions, there or not; the first is the one for `place`
-    find(path)             the sessions at or under a file or folder, in a steady order, without reading them whole
-    read(source)           one session: its header, its records one by one, and every problem met on the way
-    write(transcript)      files that the agent loads, and what they could not carry
-    place(written, folder) those files laid out in a folder as the agent would, and the path of the session's own
-    resume(id, path, folder)  the command that goes on, in its workspace, with the session of that id at that path
-    ID                     with `resume`, what the ids look like that it gives to sessions, as a regular expression: no
-                           other reaches its command line; one whose command names no id has none
-    grown(source, mark)    what `read` gives from a mark on: the same steps, and as of now header, facts and mark;
-                           None where what was appended reaches back before the mark, so that all has to be read again
-    VERSIONS               the vocabularies that can be asked for, by number, and which releases of the agent open
-                           each; the lowest is its first, and what is written unless a session has a newer one already
-    CAUTION                what people should know before they go on there; most have nothing to say
-    BY_FILE                whether a folder has just the sessions that `find` sees in each of its files; for the catalog
-    APART                  names of folders inside a home in which no session begins, so that nobody looks there
-    stamps(path)           of each session in a database, by its key, what differs when the session does
-    sidecars(source)       the other files that a session is read from, so that the catalog sees when they change
-
-A format without `write` and `place` is only read; one without `resume` has an agent that cannot be told to go on.
 Reading never raises for what is in a file: a problem costs the record it is in, and is reported. Only a file that
-cannot be opened raises. Writing is a pure function of entries; `place` is all that touches the disk.
+cannot be opened raises. Writing is a pure function of entries; `Writing.place` is all that touches the disk.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from turnlog.errors import NotFound
-from turnlog.log.context import Context
-from turnlog.log.entry import AnyEntry, Start
-from turnlog.log.usage import Usage, UsageReport
+from turnlog.errors import NotFound, TurnlogWarning, Unsupported
+from turnlog.formats._shared.key import content_key as content_key
+from turnlog.formats._shared.key import gist as gist
+from turnlog.formats._shared.key import id_of as id_of
+from turnlog.formats._shared.key import key_id as key_id
+from turnlog.formats._shared.key import overlap as overlap
+from turnlog.formats._shared.place import OutputFile as OutputFile
+from turnlog.formats._shared.place import Taken as Taken
+from turnlog.formats._shared.place import private_folders as private_folders
+from turnlog.formats._shared.place import put_file as put_file
+from turnlog.formats._shared.transcript import Loss as Loss
+from turnlog.formats._shared.transcript import Rendered, Transcript
+from turnlog.formats._shared.transcript import TouchedFile as TouchedFile
+from turnlog.log.entry import AnyEntry
+from turnlog.log.usage import Usage
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class Places(Struct, frozen=True):
@@ -143,7 +142,7 @@ class ResumePoint(Struct, frozen=True):
     steps: int
     """How many steps `read` gives before that place."""
     state: Any = None
-    """What `grown` has to know of them, as JSON, and small."""
+    """What `Format.growth` has to know of them, as JSON, and small."""
 
 
 class Reading(Struct, kw_only=True):
@@ -160,136 +159,200 @@ class Reading(Struct, kw_only=True):
     totals: dict[str, Usage] = field(default_factory=dict[str, Usage])
     """Spending that no record carries, by model ("" if not known), as a running total of the session."""
     mark: ResumePoint | None = None
-    """From where `grown` can go on, in formats that have it; None where it cannot, and all has to be read again."""
+    """From where `Format.growth` can go on; None where it cannot, and all has to be read again."""
 
 
-class TouchedFile(Struct, frozen=True):
-    """A file that was changed: what was in it before and after, or None where it was not there."""
-
-    path: str
-    """Absolute."""
-    before: bytes | None
-    after: bytes | None
-    at: datetime | None = None
-    is_known: bool = True
-    """False where what was in it is not kept any more."""
-    is_private: bool = False
-    """Whether it is ignored, and nobody asked for what is in it."""
+class _Placing(Protocol):
+    def __call__(self, written: Rendered, folder: str, *, force: bool = False) -> str: ...
 
 
-def no_files(after: int) -> list[TouchedFile]:
-    """For a session of which no files are known."""
-    return []
+class Writing(Struct, frozen=True, kw_only=True):
+    """How sessions are written for an agent."""
+
+    render: Callable[[Transcript], Rendered]
+    """Files that the agent loads, and what they could not carry."""
+    place: _Placing
+    """Those files laid out in one of the agent's folders as it would; gives the path of the session itself."""
+    versions: Mapping[int, str] = {}
+    """The vocabularies that can be asked for, by number, and which releases of the agent open each; the lowest is its
+    first, and what is written unless a session has a newer one already."""
+    carried: frozenset[str] = frozenset()
+    """Losses that are counted the same way for all, and are none here, or only in part."""
 
 
-class Transcript(Struct, frozen=True, kw_only=True):
-    """A session as writers see it. Payloads are whole; times are as they were read."""
+class Resuming(Struct, frozen=True, kw_only=True):
+    """How an agent goes on with a session."""
 
-    id: str
-    start: Start
-    agent: str | None = None
-    """The format it was read from, if it was; then `source_id` and `origin` are what its header said."""
-    source_id: str = ""
-    origin: Any = None
-    created: datetime
-    updated: datetime
-    title: str | None
-    workspace: str | None
-    facts: dict[str, Any]
-    path: list[AnyEntry]
-    """The nodes that lead to the head, oldest first."""
-    entries: Callable[[], Iterable[AnyEntry]]
-    """Every entry in the order of the log, side branches and marks included."""
-    files: Callable[[int], list[TouchedFile]] = no_files
-    """The files that differ between the first checkpoint made here after that entry, and the last."""
-    context: Context
-    usage: UsageReport
-    head: int = 0
-    version: int | None = None
-    """The vocabulary that was asked for, one of the format's `VERSIONS`; None for the session's own."""
+    command: Callable[[str, str, str], list[str]]
+    """The command, to be run in the workspace, for an id, the path where that session was placed, and the workspace."""
+    ids: str | None = None
+    """What the ids look like that it gives to sessions, as a regular expression: no other reaches its command line.
+    None for one whose command names no id."""
+    caution: str = ""
+    """What people should know before they go on there; most have nothing to say."""
 
 
-class Loss(Struct, frozen=True, omit_defaults=True):
-    """Something that the other format cannot say: what, how often, and what stands in its place."""
+class Watching(Struct, frozen=True, kw_only=True):
+    """What the catalog may rely on when it looks for sessions that are new or have changed."""
 
-    what: str
-    count: int = 1
-    instead: str = ""
-
-
-class OutputFile(Struct, frozen=True):
-    """One file to be written; `path` is relative, with forward slashes."""
-
-    path: str
-    data: bytes
-    mode: int = 0o644
+    by_file: bool = False
+    """Whether a folder has just the sessions that `find` sees in each of its files."""
+    apart: tuple[str, ...] = ()
+    """Names of folders inside a home in which no session begins, so that nobody looks there."""
+    stamps: Callable[[str], dict[str, str]] | None = None
+    """Of each session in a database, by its key, what differs when the session does."""
+    sidecars: Callable[[Source], list[str]] | None = None
+    """The other files that a session is read from, so that it is seen when they change."""
 
 
-class Rendered(Struct, frozen=True, kw_only=True):
-    """A session in another agent's form. The first file is the session itself."""
+class Format(Struct, frozen=True):
+    """All that can be done with the sessions of one agent. What is None cannot."""
 
-    id: str
-    """Its id in that agent."""
-    files: list[OutputFile]
-    lost: list[Loss] = []
-    opens: str = ""
-    """Which releases of the agent open it, where its first one does not."""
-    about: Any = None
-    """What `place` needs to know besides, such as the row of an index."""
+    title: str
+    """One line for people: which versions are read."""
+    homes: Callable[[Places], list[str]]
+    """The folders where this agent keeps sessions, there or not; the first is the one that sessions are placed in."""
+    find: Callable[[str], Iterator[Source]]
+    """The sessions at or under a file or folder, in a steady order, without reading them whole."""
+    read: Callable[[Source], Reading]
+    """One session: its header, its records one by one, and every problem met on the way. Raises `OSError` where it
+    cannot be opened, and nothing else."""
+    write: Writing | None = None
+    resume: Resuming | None = None
+    growth: Callable[[Source, ResumePoint], Reading | None] | None = None
+    """What `read` gives from a mark on: the same steps, and as of now header, facts and mark; None where what was
+    appended reaches back before the mark, so that all has to be read again."""
+    watch: Watching = Watching()
 
 
-class Format(Protocol):
-    """What the module of a format offers."""
+_GROUP = "turnlog.formats"
 
-    TITLE: str
 
-    @staticmethod
-    def homes(places: Places) -> list[str]:
-        """The folders where this agent keeps sessions, whether they exist or not."""
-        ...
+@cache
+def _own() -> frozenset[str]:
+    found = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return frozenset(name.replace("_", "-") for name in found)
 
-    @staticmethod
-    def find(path: str) -> Iterator[Source]:
-        """The sessions at or under a file or folder, in a steady order, without reading them whole."""
-        ...
 
-    @staticmethod
-    def read(source: Source) -> Reading:
-        """One session. Raises `OSError` where it cannot be opened, and nothing else."""
-        ...
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Formats of other packages. To ask for them takes longer than most commands: only for a name that is not ours."""
+    from importlib.metadata import entry_points
 
-    @staticmethod
-    def write(transcript: Transcript) -> Rendered:
-        """Files that the agent loads, and what they could not carry."""
-        ...
+    return {point.name: point for point in entry_points(group=_GROUP) if point.name not in _own()}
 
-    @staticmethod
-    def place(written: Rendered, folder: str, *, force: bool = False) -> str:
-        """Those files laid out in one of the agent's folders; gives the path of the session itself."""
-        ...
 
-    @staticmethod
-    def resume(id: str, path: str, workspace: str) -> list[str]:
-        """The command, to be run in the workspace, that goes on with the session placed there."""
-        ...
+_added: dict[str, Format] = {}
+
+
+@contextmanager
+def added(name: str, form: Format) -> Generator[None]:
+    """One more format for as long as it takes, as if its package were installed: for those who test it."""
+    _added[name] = form
+    try:
+        yield
+    finally:
+        del _added[name]
 
 
 def names() -> list[str]:
     """Every format there is, as people type it."""
-    found = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    return sorted(name.replace("_", "-") for name in found)
+    return sorted(_own() | _installed().keys() | _added.keys())
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a format of that name."""
+    return name in _own() or name in _added or name in _installed()
+
+
+def format_of(name: str) -> Format:
+    """The format with that name."""
+    return _added.get(name) or _format_of(name)
 
 
 @cache
-def format_of(name: str) -> Format:
-    """The format with that name."""
-    known = names()
-    if name not in known:
-        raise NotFound(f"no format {name!r:.80}", hint=f"one of {', '.join(known)}")
-    return cast("Format", import_module(f"{__name__}.{name.replace('-', '_')}"))
+def _format_of(name: str) -> Format:
+    if name in _own():
+        found: Format = import_module(f"{__name__}.{name.replace('-', '_')}").FORMAT
+        return found
+    point = _installed().get(name)
+    if point is None:
+        raise NotFound(f"no format {name!r:.80}", hint=f"one of {', '.join(names())}")
+    return _loaded(name, point)
+
+
+def every() -> Iterator[tuple[str, Format]]:
+    """Every format with its name. One of another package that cannot be loaded is left out, with a warning."""
+    for name in names():
+        try:
+            form = format_of(name)
+        except Unsupported as error:
+            warnings.warn(error.message, TurnlogWarning, stacklevel=2)
+            continue
+        yield name, form
 
 
 def find(path: str, *, agents: Iterable[str] | None = None) -> Iterator[Source]:
     """Every session of any agent (or those named) at or under a path."""
-    for name in agents if agents is not None else names():
-        yield from format_of(name).find(path)
+    chosen = every() if agents is None else ((name, format_of(name)) for name in agents)
+    for _, form in chosen:
+        yield from form.find(path)
+
+
+# ── formats of other packages ─────────────────────────────────────────────────────────────────────
+
+
+def _loaded(name: str, point: EntryPoint) -> Format:
+    origin = f"the format {name!r:.80} of {point.dist.name if point.dist is not None else point.value}"
+    try:
+        found = point.load()
+    except Exception as error:
+        raise Unsupported(f"{origin} cannot be loaded: {_in_a_line(error)}") from error
+    if not isinstance(found, Format):
+        raise Unsupported(f"{origin} cannot be loaded: {point.value} is no Format")
+    return _guarded(origin, found)
+
+
+def _guarded(origin: str, form: Format) -> Format:
+    """That format, so that whatever it raises costs nothing but its own sessions."""
+
+    def homes(places: Places) -> list[str]:
+        try:
+            return [str(home) for home in form.homes(places)]
+        except Exception as error:
+            _warn(f"{origin} cannot say where its sessions are", error)
+            return []
+
+    def find(path: str) -> Iterator[Source]:
+        try:
+            yield from form.find(path)
+        except Exception as error:
+            _warn(f"{origin} cannot look at {path}", error)
+
+    def read(source: Source) -> Reading:
+        try:
+            reading = form.read(source)
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(f"{origin} cannot read it: {_in_a_line(error)}") from error
+        reading.steps = steps(reading.steps, reading.problems)
+        return reading
+
+    def steps(given: Iterator[Step], problems: list[Problem]) -> Iterator[Step]:
+        try:
+            yield from given
+        except OSError:
+            raise
+        except Exception as error:
+            problems.append(Problem(f"{origin} broke off: {_in_a_line(error)}"))
+
+    return replace(form, homes=homes, find=find, read=read)
+
+
+def _warn(what: str, error: Exception) -> None:
+    warnings.warn(f"{what}: {_in_a_line(error)}", TurnlogWarning, stacklevel=4)
+
+
+def _in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

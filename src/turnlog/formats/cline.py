@@ -17,16 +17,15 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._json import decode, document, salvage
-from turnlog.formats._key import Keys
-from turnlog.formats._records import count, fields, items, json_text, moment, tell, text
-from turnlog.formats._tally import unknown
+from turnlog.formats import Forked, Format, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.json import decode, document, salvage
+from turnlog.formats._shared.key import Keys
+from turnlog.formats._shared.records import count, fields, items, json_text, moment, tell, text
+from turnlog.formats._shared.tally import unknown
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
 
-TITLE = "Cline: sessions of its SDK, tasks of its extension"
 _NAME = "cline"
 _MESSAGES = ".messages.json"
 _HISTORY = "api_conversation_history.json"
@@ -371,3 +370,6 @@ def _result(part: dict[str, Any]) -> ToolResult:
         content=told,
         is_error=part.get("is_error") is True,
     )
+
+
+FORMAT = Format("Cline: sessions of its SDK, tasks of its extension", homes, find, read)

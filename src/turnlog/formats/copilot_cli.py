@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.formats import Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._json import decode, lines
-from turnlog.formats._records import (
+from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.records import (
     RawRecord,
     count,
     fields,
@@ -31,8 +31,6 @@ from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
 
-TITLE = "GitHub Copilot CLI"
-BY_FILE = True
 _NAME = "copilot-cli"
 _QUIET = (
     "assistant.turn_start", "assistant.turn_end", "assistant.intent", "assistant.streaming_delta", "assistant.message_",
@@ -328,3 +326,6 @@ def _usage(raw: dict[str, Any]) -> Usage:
         output_tokens=count(raw.get("outputTokens")),
         reasoning_tokens=count(raw.get("reasoningTokens")),
     )
+
+
+FORMAT = Format("GitHub Copilot CLI", homes, find, read, watch=Watching(by_file=True, sidecars=sidecars))

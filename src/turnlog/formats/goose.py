@@ -15,18 +15,16 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._json import decode, document, lines, salvage
-from turnlog.formats._key import Keys
-from turnlog.formats._records import count, fields, files_under, items, json_text, moment, rows, tell, text
-from turnlog.formats._sqlite import ERRORS, TooMuch, is_database, opened
-from turnlog.formats._tally import unknown
+from turnlog.formats import Format, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.json import decode, document, lines, salvage
+from turnlog.formats._shared.key import Keys
+from turnlog.formats._shared.records import count, fields, files_under, items, json_text, moment, rows, tell, text
+from turnlog.formats._shared.sqlite import ERRORS, TooMuch, is_database, opened
+from turnlog.formats._shared.tally import unknown
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
 from turnlog.log.usage import Usage
 
-TITLE = "goose: its database, JSON lines of earlier versions, exports"
-BY_FILE = True
 _NAME = "goose"
 _ASIDE = ("systemNotification", "toolConfirmationRequest", "actionRequired", "conversationCompacted")
 """What is between the program and the person, and never goes to the model."""
@@ -361,3 +359,8 @@ def _result(part: dict[str, Any]) -> ToolResult:
     elif value is not None and not told:
         told = json_text(value)
     return ToolResult(call=str(part.get("id") or ""), content=told, is_error=is_error)
+
+
+FORMAT = Format(
+    "goose: its database, JSON lines of earlier versions, exports", homes, find, read, watch=Watching(by_file=True)
+)

@@ -14,11 +14,11 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Jump, Places, Problem, Reading, Record, SessionHeader, Source, Step
-from turnlog.formats._json import decode, lines
-from turnlog.formats._key import NONE
-from turnlog.formats._parts import parts_of, said
-from turnlog.formats._records import (
+from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Step, Watching
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.parts import parts_of, said
+from turnlog.formats._shared.records import (
     count,
     fields,
     files_under,
@@ -36,8 +36,6 @@ from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.log.usage import Usage
 from turnlog.wire import WRAPPED, gemini
 
-TITLE = "qwen-code"
-BY_FILE = True
 _NAME = "qwen-code"
 _TYPES = ("user", "assistant", "tool_result", "system")
 _QUIET = ("ui_telemetry", "slash_command", "file_history_snapshot", "branch_checkpoint", "at_command", "custom_title")
@@ -355,3 +353,6 @@ def _content(item: dict[str, Any]) -> list[Message]:
     if blocks:
         found.append(Message(role="user", blocks=blocks))
     return found
+
+
+FORMAT = Format("qwen-code", homes, find, read, watch=Watching(by_file=True))

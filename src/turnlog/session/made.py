@@ -47,7 +47,7 @@ class Made:
         try:
             fd = os.open(self._path, flags, 0o600)
         except FileNotFoundError:
-            from turnlog.formats._place import private_folders
+            from turnlog.formats import private_folders
 
             private_folders(os.path.dirname(self._path))
             fd = os.open(self._path, flags, 0o600)

@@ -8,12 +8,13 @@ A store inherits every promise of `turnlog.store` with one method:
         def connect(self, folder, clock):
             return my_store.connect(str(folder), clock=clock)
 
-A format inherits every promise of `turnlog.formats` with its name and some files:
+A format inherits every promise of `turnlog.formats` with its name, its value and some files:
 
     from turnlog.testing import FormatContract
 
     class TestMyAgent(FormatContract):
         name = "my-agent"
+        format = my_agent.FORMAT
         samples = [Path("tests/my-agent/session.jsonl")]
 """
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,8 +17,7 @@ from turnlog import Home, Image, Message, Session, Text, Thinking, ToolCall, Too
 from turnlog.errors import AlreadyExists, TurnlogError
 from turnlog.exchange.source import Imported, bring_all
 from turnlog.exchange.transcript import render, transcript_of
-from turnlog.formats import Jump, Problem, Source, format_of, names
-from turnlog.formats import find as find_all
+from turnlog.formats import Format, Jump, Problem, Source, Writing, added, every, format_of, names
 
 _MUTATIONS = 40
 _PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
@@ -26,17 +27,34 @@ class FormatContract:
     """Every promise of `turnlog.formats`. Inherit it in a class whose name begins with `Test`.
 
     `name` is the format's; `samples` are files or folders of that agent, each with sessions in it. `writes` is False
-    for a format that is only read.
+    for a format that is only read. `format` is the value itself, for one that does not come with Turnlog: there need be
+    no installed package that names it.
     """
 
     name: ClassVar[str]
+    format: ClassVar[Format | None] = None
     samples: ClassVar[list[Path]] = []
     writes: ClassVar[bool] = True
 
+    def __init_subclass__(cls) -> None:
+        if not cls.writes:
+            for test in _OF_WRITING:
+                setattr(cls, test, None)  # what is no function is not collected
+
     @pytest.fixture(autouse=True)
-    def _need_samples(self) -> None:
-        if not self.samples:
-            pytest.skip("no samples here")
+    def _in_use(self) -> Iterator[None]:
+        assert self.samples, f"{self.name} has no samples"
+        with added(self.name, self.format) if self.format is not None else nullcontext():
+            yield
+
+    @property
+    def _form(self) -> Format:
+        return format_of(self.name)
+
+    @property
+    def _writing(self) -> Writing:
+        assert self._form.write is not None
+        return self._form.write
 
     @pytest.fixture
     def home(self) -> Any:
@@ -45,22 +63,26 @@ class FormatContract:
             yield home
 
     def _bring(self, home: Home, path: Path) -> list[Imported]:
-        return list(bring_all(home, list(format_of(self.name).find(str(path)))))
+        return list(bring_all(home, list(self._form.find(str(path)))))
 
     def _sources(self) -> list[Source]:
-        return [source for sample in self.samples for source in format_of(self.name).find(str(sample))]
+        return [source for sample in self.samples for source in self._form.find(str(sample))]
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def test_it_has_a_name_and_a_title(self) -> None:
         assert self.name in names()
-        assert format_of(self.name).TITLE
+        assert self._form.title
+
+    def test_it_is_written_exactly_if_it_says_so(self) -> None:
+        assert (self._form.write is not None) is self.writes
 
     def test_every_sample_is_found_and_by_no_other_format(self) -> None:
         for sample in self.samples:
-            found = list(find_all(str(sample)))
-            assert found, sample
-            assert {source.agent for source in found} == {self.name}, sample
+            found = {name: list(form.find(str(sample))) for name, form in every()}
+            assert found[self.name], sample
+            assert [name for name, sources in found.items() if sources] == [self.name], sample
+            assert {source.agent for source in found[self.name]} == {self.name}, sample
 
     def test_nothing_is_found_where_there_is_nothing(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
@@ -68,23 +90,23 @@ class FormatContract:
         (tmp_path / "x.json").write_bytes(b"\x00\xff not json")
         (tmp_path / "y.jsonl").write_bytes(b'[1,2]\n"text"\n{}\n{"type":"?"}\n')
         (tmp_path / "z.json").write_bytes(b'{"messages":1,"id":[],"sessionId":{}}')
-        assert list(format_of(self.name).find(str(tmp_path))) == []
+        assert list(self._form.find(str(tmp_path))) == []
 
     def test_reading_twice_gives_the_same(self) -> None:
         for source in self._sources():
-            first, second = (format_of(self.name).read(source) for _ in range(2))
+            first, second = (self._form.read(source) for _ in range(2))
             assert [_plain(step) for step in first.steps] == [_plain(step) for step in second.steps]
             assert (first.header, first.facts, first.problems) == (second.header, second.facts, second.problems)
 
     def test_keys_name_one_record_each(self) -> None:
         for source in self._sources():
-            keys = [step.key for step in format_of(self.name).read(source).steps if step.key is not None]
+            keys = [step.key for step in self._form.read(source).steps if step.key is not None]
             assert len(keys) == len(set(keys)), source
 
     def test_a_move_names_a_record_that_came_before(self) -> None:
         for source in self._sources():
             seen = {""}
-            for step in format_of(self.name).read(source).steps:
+            for step in self._form.read(source).steps:
                 if isinstance(step, Jump):
                     assert step.to in seen, source
                 elif step.key is not None:
@@ -125,22 +147,16 @@ class FormatContract:
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────
 
-    def _can_write(self) -> None:
-        if not self.writes:
-            pytest.skip("this format is only read")
-
     def test_writing_is_a_function_of_the_session(self, home: Home) -> None:
-        self._can_write()
         with _talk(home) as session:
-            first, second = (format_of(self.name).write(transcript_of(session)) for _ in range(2))
+            first, second = (self._writing.render(transcript_of(session)) for _ in range(2))
         assert [output.path for output in first.files] == [output.path for output in second.files]
         assert [output.data for output in first.files] == [output.data for output in second.files]
 
     def test_a_session_of_ours_comes_back_as_it_was_said(self, home: Home, tmp_path: Path) -> None:
-        self._can_write()
         with _talk(home) as session:
             written = render(session, self.name)
-            format_of(self.name).place(written, str(tmp_path / "there"))
+            self._writing.place(written, str(tmp_path / "there"))
             wanted = _said(session)
         found = self._bring(home, tmp_path / "there")
         assert [item.problems for item in found] == [[]]
@@ -148,7 +164,6 @@ class FormatContract:
             assert _said(back) == wanted
 
     def test_what_it_cannot_carry_is_told(self, home: Home) -> None:
-        self._can_write()
         with _talk(home) as session:
             session.append(Message(role="user", blocks=[Image(media_type="image/png", data=_PNG), Text(text="see")]))
             session.note("only for people")
@@ -156,10 +171,9 @@ class FormatContract:
             assert all(loss.what and loss.count > 0 for loss in written.lost)
 
     def test_nothing_is_overwritten_without_being_asked(self, home: Home, tmp_path: Path) -> None:
-        self._can_write()
         with _talk(home) as session:
             written = render(session, self.name)
-        place = format_of(self.name).place
+        place = self._writing.place
         path = Path(place(written, str(tmp_path)))
         path.write_bytes(b"mine")
         with pytest.raises(AlreadyExists):
@@ -171,19 +185,27 @@ class FormatContract:
 
     @pytest.mark.parametrize("id", ["../../out", "/etc/x", "a\\b", "..", "a\0b", "long" * 200, "ünï/cødé"])
     def test_no_id_leads_out_of_the_folder(self, home: Home, tmp_path: Path, id: str) -> None:
-        self._can_write()
         folder = tmp_path / "deep" / "er"
         folder.mkdir(parents=True)
         with home.create(id=id, workspace=str(tmp_path)) as session:
             session.user("hi")
             written = render(session, self.name)
         try:
-            path = Path(format_of(self.name).place(written, str(folder)))
+            path = Path(self._writing.place(written, str(folder)))
         except TurnlogError:
             assert list(folder.rglob("*.json*")) == []
         else:
             assert path.is_relative_to(folder)
         assert [path for path in tmp_path.iterdir() if path.name != "deep"] == []
+
+
+_OF_WRITING = (
+    "test_writing_is_a_function_of_the_session",
+    "test_a_session_of_ours_comes_back_as_it_was_said",
+    "test_what_it_cannot_carry_is_told",
+    "test_nothing_is_overwritten_without_being_asked",
+    "test_no_id_leads_out_of_the_folder",
+)
 
 
 def _talk(home: Home) -> Session:

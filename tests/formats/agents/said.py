@@ -11,7 +11,7 @@ from tests.agents import script
 from tests.agents.drive import AGENTS, heard
 from tests.agents.script import Block, Call, Conversation, Result, flat
 from turnlog.exchange.transcript import transcript_of
-from turnlog.formats._tally import stand_in
+from turnlog.formats._shared.tally import stand_in
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 
 PI_SUMMARY = re.compile(r"The conversation history before .*?<summary>\n(.*)\n</summary>", re.DOTALL)

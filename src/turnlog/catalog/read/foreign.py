@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from turnlog import formats
 from turnlog.catalog.index.texts import clean, lines, place
 from turnlog.catalog.read.digest import SessionDigest, ms_of
 from turnlog.catalog.read.intake import Taking, row_of
 from turnlog.catalog.read.totals import written
 from turnlog.catalog.watch.sweep import Stamp, proof
-from turnlog.formats import Jump, Problem, Reading, ResumePoint, SessionHeader, Source
-from turnlog.formats._key import id_of, key_id
+from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
 from turnlog.machine import workspace_path
 
 if TYPE_CHECKING:
@@ -52,17 +49,11 @@ class _Carried(msgspec.Struct, array_like=True):
     proof: bytes
 
 
-@lru_cache(maxsize=64)
-def form_of(agent: str) -> formats.Format:
-    """The format with that name; to look it up anew each time takes longer than many a file."""
-    return formats.format_of(agent)
-
-
 def take(
     db: sqlite3.Connection, batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None
 ) -> dict[str, Any]:
     """Read it into the batch; gives the columns of its row."""
-    form = form_of(source.agent)
+    form = format_of(source.agent)
     carried, reading = _begin(form, source, stamp, before)
     start = 0 if carried is None else carried.steps
     taking = Taking(db, batch, session, start=start, is_new=before is None)
@@ -72,18 +63,18 @@ def take(
         taking.at, damage.count = carried.at, carried.damage
     created = ms_of(reading.header.created)
     taking.default_at = created if created is not None else stamp.mtime // 1_000_000
-    shelf = _steps(reading, taking, damage, start, can_grow=hasattr(form, "grown"))
+    shelf = _steps(reading, taking, damage, start, can_grow=form.growth is not None)
     taking.finish()
     mark = _mark(source, reading, shelf, stamp)
     return _row(source, reading, taking, stamp, before, {"damage": damage.now(), "mark": mark})
 
 
-def _begin(form: Any, source: Source, stamp: Stamp, before: Before | None) -> tuple[_Carried | None, Reading]:
+def _begin(form: Format, source: Source, stamp: Stamp, before: Before | None) -> tuple[_Carried | None, Reading]:
     """From where it was left, or from the beginning."""
-    if before is not None and hasattr(form, "grown"):
+    if before is not None and form.growth is not None:
         carried = _carried(source.path, before, stamp)
         if carried is not None:
-            reading = form.grown(source, ResumePoint(carried.offset, carried.steps, carried.state))
+            reading = form.growth(source, ResumePoint(carried.offset, carried.steps, carried.state))
             if reading is not None:
                 return carried, reading
     return None, form.read(source)
@@ -119,7 +110,7 @@ def _steps(
         if isinstance(step, Jump):
             story.go(key_id(step.to) if step.to else "")
         else:
-            name = id_of(step, counts)
+            name = id_of(step.key, step.entry, counts)
             taking.take(number, name, step.entry)
             if step.entry.is_node:
                 story.node(name)

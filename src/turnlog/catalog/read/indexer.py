@@ -14,7 +14,7 @@ from turnlog.catalog.read.foreign import Before
 from turnlog.catalog.watch.discovery import Finder
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, OURS, SPECIAL, YOUNG_NS, Changes, Known, Stamp, stamp_of
 from turnlog.errors import TurnlogError
-from turnlog.formats import Source
+from turnlog.formats import Source, format_of
 from turnlog.log.ids import handle_of
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ class Indexer:
 
     def _is_as_before(self, job: _Job) -> bool:
         """Whether a database says that this session of it did not change; then only the file looks different."""
-        told = getattr(theirs.form_of(job.source.agent), "stamps", None) if job.source is not None else None
-        if told is None or job.source is None or not job.source.key:
+        stamps = format_of(job.source.agent).watch.stamps if job.source is not None else None
+        if stamps is None or job.source is None or not job.source.key:
             return False
         if job.path not in self._stamps:
-            self._stamps[job.path] = told(job.path)
+            self._stamps[job.path] = stamps(job.path)
         job.told = self._stamps[job.path].get(job.source.key, "")
         if job.before is None or not job.told or job.told != self._told(job.before.id):
             return False

@@ -7,9 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.catalog.index.texts import path_of, place
-from turnlog.catalog.read.foreign import form_of
 from turnlog.catalog.watch.sweep import DANGLING, OURS, YOUNG_NS, Changes, Known, stamp_of
-from turnlog.formats import Source
+from turnlog.formats import Source, format_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,7 +59,7 @@ class Finder:
         for known in changes.files:
             self._file(known)
         for agent, home in self._whole:
-            self._found.sources.extend(self._unknown(form_of(agent).find(home)))
+            self._found.sources.extend(self._unknown(format_of(agent).find(home)))
         return self._found
 
     def remember(self) -> None:
@@ -74,14 +73,13 @@ class Finder:
 
     def parts(self, source: Source) -> list[str]:
         """Further files that a session is read from."""
-        form = form_of(source.agent)
-        told = getattr(form, "sidecars", None)
-        if told is not None:
-            found = list(told(source))
+        form = format_of(source.agent)
+        if form.watch.sidecars is not None:
+            found = form.watch.sidecars(source)
         elif source.path.endswith(_DATABASES):
             found = [source.path + "-wal"]
         else:
-            found = [] if getattr(form, "BY_FILE", False) else self._near(source.path)
+            found = [] if form.watch.by_file else self._near(source.path)
         return [path for path in found if path != source.path]
 
     def _near(self, path: str) -> list[str]:
@@ -116,16 +114,14 @@ class Finder:
         if agent == OURS:
             self._ours(path, entries)
             return
-        form = form_of(agent)
-        by_file = getattr(form, "BY_FILE", False)
-        if not by_file:
+        watch = format_of(agent).watch
+        if not watch.by_file:
             self._whole.add((agent, home))
-        apart = getattr(form, "APART", ())
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if depth < _DEEPEST and entry.name not in apart and not self._is_known(agent, entry.path):
+                if depth < _DEEPEST and entry.name not in watch.apart and not self._is_known(agent, entry.path):
                     self._folder(agent, home, entry.path, depth + 1)
-            elif by_file and self._known(entry.path) is None:
+            elif watch.by_file and self._known(entry.path) is None:
                 self._new(agent, entry.path)
 
     def _is_known(self, agent: str, path: str) -> bool:
@@ -154,7 +150,7 @@ class Finder:
         if stamp.size == DANGLING and path.endswith(".jsonl"):
             self._found.sources.append(Source(agent, path))
             return
-        sources = list(form_of(agent).find(path)) if stamp.size >= 0 else []
+        sources = list(format_of(agent).find(path)) if stamp.size >= 0 else []
         self._found.sources.extend(sources)
         if not sources:
             is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS
@@ -167,8 +163,8 @@ class Finder:
         stamp = stamp_of(path)
         if row is None or not row[0] or stamp is None or stamp.size < 0:
             return
-        form = form_of(row[0])
-        if getattr(form, "BY_FILE", False) or path.endswith(_DATABASES):
+        form = format_of(row[0])
+        if form.watch.by_file or path.endswith(_DATABASES):
             sources = list(form.find(path))
             self.keys[row[0], path] = {source.key for source in sources}
             self._found.sources.extend(self._unknown(sources))

@@ -80,7 +80,7 @@ def command(
 def _write(opened: Opened, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
     from turnlog.cli.draw.written import ENDINGS, notice, write
     from turnlog.cli.frame.progress import patience
-    from turnlog.formats._place import put_file
+    from turnlog.formats import put_file
     from turnlog.machine import absolute
 
     with patience():

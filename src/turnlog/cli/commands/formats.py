@@ -20,15 +20,14 @@ def command(as_json: bool) -> None:
     \b
     turnlog formats
     """
-    from turnlog.formats import format_of, names
+    from turnlog.formats import every
     from turnlog.machine import expand, places_of
 
     places = places_of(None)
     rows: list[dict[str, Any]] = []
-    for name in names():
-        form = format_of(name)
-        can = {"read": True, **{word: hasattr(form, word) for word in ("write", "resume")}}
-        rows.append({"name": name, "title": form.TITLE, **can, "homes": form.homes(places)})
+    for name, form in every():
+        can = {"read": True, "write": form.write is not None, "resume": form.resume is not None}
+        rows.append({"name": name, "title": form.title, **can, "homes": form.homes(places)})
     if as_json:
         print_json({"formats": rows})
         return

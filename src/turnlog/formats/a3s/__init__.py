@@ -13,20 +13,16 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
-from turnlog.formats import Places, Problem, Rendered, Source
-from turnlog.formats._json import decode, document
-from turnlog.formats._place import private_folders, put_files, taken
-from turnlog.formats._tally import fields
+from turnlog.formats import Format, Places, Problem, Rendered, Resuming, Source, Writing
+from turnlog.formats._shared.json import decode, document
+from turnlog.formats._shared.place import Taken, private_folders, put_files
+from turnlog.formats._shared.tally import fields
 from turnlog.formats.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
 from turnlog.formats.a3s.message import NAME
 from turnlog.formats.a3s.reading import id_at, is_session, read
 from turnlog.formats.a3s.writing import write
 
-__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
-
-VERSIONS = {1: "every a3s-code"}
-TITLE = "a3s-code: session files of 1.x and 2.x, and the tree of 3.x to 9.0"
-ID = r"[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,199}"
+_ID = r"[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,199}"
 _INNER = ((), ("sessions",), (".a3s", "sessions"))
 
 
@@ -100,7 +96,7 @@ def _into_tree(written: Rendered, folder: str, *, force: bool) -> str:
             raise Corrupt(f"{log} is damaged: {problems[0].what}", hint="start a3s once, so that it mends its log")
         for path in (os.path.join(folder, file.path) for file in written.files):
             if os.path.lexists(path) and not force:
-                raise taken(path)
+                raise Taken(path)
         digest = digest_of(written.files[0].data)
         _append(log, wal_line(number, written.id, digest, "intent", time.time_ns() // 1_000_000))
         path = put_files(written.files, folder, force=force)[0]
@@ -137,6 +133,11 @@ def _append(path: str, line: bytes) -> None:
         os.close(fd)
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`."""
-    return ["a3s", "code", "resume", id]
+FORMAT = Format(
+    "a3s-code: session files of 1.x and 2.x, and the tree of 3.x to 9.0",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, versions={1: "every a3s-code"}),
+    resume=Resuming(command=lambda id, path, workspace: ["a3s", "code", "resume", id], ids=_ID),
+)

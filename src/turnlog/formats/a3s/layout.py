@@ -13,8 +13,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from turnlog.formats import Problem
-from turnlog.formats._json import decode, lines
-from turnlog.formats._rust import compact, fnv1a64
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.rust import compact, fnv1a64
 
 TREE = "v1"
 SEALED = b"A3SE"

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._json import decode, document, salvage
-from turnlog.formats._tally import fields
+from turnlog.formats._shared.json import decode, document, salvage
+from turnlog.formats._shared.tally import fields
 from turnlog.formats.a3s import shape
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, SEALED, TREE, WAL, beside_name, check_wal, id_in, tree_name
 from turnlog.formats.a3s.message import read_message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from turnlog.formats._rust import F32
-from turnlog.formats._tally import fields
+from turnlog.formats._shared.rust import F32
+from turnlog.formats._shared.tally import fields
 
 STATES = ("Unknown", "Active", "Paused", "Completed", "Error")
 CONFIG: dict[str, Any] = {

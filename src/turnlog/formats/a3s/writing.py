@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._mend import mended
-from turnlog.formats._rest import also_lost
-from turnlog.formats._rust import pretty
-from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts
+from turnlog.formats._shared.mend import mended
+from turnlog.formats._shared.rest import also_lost
+from turnlog.formats._shared.rust import pretty
+from turnlog.formats._shared.tally import Tally, fields, is_import_note, lost_facts
 from turnlog.formats.a3s import shape
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.message import NAME, join, origin_of, own_record, records_of

@@ -6,19 +6,14 @@ import os
 from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 
-from turnlog.formats import Places, Source
-from turnlog.formats._json import decode, lines
-from turnlog.formats._records import fields, files_under
-from turnlog.formats._view import UUIDS
+from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.records import fields, files_under
+from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read
-from turnlog.formats.claude_code.writing import place, write
+from turnlog.formats.claude_code.writing import CARRIED, place, write
 
-__all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
-
-TITLE = "Claude Code 1.0 to 2.1, with subagents"
-ID = UUIDS
-BY_FILE = True
 _NAME = "claude-code"
 _HEAD = 40
 
@@ -105,6 +100,14 @@ def _subagents_inside(path: str) -> list[str]:
     return found
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`. It looks for the id among the sessions of the folder it is started in."""
-    return ["claude", "--resume", id]
+FORMAT = Format(
+    "Claude Code 1.0 to 2.1, with subagents",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, carried=CARRIED),
+    # It looks for the id among the sessions of the folder it is started in.
+    resume=Resuming(command=lambda id, path, workspace: ["claude", "--resume", id], ids=UUIDS),
+    growth=grown,
+    watch=Watching(by_file=True, sidecars=sidecars),
+)

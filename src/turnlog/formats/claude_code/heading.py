@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
-from turnlog.formats._json import salvage
-from turnlog.formats._records import fields, moment, rows, text
+from turnlog.formats._shared.json import salvage
+from turnlog.formats._shared.records import fields, moment, rows, text
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
 _ENOUGH = 50

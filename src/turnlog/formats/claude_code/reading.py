@@ -14,10 +14,11 @@ from typing import Any, cast
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
-from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step, _grown
-from turnlog.formats._grown import Back, settled, small, state_of
-from turnlog.formats._key import NONE
-from turnlog.formats._records import fields, heads, items, moment, text
+from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step
+from turnlog.formats._shared import growth
+from turnlog.formats._shared.growth import Back, settled, small, state_of
+from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.records import fields, heads, items, moment, text
 from turnlog.formats.claude_code.blocks import block, larger, plain_answer, result
 from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
@@ -109,7 +110,7 @@ class _Reader:
         if is_new:
             self._close()
             if self._last and self._chain.place(self._before) == self._last:
-                self._next = offset + _grown.APART
+                self._next = offset + growth.APART
                 self._marked = (offset, self._given + len(self._out), self._before, self._last)
 
     def steps(self) -> Iterator[Step]:

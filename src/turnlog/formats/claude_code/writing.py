@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._place import put_files, safe_name
-from turnlog.formats._rest import tell_rest
-from turnlog.formats._tally import Tally, fields, stand_in
-from turnlog.formats._view import as_uuid, iso, short_id, view_of, when
+from turnlog.formats._shared.place import put_files, safe_name
+from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.tally import Tally, fields, stand_in
+from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
@@ -80,7 +80,7 @@ class _Writer:
             self._message(message)
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -285,7 +285,7 @@ class _Writer:
         return {**made, "is_error": True} if block.is_error else made
 
 
-_CARRIED = frozenset((
+CARRIED = frozenset((
     "cache write by duration", "cache write count", "stop reason", "how a message is shown", "trigger of a compaction",
     "size before a compaction",
 ))  # fmt: skip

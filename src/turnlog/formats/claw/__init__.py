@@ -10,20 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import OutputFile, Places, Rendered, Source
-from turnlog.formats._place import put_files
-from turnlog.formats._tally import fields
+from turnlog.formats import Format, OutputFile, Places, Rendered, Resuming, Source, Writing
+from turnlog.formats._shared.place import put_files
+from turnlog.formats._shared.tally import fields
 from turnlog.formats.claw.naming import PARTITION, copy_of, is_session_name, partition_of
 from turnlog.formats.claw.reading import read
 from turnlog.formats.claw.record import is_session
 from turnlog.formats.claw.writing import NAME, write
-
-__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
-
-VERSIONS = {1: "every claw-code since 12c364da of 2026-04", 2: "claw-code of 2026-08 or newer"}
-"""claw itself calls both version 1."""
-TITLE = "claw-code: sessions of 2026-03 to 2026-08, with older object files"
-ID = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"
 
 
 def homes(places: Places) -> list[str]:
@@ -98,6 +91,15 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     return put_files([OutputFile(path, file.data, file.mode)], folder, force=force)[0]
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`."""
-    return ["claw", "--resume", id]
+_VERSIONS = {1: "every claw-code since 12c364da of 2026-04", 2: "claw-code of 2026-08 or newer"}
+"""claw itself calls both version 1."""
+FORMAT = Format(
+    "claw-code: sessions of 2026-03 to 2026-08, with older object files",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, versions=_VERSIONS),
+    resume=Resuming(
+        command=lambda id, path, workspace: ["claw", "--resume", id], ids=r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"
+    ),
+)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from turnlog.formats._json import MAX_DEPTH
-from turnlog.formats._json import decode as decode_strictly
+from turnlog.formats._shared.json import MAX_DEPTH
+from turnlog.formats._shared.json import decode as decode_strictly
 from turnlog.log.codec import without_surrogates
 
 BOM = b"\xef\xbb\xbf"

@@ -7,7 +7,7 @@ import re
 
 from msgspec import Struct
 
-from turnlog.formats._rust import fnv1a64
+from turnlog.formats._shared.rust import fnv1a64
 
 PARTITION = re.compile(r"[0-9a-f]{16}")
 _ROTATED = re.compile(r"(?P<stem>.+)\.rot-(?P<at>[0-9]{1,18})\.jsonl", re.DOTALL)

@@ -11,9 +11,9 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
-from turnlog.formats._json import lines
-from turnlog.formats._rust import compact, trimmed
-from turnlog.formats._tally import Tally, fields, unknown
+from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.rust import compact, trimmed
+from turnlog.formats._shared.tally import Tally, fields, unknown
 from turnlog.formats.claw.naming import ClawCopy, copy_of, stamp_of, stem_of, workspace_of
 from turnlog.formats.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
 from turnlog.formats.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from turnlog.formats import Problem
-from turnlog.formats._json import JsonLine, document, lines, salvage
+from turnlog.formats._shared.json import JsonLine, document, lines, salvage
 from turnlog.formats.claw.dialect import BOM, decode
 
 _GLANCE = 16 << 10

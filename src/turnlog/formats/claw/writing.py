@@ -9,11 +9,11 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._json import decode
-from turnlog.formats._mend import mended
-from turnlog.formats._rest import also_lost
-from turnlog.formats._rust import claw, compact, fnv1a64, trimmed
-from turnlog.formats._tally import Tally, fields, is_import_note, lost_facts, original, stand_in
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.mend import mended
+from turnlog.formats._shared.rest import also_lost
+from turnlog.formats._shared.rust import claw, compact, fnv1a64, trimmed
+from turnlog.formats._shared.tally import Tally, fields, is_import_note, lost_facts, original, stand_in
 from turnlog.formats.claw.naming import file_name
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible

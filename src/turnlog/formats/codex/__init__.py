@@ -5,18 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Source
-from turnlog.formats._records import files_under
-from turnlog.formats._view import UUIDS
+from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats._shared.records import files_under
+from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.reading import grown, read
-from turnlog.formats.codex.writing import place, write
-
-__all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
-
-TITLE = "Codex, from the bare files of 2025 to today's, compressed and archived ones too"
-ID = UUIDS
-BY_FILE = True
+from turnlog.formats.codex.writing import CARRIED, place, write
 
 
 def homes(places: Places) -> list[str]:
@@ -32,6 +26,13 @@ def find(path: str) -> Iterator[Source]:
             yield Source(NAME, file)
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`."""
-    return ["codex", "resume", id]
+FORMAT = Format(
+    "Codex, from the bare files of 2025 to today's, compressed and archived ones too",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, carried=CARRIED),
+    resume=Resuming(command=lambda id, path, workspace: ["codex", "resume", id], ids=UUIDS),
+    growth=grown,
+    watch=Watching(by_file=True),
+)

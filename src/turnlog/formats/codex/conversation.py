@@ -8,10 +8,11 @@ from typing import Any
 
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Reading, Record, ResumePoint, SessionHeader, Source, Step, _grown
-from turnlog.formats._grown import Back
-from turnlog.formats._key import NONE, Keys, bound, digest_of
-from turnlog.formats._records import items, moment, text
+from turnlog.formats import Reading, Record, ResumePoint, SessionHeader, Source, Step
+from turnlog.formats._shared import growth
+from turnlog.formats._shared.growth import Back
+from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
+from turnlog.formats._shared.records import items, moment, text
 from turnlog.formats.codex.items import (
     ANSWERS,
     OUTPUTS,
@@ -75,7 +76,7 @@ class Conversation:
 
     def _may_mark(self) -> None:
         """Nothing that is open here began before this line."""
-        self._next = self._offset + _grown.APART
+        self._next = self._offset + growth.APART
         given = self._given + len(self._out)
         self._marked = (self._offset, given, self._last, self._meter.now, self._model, self._turn, self._begun)
         self._keys.mark()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
-from turnlog.formats._json import decode, lines
-from turnlog.formats._records import fields, moment, text
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.records import fields, moment, text
 
 NAME = "codex"
 _HEAD = 20

@@ -12,9 +12,9 @@ from msgspec import UNSET, DecodeError, Struct
 from msgspec.json import Decoder
 from msgspec.structs import astuple, force_setattr
 
-from turnlog.formats._json import decode
-from turnlog.formats._records import count, fields, items, json_text, text
-from turnlog.formats._tally import unknown
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.records import count, fields, items, json_text, text
+from turnlog.formats._shared.tally import unknown
 from turnlog.formats.codex.heading import NAME
 from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, defstruct, field
 from msgspec.json import Decoder
 
-from turnlog.formats._records import Moment
+from turnlog.formats._shared.records import Moment
 
 QUIET = frozenset((
     "user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "agent_message_delta",

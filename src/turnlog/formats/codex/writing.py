@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._json import fields
-from turnlog.formats._place import put_files
-from turnlog.formats._records import json_text
-from turnlog.formats._rest import tell_rest
-from turnlog.formats._tally import Tally, stand_in
-from turnlog.formats._view import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
+from turnlog.formats._shared.json import fields
+from turnlog.formats._shared.place import put_files
+from turnlog.formats._shared.records import json_text
+from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.view import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
 from turnlog.formats.codex.items import failed, is_aside
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED, split_system
@@ -91,7 +91,7 @@ class _Writer:
             self._message(message)
         self._end_turn()
         self._spent_apart()
-        carried = _CARRIED | ({"system prompt"} if self._is_own else set[str]())
+        carried = CARRIED | ({"system prompt"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -292,7 +292,7 @@ class _Writer:
         return {"type": "input_text", "text": stand_in(block) or "[?]"}
 
 
-_CARRIED = frozenset((
+CARRIED = frozenset((
     "cache write count", "reasoning count", "spending apart from answers", "how a message is shown",
     "role of a system message",
 ))  # fmt: skip

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Source
-from turnlog.formats._records import rows
-from turnlog.formats._view import UUIDS
+from turnlog.formats import Format, Places, Resuming, Source, Writing
+from turnlog.formats._shared.records import rows
+from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import grown, read
-from turnlog.formats.gemini_cli.writing import place, write
+from turnlog.formats.gemini_cli.writing import CARRIED, place, write
 
-__all__ = ["CAUTION", "TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
-
-TITLE = "Gemini CLI, chats as JSON and as JSON lines"
-ID = UUIDS
-CAUTION = (
+_CAUTION = (
     "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
 )
 """Seen with 0.61: resuming in another minute than it began makes a second and empty file with the same id, which the
@@ -53,6 +49,12 @@ def _is_remains(path: str, beside: list[str]) -> bool:
     return os.path.getsize(path) < _SMALL and not any("type" in row.data for row in rows(path, []))
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`."""
-    return ["gemini", "--resume", id]
+FORMAT = Format(
+    "Gemini CLI, chats as JSON and as JSON lines",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, carried=CARRIED),
+    resume=Resuming(command=lambda id, path, workspace: ["gemini", "--resume", id], ids=UUIDS, caution=_CAUTION),
+    growth=grown,
+)

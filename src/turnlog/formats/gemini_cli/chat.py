@@ -10,8 +10,8 @@ from msgspec import UNSET, DecodeError, Struct, field
 from msgspec.json import Decoder
 
 from turnlog.formats import Problem, Source
-from turnlog.formats._json import decode, document, is_deep, lines, salvage
-from turnlog.formats._records import fields, heads, items, text, whole_objects
+from turnlog.formats._shared.json import decode, document, is_deep, lines, salvage
+from turnlog.formats._shared.records import fields, heads, items, text, whole_objects
 from turnlog.formats.gemini_cli.line import GeminiAnswered, decode_line
 
 _CHUNK = 1 << 18

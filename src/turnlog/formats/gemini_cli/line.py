@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
-from turnlog.formats._records import Moment
+from turnlog.formats._shared.records import Moment
 
 _Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 

@@ -18,11 +18,12 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step, _grown
-from turnlog.formats._grown import Back, settled, small, state_of
-from turnlog.formats._key import NONE, overlap
-from turnlog.formats._parts import said
-from turnlog.formats._records import fields, items, moment, tell, text
+from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared import growth
+from turnlog.formats._shared.growth import Back, settled, small, state_of
+from turnlog.formats._shared.key import NONE, overlap
+from turnlog.formats._shared.parts import said
+from turnlog.formats._shared.records import fields, items, moment, tell, text
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import answered, complete, digest, meaning, question
 from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiAsked
@@ -153,7 +154,7 @@ class _Reader:
                 if since is not None and record.timestamp < since:
                     raise Back
                 if patch.mark >= self._free and self._last == self._shown:
-                    self._free = patch.mark + _grown.APART
+                    self._free = patch.mark + growth.APART
                     self._marked = (patch.mark, self._given, self._last, record.timestamp)
                 take: Any = self._answered if type(record) is GeminiAnswered else self._asked
                 found = take(patch.id, record)

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._place import put_file, put_files
-from turnlog.formats._rest import tell_rest
-from turnlog.formats._tally import Tally, fields, stand_in
-from turnlog.formats._view import as_uuid, iso, short_id, view_of, when
+from turnlog.formats._shared.place import put_file, put_files
+from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.tally import Tally, fields, stand_in
+from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.gemini_cli.content import is_aside
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
@@ -102,7 +102,7 @@ class _Writer:
         if transcript.title:
             change["summary"] = transcript.title
         self.records.append({"$set": change})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -233,7 +233,7 @@ class _Writer:
         }
 
 
-_CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
+CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
 """What is told where it is met, or is no loss."""
 
 

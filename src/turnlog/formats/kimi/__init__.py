@@ -7,15 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.formats import Places, Reading, Source
-from turnlog.formats._json import decode, lines
-from turnlog.formats._records import fields
+from turnlog.formats import Format, Places, Reading, Source
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.records import fields
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
 
-__all__ = ["TITLE", "find", "homes", "read"]
-
-TITLE = "kimi-cli and kimi-code, with subagents"
 _ROTATED = re.compile(r"context(_\d+\.jsonl|\.\d+\.jsonl|\.jsonl\.\d+)")
 _MARKS = ("_system_prompt", "_checkpoint", "_usage")
 _FAMILIES = ("context.", "turn.", "config.", "tools.", "permission.", "usage.", "llm.", "profile.")
@@ -92,3 +89,6 @@ def _is_message(record: dict[str, Any]) -> bool:
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
     return code.read(source) if _kind(source.path) == "code" else cli.read(source)
+
+
+FORMAT = Format("kimi-cli and kimi-code, with subagents", homes, find, read)

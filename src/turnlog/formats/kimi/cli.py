@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._key import overlap
-from turnlog.formats._records import RawRecord, fields, items, moment, rows, tell, text
+from turnlog.formats._shared.key import overlap
+from turnlog.formats._shared.records import RawRecord, fields, items, moment, rows, tell, text
 from turnlog.formats.kimi.parts import (
     Names,
     arguments,

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Source
+from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
 from turnlog.formats.opencode.reading import read
 from turnlog.formats.opencode.shelf import (
     NAME,
@@ -18,13 +18,7 @@ from turnlog.formats.opencode.shelf import (
     stamps,
     storage_of,
 )  # fmt: skip
-from turnlog.formats.opencode.writing import place, write
-
-__all__ = ["TITLE", "find", "homes", "place", "read", "resume", "stamps", "write"]
-
-TITLE = "opencode: its database, storage folders, exports and captured events"
-ID = r"ses_[0-9A-Za-z]{1,80}"
-APART = ("bin", "log", "message", "part", "snapshot", "tool-output")
+from turnlog.formats.opencode.writing import CARRIED, place, write
 
 
 def homes(places: Places) -> list[str]:
@@ -75,3 +69,14 @@ def _databases(folder: str) -> Iterator[Source]:
     for name in sorted(os.listdir(folder)):
         if name.endswith(".db"):
             yield from _in_file(os.path.join(folder, name))
+
+
+FORMAT = Format(
+    "opencode: its database, storage folders, exports and captured events",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, carried=CARRIED),
+    resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}"),
+    watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),
+)

@@ -12,10 +12,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from turnlog.formats import Problem, Source, _sqlite
-from turnlog.formats._json import decode, document, salvage
-from turnlog.formats._records import fields, items, rows, tell, text
-from turnlog.formats._sqlite import ERRORS, Strange, opened
+from turnlog.formats import Problem, Source
+from turnlog.formats._shared import sqlite
+from turnlog.formats._shared.json import decode, document, salvage
+from turnlog.formats._shared.records import fields, items, rows, tell, text
+from turnlog.formats._shared.sqlite import ERRORS, Strange, opened
 
 NAME = "opencode"
 _MARKS = ("type", "event")
@@ -69,7 +70,7 @@ _STAMPED = {
 
 def is_database(path: str) -> bool:
     """Whether a file is SQLite with opencode's tables."""
-    return _sqlite.is_database(path, **_TABLES)
+    return sqlite.is_database(path, **_TABLES)
 
 
 def in_database(path: str) -> Iterator[Source]:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._json import fields
-from turnlog.formats._place import put_files
-from turnlog.formats._rest import tell_rest
-from turnlog.formats._tally import Tally, stand_in
-from turnlog.formats._view import short_id, view_of, when
+from turnlog.formats._shared.json import fields
+from turnlog.formats._shared.place import put_files
+from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.view import short_id, view_of, when
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import AnyEntry, Compaction, Message, Spent
 from turnlog.log.usage import Usage
@@ -77,7 +77,7 @@ class _Writer:
             self._compaction(view.summary, tail, view.compaction)
             self._all(behind)
         self._all(view.messages)
-        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
+        carried = CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
         spent = [entry for entry in transcript.entries() if _is_spent(entry)]
         if [entry.seq for entry in spent] == [entry.seq for entry in [view.compaction] if entry and _is_spent(entry)]:
             carried = carried | {"spending apart from answers"}
@@ -283,7 +283,7 @@ class _Writer:
         return {**made, "metadata": data} if data else made
 
 
-_CARRIED = frozenset((
+CARRIED = frozenset((
     "reported cost", "cache write count", "reasoning count", "duration", "stop reason", "how a message is shown",
     "trigger of a compaction",
 ))  # fmt: skip

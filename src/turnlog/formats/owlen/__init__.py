@@ -11,18 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Rendered, Source
-from turnlog.formats._place import put_files, safe_name, taken
+from turnlog.formats import Format, Places, Rendered, Source, Writing
+from turnlog.formats._shared.place import Taken, put_files, safe_name
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.reading import Opening, checkpoint_files, in_order, opening, read
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.formats.owlen.writing import write
 
-TITLE = "owlen checkpoints"
-VERSIONS = {1: "every owlen"}
 _DEEP = 3
-
-__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "write"]
 
 
 def homes(places: Places) -> list[str]:
@@ -83,6 +79,11 @@ def _is_there(path: str, data: bytes) -> bool:
     if not os.path.lexists(path):
         return False
     if os.path.islink(path) or not os.path.isfile(path):
-        raise taken(path)
+        raise Taken(path)
     with open(path, "rb") as file:
         return file.read(len(data) + 1) == data
+
+
+FORMAT = Format(
+    "owlen checkpoints", homes, find, read, write=Writing(render=write, place=place, versions={1: "every owlen"})
+)

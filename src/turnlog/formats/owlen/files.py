@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from turnlog.formats._json import fields, items
+from turnlog.formats._shared.json import fields, items
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.payload import digest

@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
-from turnlog.formats._json import decode, document, fields, items, salvage
-from turnlog.formats._patch import patch_for
-from turnlog.formats._rust import compact, pretty
+from turnlog.formats._shared.json import decode, document, fields, items, salvage
+from turnlog.formats._shared.patch import patch_for
+from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.files import Texts, checkpoint_of, first_seen, is_inside, name_of, texts_of
 from turnlog.formats.owlen.shape import AGENT, COUNTS, Lists, Time, time_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from turnlog.formats._json import fields, items
+from turnlog.formats._shared.json import fields, items
 
 AGENT = "owlen"
 COUNTS = ("total_messages", "total_tool_calls", "estimated_tokens")

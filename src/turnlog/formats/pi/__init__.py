@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Source
-from turnlog.formats._json import decode, lines
-from turnlog.formats._records import fields, files_under
+from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.records import fields, files_under
 from turnlog.formats.pi.reading import grown, read
-from turnlog.formats.pi.writing import place, write
+from turnlog.formats.pi.writing import CARRIED, place, write
 
-__all__ = ["TITLE", "find", "grown", "homes", "place", "read", "resume", "write"]
-
-TITLE = "pi, versions 1 to 3"
-BY_FILE = True
 _NAME = "pi"
 
 
@@ -42,6 +38,13 @@ def _is_ours(path: str) -> bool:
     return header.get("type") == "session" and "id" in header and isinstance(stamp, str) and not stamp.isdigit()
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`."""
-    return ["pi", "--session", path]
+FORMAT = Format(
+    "pi, versions 1 to 3",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, carried=CARRIED),
+    resume=Resuming(command=lambda id, path, workspace: ["pi", "--session", path]),
+    growth=grown,
+    watch=Watching(by_file=True),
+)

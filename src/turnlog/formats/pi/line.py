@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, field
 from msgspec.json import Decoder
 
-from turnlog.formats._records import Moment
+from turnlog.formats._shared.records import Moment
 
 _Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 

@@ -7,9 +7,9 @@ from base64 import b64decode
 from datetime import datetime
 from typing import Any, cast
 
-from turnlog.formats._json import decode
-from turnlog.formats._records import count, fields, items, text
-from turnlog.formats._tally import unknown
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.records import count, fields, items, text
+from turnlog.formats._shared.tally import unknown
 from turnlog.formats.pi.line import CallPart, PiAnswered, PiAsked, PiCounts, PiTold, TextPart, ThinkingPart
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message

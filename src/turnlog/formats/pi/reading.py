@@ -14,10 +14,11 @@ from typing import Any, cast
 from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Step, _grown
-from turnlog.formats._grown import Back, settled, small, state_of
-from turnlog.formats._key import NONE, Keys, bound
-from turnlog.formats._records import fields, heads, moment, rows, tell, text
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Step
+from turnlog.formats._shared import growth
+from turnlog.formats._shared.growth import Back, settled, small, state_of
+from turnlog.formats._shared.key import NONE, Keys, bound
+from turnlog.formats._shared.records import fields, heads, moment, rows, tell, text
 from turnlog.formats.pi.line import PiTalk, PiTold, decode_line
 from turnlog.formats.pi.message import blocks_of, message_of, said, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
@@ -147,7 +148,7 @@ class _Reader:
                 place = self._last
             if type(line) is PiTalk:
                 if offset >= self._next and self._is_begun(line, parent, place):
-                    self._next = offset + _grown.APART
+                    self._next = offset + growth.APART
                     self._marked = (offset, self._given, self._before, place, number)
                     self._keys.mark()
                 places[hash(id)] = self._talk(line, offset, place)

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._json import fields
-from turnlog.formats._place import put_files
-from turnlog.formats._rest import tell_rest
-from turnlog.formats._tally import Tally, stand_in
-from turnlog.formats._view import as_uuid, iso, short_id, view_of, when
+from turnlog.formats._shared.json import fields
+from turnlog.formats._shared.place import put_files
+from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent
 from turnlog.log.usage import Usage
@@ -89,7 +89,7 @@ class _Writer:
             self._entry(
                 "session_info", "title", iso(transcript.updated, transcript.created), {"name": transcript.title}
             )
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
         if spent == (view.compaction is not None and bool(view.compaction.usage)):
             carried = carried | {"spending apart from answers"}
@@ -237,7 +237,7 @@ class _Writer:
         return {"type": "text", "text": stand_in(block) or "[?]"}
 
 
-_CARRIED = frozenset((
+CARRIED = frozenset((
     "reported cost", "cache write count", "stop reason", "error of an answer", "size before a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""

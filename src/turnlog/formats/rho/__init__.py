@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Any, cast
 
-from turnlog.formats import Problem, Reading, SessionHeader, Source, Step
-from turnlog.formats._json import lines
-from turnlog.formats._rust import compact
-from turnlog.formats._view import UUIDS
+from turnlog.formats import Format, Problem, Reading, Resuming, SessionHeader, Source, Step, Writing
+from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.rust import compact
+from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.rho.layout import find, homes, place
 from turnlog.formats.rho.message import Json
 from turnlog.formats.rho.names import id_in
@@ -18,12 +18,7 @@ from turnlog.formats.rho.record import seconds
 from turnlog.formats.rho.sidecar import SESSION, beside, title_in_index
 from turnlog.formats.rho.writing import write
 
-TITLE = "rho, versions 1 to 4: files, folders, trees and checkpoints"
-ID = UUIDS
-VERSIONS = {1: "every rho", 4: "rho of 2026-07-21 or newer"}
 _ORDER = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
-
-__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
 
 
 def read(source: Source) -> Reading:
@@ -111,6 +106,11 @@ def _facts(reader: Reader) -> dict[str, Any]:
     return facts
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`."""
-    return ["rho", "--resume", id]
+FORMAT = Format(
+    "rho, versions 1 to 4: files, folders, trees and checkpoints",
+    homes,
+    find,
+    read,
+    write=Writing(render=write, place=place, versions={1: "every rho", 4: "rho of 2026-07-21 or newer"}),
+    resume=Resuming(command=lambda id, path, workspace: ["rho", "--resume", id], ids=UUIDS),
+)

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from turnlog.errors import Conflict, OutOfSpace, Unavailable
 from turnlog.formats import Places, Rendered, Source
-from turnlog.formats._json import decode
-from turnlog.formats._place import put_files, safe_name
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.place import put_files, safe_name
 from turnlog.formats.rho.message import NAME
 from turnlog.formats.rho.names import workspace_key
 from turnlog.formats.rho.sidecar import SESSION

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
 
-from turnlog.formats._json import decode
-from turnlog.formats._rust import by_key, compact
-from turnlog.formats._tally import Tally
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.rust import by_key, compact
+from turnlog.formats._shared.tally import Tally
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import INTERRUPTED, text_of
 from turnlog.log.entry import Message

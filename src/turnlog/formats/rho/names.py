@@ -6,7 +6,7 @@ import re
 from typing import Any
 from uuid import UUID, uuid5
 
-from turnlog.formats._rust import fnv1a64
+from turnlog.formats._shared.rust import fnv1a64
 
 NAMESPACE = UUID("5e0a7c1e-93d4-4b7a-8f60-7e1d5c2b9a34")
 """Of the ids that we choose for rho: the same entry always gets the same one."""

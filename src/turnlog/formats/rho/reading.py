@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Record, Step
-from turnlog.formats._json import MAX_PROBLEMS, JsonLine, decode, lines
-from turnlog.formats._rust import compact
+from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, decode, lines
+from turnlog.formats._shared.rust import compact
 from turnlog.formats.rho.message import NAME, Ear, Json, hear, origin_of, tell, text_shown
 from turnlog.formats.rho.names import chosen_id
 from turnlog.formats.rho.record import (

@@ -12,9 +12,9 @@ from stat import S_ISREG
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Problem, Record
-from turnlog.formats._json import decode, lines
-from turnlog.formats._rust import compact
-from turnlog.formats._sqlite import ERRORS, opened
+from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.rust import compact
+from turnlog.formats._shared.sqlite import ERRORS, opened
 from turnlog.formats.rho.message import NAME, Ear, Json, origin_of
 from turnlog.formats.rho.record import seconds
 from turnlog.log.entry import AnyEntry, Note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from turnlog.formats._rust import compact
+from turnlog.formats._shared.rust import compact
 from turnlog.formats.rho.message import Ear, Json, open_calls
 from turnlog.formats.rho.names import chosen_id
 from turnlog.formats.rho.path import RhoTold, Trail, settled

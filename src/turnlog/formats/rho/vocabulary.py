@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from turnlog.formats._json import decode
+from turnlog.formats._shared.json import decode
 from turnlog.formats.rho.message import Json, origin_of
 from turnlog.log.block import Image, Thinking, UnknownBlock
 from turnlog.log.entry import Entry, Message

@@ -12,10 +12,10 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.formats import Loss, OutputFile, Rendered, Transcript
-from turnlog.formats._json import decode
-from turnlog.formats._rest import also_lost
-from turnlog.formats._rust import compact
-from turnlog.formats._tally import is_import_note, lost_facts
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.rest import also_lost
+from turnlog.formats._shared.rust import compact
+from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
 from turnlog.formats.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
 from turnlog.formats.rho.path import RhoTold, Trail, reached_by, settled

@@ -11,20 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Places, Source
-from turnlog.formats._json import document, fields, salvage
+from turnlog.formats import Format, Places, Resuming, Source, Writing
+from turnlog.formats._shared.json import document, fields, salvage
 from turnlog.formats.sofos.index import place, session_files
 from turnlog.formats.sofos.reading import read
 from turnlog.formats.sofos.shape import AGENT
 from turnlog.formats.sofos.writing import write
 
-TITLE = "sofos 0.1 to 0.4.3"
-VERSIONS = {1: "sofos 0.2.8 or newer", 2: "sofos 0.4.3 or newer"}
-"""sofos itself does not number them."""
 _HEAD = 64 << 10
 _DEEP = 3
-
-__all__ = ["TITLE", "VERSIONS", "find", "homes", "place", "read", "resume", "write"]
 
 
 def homes(places: Places) -> list[str]:
@@ -82,6 +77,13 @@ def _is_session(path: str) -> bool:
     return is_first and ("system_prompt" in head or (bool(more) and len(head) == 2))
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
-    """See `turnlog.formats`. It asks which; the newest comes first."""
-    return ["sofos", "--resume"]
+FORMAT = Format(
+    "sofos 0.1 to 0.4.3",
+    homes,
+    find,
+    read,
+    # sofos itself does not number them.
+    write=Writing(render=write, place=place, versions={1: "sofos 0.2.8 or newer", 2: "sofos 0.4.3 or newer"}),
+    # It asks which; the newest comes first.
+    resume=Resuming(command=lambda id, path, workspace: ["sofos", "--resume"]),
+)

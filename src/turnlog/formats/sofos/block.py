@@ -10,9 +10,9 @@ import base64
 import binascii
 from typing import Any, cast
 
-from turnlog.formats._json import decode, fields, is_deep, items
-from turnlog.formats._rust import by_key, compact
-from turnlog.formats._tally import Tally, stand_in
+from turnlog.formats._shared.json import decode, fields, is_deep, items
+from turnlog.formats._shared.rust import by_key, compact
+from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 
 FAILED = "Tool execution error:"

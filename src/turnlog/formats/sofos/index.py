@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from turnlog.errors import Unavailable
 from turnlog.formats import Rendered
-from turnlog.formats._json import decode, document, fields, items
-from turnlog.formats._place import private_folders, put_file, safe_name, taken
-from turnlog.formats._rust import pretty, trimmed
+from turnlog.formats._shared.json import decode, document, fields, items
+from turnlog.formats._shared.place import Taken, private_folders, put_file, safe_name
+from turnlog.formats._shared.rust import pretty, trimmed
 from turnlog.store.files.disk import Disk
 
 INDEX = "index.json"
@@ -61,7 +61,7 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     path = os.path.join(folder, name)
     with _locked(folder):
         if not force and os.path.lexists(path):
-            raise taken(path)
+            raise Taken(path)
         put_file(path, output.data, mode=output.mode, force=force)
         rows = _rows(folder)
         mine = cast("dict[str, Any]", written.about)

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source
-from turnlog.formats._json import document, fields, salvage
-from turnlog.formats._patch import patch_for
-from turnlog.formats._rust import pretty
-from turnlog.formats._tally import Tally
+from turnlog.formats._shared.json import document, fields, salvage
+from turnlog.formats._shared.patch import patch_for
+from turnlog.formats._shared.rust import pretty
+from turnlog.formats._shared.tally import Tally
 from turnlog.formats.sofos import shape
 from turnlog.formats.sofos.block import block_of, flaw, json_of
 from turnlog.formats.sofos.shape import AGENT, Counters

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from turnlog.formats._json import fields, items
-from turnlog.formats._rust import by_key, compact
+from turnlog.formats._shared.json import fields, items
+from turnlog.formats._shared.rust import by_key, compact
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message

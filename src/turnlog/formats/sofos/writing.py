@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from turnlog.errors import NotFound
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._json import fields, items
-from turnlog.formats._patch import apply
-from turnlog.formats._rest import also_lost
-from turnlog.formats._rust import pretty
-from turnlog.formats._tally import Tally, is_import_note
+from turnlog.formats._shared.json import fields, items
+from turnlog.formats._shared.patch import apply
+from turnlog.formats._shared.rest import also_lost
+from turnlog.formats._shared.rust import pretty
+from turnlog.formats._shared.tally import Tally, is_import_note
 from turnlog.formats.sofos import shape
 from turnlog.formats.sofos.block import json_of
 from turnlog.formats.sofos.index import row_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.formats._json import fields, items
-from turnlog.formats._rust import compact
+from turnlog.formats._shared.json import fields, items
+from turnlog.formats._shared.rust import compact
 
 
 def patch_for(made: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:

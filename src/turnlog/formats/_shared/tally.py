@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
-from turnlog.formats._json import decode, is_deep
-from turnlog.formats._rust import beyond_64_bits, by_key, compact
+from turnlog.formats._shared.json import decode, is_deep
+from turnlog.formats._shared.rust import beyond_64_bits, by_key, compact
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Note

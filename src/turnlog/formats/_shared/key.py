@@ -10,7 +10,6 @@ from zlib import adler32
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Record
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Custom, Entry, Message
 
@@ -159,11 +158,11 @@ def overlap(before: list[str], said: list[str]) -> tuple[int, int]:
     return len(said) - end, best
 
 
-def id_of(record: Record, counts: Counter[str]) -> str:
+def id_of(key: str | None, entry: Entry, counts: Counter[str]) -> str:
     """The id an imported record has: its key, or its content and which of its kind it is."""
-    if record.key is not None:
-        return key_id(record.key)
-    digest = content_key(record.entry)
+    if key is not None:
+        return key_id(key)
+    digest = content_key(entry)
     counts[digest] += 1
     return f"{digest}.{counts[digest]}"
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from turnlog.formats import Problem
-from turnlog.formats._json import MAX_LINE, decode, lines
+from turnlog.formats._shared.json import MAX_LINE, decode, lines
 
 MAX_PROBLEMS = 1000
 _CHUNK = 1 << 17

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from turnlog.formats._tally import Tally
+from turnlog.formats._shared.tally import Tally
 from turnlog.log.block import ToolResult
 from turnlog.log.context import repair
 from turnlog.log.entry import Message

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from turnlog.errors import AlreadyExists, Invalid, OutOfSpace, Unavailable
-from turnlog.formats import OutputFile
 from turnlog.log.ids import word
+
+
+class OutputFile(Struct, frozen=True):
+    """One file to be written; `path` is relative, with forward slashes."""
+
+    path: str
+    data: bytes
+    mode: int = 0o644
 
 
 def private_folders(path: str) -> None:
@@ -32,7 +42,7 @@ def put_files(files: Iterable[OutputFile], folder: str, *, force: bool = False) 
     targets = [_target(folder, output.path) for output in outputs]
     for target in targets if not force else ():
         if os.path.lexists(target):
-            raise taken(target)
+            raise Taken(target)
     for output, target in zip(outputs, targets, strict=True):
         put_file(target, output.data, mode=output.mode, force=force)
     return targets
@@ -59,9 +69,9 @@ def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False) 
                 os.unlink(temporary)
         _sync_folder(folder)
     except FileExistsError:
-        raise taken(path) from None
+        raise Taken(path) from None
     except OSError as error:
-        kind = OutOfSpace if error.errno in (28, 122) else Unavailable
+        kind = OutOfSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else Unavailable
         raise kind(f"{path} could not be written: {error.strerror or error}") from None
 
 
@@ -71,11 +81,6 @@ class Taken(AlreadyExists):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is already there", hint="choose another place with -o, or overwrite it with --force")
         self.path = path
-
-
-def taken(path: str) -> AlreadyExists:
-    """The error for a file that is already there."""
-    return Taken(path)
 
 
 def safe_name(name: str, *, limit: int = 200) -> str:

@@ -1,0 +1,81 @@
+"""A session as it is handed to those who write it, and what comes of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.formats._shared.place import OutputFile
+from turnlog.log.context import Context
+from turnlog.log.entry import AnyEntry, Start
+from turnlog.log.usage import UsageReport
+
+
+class TouchedFile(Struct, frozen=True):
+    """A file that was changed: what was in it before and after, or None where it was not there."""
+
+    path: str
+    """Absolute."""
+    before: bytes | None
+    after: bytes | None
+    at: datetime | None = None
+    is_known: bool = True
+    """False where what was in it is not kept any more."""
+    is_private: bool = False
+    """Whether it is ignored, and nobody asked for what is in it."""
+
+
+def no_files(after: int) -> list[TouchedFile]:
+    """For a session of which no files are known."""
+    return []
+
+
+class Transcript(Struct, frozen=True, kw_only=True):
+    """A session as writers see it. Payloads are whole; times are as they were read."""
+
+    id: str
+    start: Start
+    agent: str | None = None
+    """The format it was read from, if it was; then `source_id` and `origin` are what its header said."""
+    source_id: str = ""
+    origin: Any = None
+    created: datetime
+    updated: datetime
+    title: str | None
+    workspace: str | None
+    facts: dict[str, Any]
+    path: list[AnyEntry]
+    """The nodes that lead to the head, oldest first."""
+    entries: Callable[[], Iterable[AnyEntry]]
+    """Every entry in the order of the log, side branches and marks included."""
+    files: Callable[[int], list[TouchedFile]] = no_files
+    """The files that differ between the first checkpoint made here after that entry, and the last."""
+    context: Context
+    usage: UsageReport
+    head: int = 0
+    version: int | None = None
+    """The vocabulary that was asked for, one of the format's versions; None for the session's own."""
+
+
+class Loss(Struct, frozen=True, omit_defaults=True):
+    """Something that the other format cannot say: what, how often, and what stands in its place."""
+
+    what: str
+    count: int = 1
+    instead: str = ""
+
+
+class Rendered(Struct, frozen=True, kw_only=True):
+    """A session in another agent's form. The first file is the session itself."""
+
+    id: str
+    """Its id in that agent."""
+    files: list[OutputFile]
+    lost: list[Loss] = []
+    opens: str = ""
+    """Which releases of the agent open it, where its first one does not."""
+    about: Any = None
+    """What `place` needs to know besides, such as the row of an index."""
