@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from turnlog.cli.draw.cells import Column, ago, clock_times, dollars, grid, marked, plain, tokens
+from turnlog.cli.draw.cells import Column, ago, clock_times, grid, marked, plain
+from turnlog.view.number import dollars, tokens
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

@@ -8,7 +8,8 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli
 from turnlog import Text, ToolCall
-from turnlog.cli.draw.text import clip, one_line, safe, size, table, width
+from turnlog.cli.draw.text import clip, one_line, safe, table, width
+from turnlog.view.number import size
 
 EVIL = "a\x1b[31mred\x1b]0;owned\x07\x9b2J\x7f\x00\r\b\u202egpj.exe\u2066\u200f\u2028b"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -8,7 +8,8 @@ from turnlog import Compaction, Edit, Image, Message, Note, Text, Thinking, Tool
 from turnlog.log.entry import AnyEntry, Child, Head
 from turnlog.view.cost import Costs
 from turnlog.view.markdown import spans
-from turnlog.view.plain import folded, lines_of, money
+from turnlog.view.number import money
+from turnlog.view.plain import folded, lines_of
 from turnlog.view.row import Attachment, Call, Output, Prose, Rows, Speaker
 from turnlog.view.typeset import Screen, wrapped
 from turnlog.view.visible import width

@@ -13,13 +13,14 @@ import click
 from msgspec import Struct
 
 from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
-from turnlog.cli.draw.text import count, one_line, path_of
+from turnlog.cli.draw.text import one_line, path_of
 from turnlog.cli.frame.option import print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine import is_here, workspace_path
 from turnlog.session import Session
+from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes, path_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.draw.text import count, one_line, size, table
+from turnlog.cli.draw.text import one_line, table
 from turnlog.cli.frame.ending import INTERRUPTED
 from turnlog.cli.frame.option import print_json
 from turnlog.cli.frame.progress import count as progress
@@ -16,6 +16,7 @@ from turnlog.cli.frame.progress import unhurried
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
 from turnlog.machine import expand
 from turnlog.session import open_home
+from turnlog.view.number import count, size
 
 if TYPE_CHECKING:
     from turnlog.session import Home

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from turnlog.log.usage import Usage
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
+from turnlog.view.number import money, used
 from turnlog.view.page import is_web
-from turnlog.view.plain import attachment, money, tokens
+from turnlog.view.plain import attachment
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.visible import one_line, readable, safe
 
@@ -64,7 +65,7 @@ def _speaker(row: Speaker) -> str:
         when,
         row.stop if row.stop in ("length", "aborted", "error") else "",
         money(row.micros) if row.micros else "",
-        tokens(row.usage) if row.usage is not None and row.usage != Usage() else "",
+        used(row.usage) if row.usage is not None and row.usage != Usage() else "",
     ]
     told = text(one_line(" · ".join(filter(None, facts))))
     return f"## {text(one_line(row.role))}" + (f"\n\n*{told}*" if told else "")

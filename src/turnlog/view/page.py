@@ -12,7 +12,8 @@ from html import escape
 
 from turnlog.log.usage import Usage
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
-from turnlog.view.plain import attachment, money, tokens
+from turnlog.view.number import count, money, used
+from turnlog.view.plain import attachment
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.style import STYLE
 from turnlog.view.tool import FileChange
@@ -96,7 +97,7 @@ def _speaker(row: Speaker) -> str:
         row.model or "",
         row.stop if row.stop in ("length", "aborted", "error") else "",
         money(row.micros) if row.micros else "",
-        tokens(row.usage) if row.usage is not None and row.usage != Usage() else "",
+        used(row.usage) if row.usage is not None and row.usage != Usage() else "",
     ]
     told = "".join(f"<span>{_text(fact)}</span>" for fact in facts if fact)
     place = f' id="e{row.seq}"' if row.seq else ""
@@ -112,8 +113,7 @@ def _details(summary: str, text: str, kind: str) -> str:
 
 
 def _lines(text: str) -> str:
-    number = text.count("\n") + 1
-    return f"{number:,} line{'' if number == 1 else 's'}"
+    return count(text.count("\n") + 1, "line")
 
 
 def _call(row: Call) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.log.usage import Usage
 from turnlog.view.markdown import InlineSpan, parse
+from turnlog.view.number import count, money, size, used
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.tool import FileChange
 from turnlog.view.typeset import Screen, blocks_lines, diff_line, wrapped
@@ -115,34 +116,13 @@ def _pointed(seq: int, screen: Screen) -> str:
 
 def _used(usage: Usage, screen: Screen) -> str:
     short = f"{usage.all_input_tokens:,} in, {usage.output_tokens:,} out"
-    return tokens(usage) if screen.room is None else short
-
-
-def tokens(usage: Usage) -> str:
-    """What was used, in words."""
-    return f"{usage.all_input_tokens:,} tokens in, {usage.output_tokens:,} out"
-
-
-def money(micros: int) -> str:
-    """Micro-dollars for people: cents and more to the cent, less to what can be told apart."""
-    digits = 2 if micros >= 995_000 else 3 if micros >= 10_000 else 4 if micros >= 100 else 6
-    return f"${micros / 1_000_000:,.{digits}f}"
+    return used(usage) if screen.room is None else short
 
 
 def attachment(row: Attachment) -> str:
     """A picture or a file, in brackets."""
-    size = "" if row.size_bytes is None else weight(row.size_bytes)
-    return f"[{' · '.join(filter(None, (row.what, row.name[:200], row.media_type, size)))}]"
-
-
-def weight(count: int) -> str:
-    """A number of bytes, short."""
-    value = float(count)
-    for unit in ("B", "KB", "MB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
+    heavy = "" if row.size_bytes is None else size(row.size_bytes)
+    return f"[{' · '.join(filter(None, (row.what, row.name[:200], row.media_type, heavy)))}]"
 
 
 def _event(row: Event, screen: Screen) -> Iterator[str]:
@@ -262,4 +242,4 @@ def _fold_in(lines: list[str], screen: Screen, head: int = HEAD, tail: int = TAI
 
 
 def _left_out(number: int) -> str:
-    return f"… {number:,} more line{'' if number == 1 else 's'} (--full)"
+    return f"… {count(number, 'more line')} (--full)"

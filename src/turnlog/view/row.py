@@ -27,6 +27,7 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.summary import typed, without_preamble
 from turnlog.log.usage import Usage
+from turnlog.view.number import used
 from turnlog.view.tool import FileChange, changes, in_full, is_diff, printed, telling
 
 Price = Callable[[AnyEntry], int | None]
@@ -325,8 +326,7 @@ def _child(entry: Child) -> Event:
 
 
 def _spent(entry: Spent) -> Event | None:
-    what = f"{entry.usage.all_input_tokens:,} tokens in, {entry.usage.output_tokens:,} out"
-    return Event(entry.seq, "spent", f"{what} for {entry.why}", entry.at) if entry.why else None
+    return Event(entry.seq, "spent", f"{used(entry.usage)} for {entry.why}", entry.at) if entry.why else None
 
 
 _EVENTS: dict[type, Callable[[Any], Event | None]] = {

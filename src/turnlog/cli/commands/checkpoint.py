@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.change import Trees
-from turnlog.cli.draw.text import count, one_line, path_of, size
+from turnlog.cli.draw.text import one_line, path_of
 from turnlog.cli.frame.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.here import in_repository, project, project_told
@@ -18,6 +18,7 @@ from turnlog.cli.place import refuse_folder
 from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.machine import workspace_path
 from turnlog.session import Home, Session
+from turnlog.view.number import count, size
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from turnlog.cli.draw.change import Trees
-from turnlog.cli.draw.text import count, moment, one_line, size, table
+from turnlog.cli.draw.text import moment, one_line, table
 from turnlog.cli.frame.option import print_json, session_argument, shared, warn_of_interruption
 from turnlog.cli.pick.name import session_to_read
 from turnlog.cli.pick.target import turns_of
 from turnlog.log.entry import Checkpoint
+from turnlog.view.number import count, size
 
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
 

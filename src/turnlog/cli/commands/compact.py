@@ -6,11 +6,12 @@ import sys
 
 import click
 
-from turnlog.cli.draw.text import count, one_line, safe
+from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
 from turnlog.cli.pick.name import look_at, session_to_change
 from turnlog.errors import Conflict, Invalid
 from turnlog.session import Session
+from turnlog.view.number import count
 
 _KEEP = 4
 

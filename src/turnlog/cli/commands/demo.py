@@ -18,12 +18,13 @@ import click
 
 from turnlog.cli.demo.files import tell_files
 from turnlog.cli.demo.story import Story
-from turnlog.cli.draw.text import clip, size
+from turnlog.cli.draw.text import clip
 from turnlog.cli.frame.option import print_json, shared
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.machine import default_home
 from turnlog.session import open_home
+from turnlog.view.number import size
 
 
 @click.command()

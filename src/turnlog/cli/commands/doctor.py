@@ -12,7 +12,7 @@ import msgspec
 
 from turnlog.cli.checkup import examine
 from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
-from turnlog.cli.draw.text import count, one_line, size
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
 from turnlog.cli.pick.name import own_id
 from turnlog.cli.place import folder_of
@@ -23,6 +23,7 @@ from turnlog.store.files import FileStore
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.repair import repair as repair_file
 from turnlog.store.files.survey import Region
+from turnlog.view.number import count, size
 
 _SHOWN = 20
 _NAMED = ("backend", "location", "ok")

@@ -6,8 +6,9 @@ import re
 
 import click
 
-from turnlog.cli.draw.text import count, size, table
+from turnlog.cli.draw.text import table
 from turnlog.cli.frame.option import print_json, shared, this_home
+from turnlog.view.number import count, size
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.draw.problem import tell_problems
-from turnlog.cli.draw.text import count, table
+from turnlog.cli.draw.text import table
 from turnlog.cli.frame.ending import INTERRUPTED
 from turnlog.cli.frame.option import print_json, shared, this_home
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import patience, unhurried
 from turnlog.cli.pick.name import foreign, is_path
 from turnlog.errors import TurnlogError, Unavailable
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.exchange.source import Imported

@@ -7,10 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.cards import listing
-from turnlog.cli.draw.text import coloured, count, one_line, screen_width
+from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame.asking import catalog, here, json_card, print_json, query_of, tilde, within
 from turnlog.cli.frame.plain import Option, Takes
 from turnlog.machine import workspace_path
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import print_json, shared, this_home
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine import expand, workspace_path
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.session import Home

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.preview import refuse_without_terminal
-from turnlog.cli.draw.text import count
 from turnlog.cli.frame.option import print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.move import How, make_move, report
@@ -18,6 +17,7 @@ from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine import named_here
 from turnlog.session import Session
+from turnlog.view.number import count
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
 

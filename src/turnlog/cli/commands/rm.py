@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.draw.text import count, moment, one_line, table
+from turnlog.cli.draw.text import moment, one_line, table
 from turnlog.cli.frame.option import home_location, print_json, shared, this_home
 from turnlog.cli.pick.name import own_id
 from turnlog.errors import Invalid
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.thread.report import Info

@@ -6,11 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.cells import ago, dollars, marked, plain
+from turnlog.cli.draw.cells import ago, marked, plain
 from turnlog.cli.draw.text import clip, coloured, moment, one_line, screen_width, width
 from turnlog.cli.frame.asking import catalog, json_card, print_json, query_of, short_names, tilde, within
 from turnlog.cli.frame.plain import Option, Takes
 from turnlog.errors import Invalid
+from turnlog.view.number import dollars
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog, Hit

@@ -10,7 +10,7 @@ import click
 
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
-from turnlog.cli.draw.text import count, one_line, safe
+from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.frame.option import (
     VERSION,
     session_argument,
@@ -26,6 +26,7 @@ from turnlog.log.block import Text
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.session.readable import Readable

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from turnlog.cli.draw.screen import this_screen
-from turnlog.cli.draw.text import clip, count, one_line, screen_width, width
+from turnlog.cli.draw.text import clip, one_line, screen_width, width
 from turnlog.cli.frame.option import print_json, session_argument, shared
 from turnlog.cli.pick.name import look_at, session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 from turnlog.view.branch import Strand, stretches
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.session import Home

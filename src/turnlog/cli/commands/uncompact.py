@@ -7,10 +7,11 @@ import sys
 import click
 
 from turnlog.cli.commands.compact import refuse_busy
-from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
 from turnlog.cli.pick.name import look_at, session_to_change
 from turnlog.errors import NotFound
+from turnlog.view.number import count
 
 
 @click.command()

@@ -6,11 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.cells import Column, dollars, grid, tokens
+from turnlog.cli.draw.cells import Column, grid
 from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
 from turnlog.cli.frame.asking import catalog, json_tokens, print_json, query_of, short_names, tilde, within
 from turnlog.cli.frame.plain import Option, Takes
 from turnlog.cli.pick.here import project
+from turnlog.view.number import dollars, tokens
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow, Spending

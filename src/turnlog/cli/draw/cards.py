@@ -6,9 +6,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.cells import Column, ago, clock_times, dollars, grid
+from turnlog.cli.draw.cells import Column, ago, clock_times, grid
 from turnlog.cli.draw.text import coloured, has_colour, screen_width
 from turnlog.cli.frame.asking import short_names
+from turnlog.view.number import dollars
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow

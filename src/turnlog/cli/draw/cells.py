@@ -53,31 +53,6 @@ def _day(minute: int) -> tuple[str, int, int, int]:
     return text, midnight, minute, minute + 1  # clocks are put forward or back on that day
 
 
-def dollars(micros: int, *, is_partial: bool = False) -> str:
-    """Money: `$1.23`; `$1.23+` where a part of it has no known price, `?` where nothing has."""
-    if 5_000 <= micros < 999_000_000 and not is_partial:
-        return f"${micros / 1e6:.2f}"
-    if is_partial and not micros:
-        return "?"
-    more = "+" if is_partial else ""
-    if not micros:
-        return "$0.00"
-    if micros < 5_000:
-        return f"<$0.01{more}"
-    return f"${micros / 1e6:,.2f}{more}" if micros < 1_000_000_000 else f"${micros / 1e6:,.0f}{more}"
-
-
-def tokens(number: int) -> str:
-    """A number of tokens, short: `950`, `12.3k`, `4.5M`."""
-    if number < 1_000:
-        return str(number)
-    for unit, name in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
-        if number < 999.5 * unit:
-            value = number / unit
-            return f"{value:.1f}{name}" if value < 99.95 else f"{value:.0f}{name}"
-    return f"{number / 1e12:.1f}T"
-
-
 def plain(text: str) -> str:
     """The text on one line, made safe; quick for what is plain already."""
     return text if text.isascii() and text.isprintable() and "  " not in text else one_line(text)

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from turnlog.cli.draw.text import coloured, count, path_of, safe, size, table
+from turnlog.cli.draw.text import coloured, path_of, safe, table
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.rewind.overlay import Overlay
 from turnlog.store import Store
+from turnlog.view.number import count, size
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Tree, TreeNode, path_bytes
 

@@ -7,13 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.cards import listing
-from turnlog.cli.draw.cells import dollars, plain
-from turnlog.cli.draw.text import coloured, count, one_line, screen_width
+from turnlog.cli.draw.cells import plain
+from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame.asking import catalog, is_in, of_here, short_names, tilde
 from turnlog.cli.frame.plain import Takes
 from turnlog.cli.pick.here import project
 from turnlog.machine import workspace_path
 from turnlog.version import __version__
+from turnlog.view.number import count, dollars
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow, Spending

@@ -8,9 +8,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from turnlog.cli.draw.text import coloured, count, path_of, table
+from turnlog.cli.draw.text import coloured, path_of, table
 from turnlog.errors import Invalid
 from turnlog.rewind.travel import summary
+from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
 from turnlog.workspace.tree import FOLDER, path_bytes, path_text
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.draw.text import one_line
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.exchange.handover import HandoverReport

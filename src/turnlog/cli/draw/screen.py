@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.text import clip, count, has_colour, moment, one_line, screen_width
+from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.view.markdown import InlineSpan
-from turnlog.view.plain import money, tokens
+from turnlog.view.number import count, money, used
 from turnlog.view.typeset import Screen, wrapped
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def header(opened: Opened, screen: Screen, *, is_whole: bool = True) -> list[str
         (found.agent or "") if opened.source is None else "",
         count(stats.messages, "message"),
         count(stats.turns, "turn"),
-        tokens(usage) if usage.all_input_tokens or usage.output_tokens else "",
+        used(usage) if usage.all_input_tokens or usage.output_tokens else "",
         spent(found) if is_whole else "",
         found.workspace or "",
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from turnlog.cli.draw.text import clip, count, one_line
+from turnlog.cli.draw.text import clip, one_line
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import (
     AnyEntry,
@@ -30,7 +30,7 @@ from turnlog.log.entry import (
     Unknown,
     Writer,
 )  # fmt: skip
-from turnlog.log.usage import Usage
+from turnlog.view.number import count, used
 
 _LONGEST = 160
 
@@ -132,11 +132,6 @@ def _writer(entry: Writer) -> str:
     return f"process {entry.pid} on {entry.host}, turnlog {entry.version}"
 
 
-def tokens(usage: Usage) -> str:
-    """What was used, in words."""
-    return f"{usage.all_input_tokens:,} tokens in, {usage.output_tokens:,} out"
-
-
 _WORDS: dict[type, Callable[[Any], str]] = {
     Message: _message,
     Compaction: _compaction,
@@ -151,7 +146,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Intent: lambda entry: f"{count(len(entry.steps), 'file')} about to be changed",
     Head: _head,
     Set: _set,
-    Spent: lambda entry: f"{tokens(entry.usage)}{f' for {entry.why}' if entry.why else ''}",
+    Spent: lambda entry: f"{used(entry.usage)}{f' for {entry.why}' if entry.why else ''}",
     Note: lambda entry: entry.text,
     Child: lambda entry: f"subagent {entry.agent or ''} in {entry.session}",
     Writer: _writer,

@@ -119,16 +119,6 @@ def moment(at: datetime | None) -> str:
     return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def size(count: int) -> str:
-    """A number of bytes, short."""
-    value = float(count)
-    for unit in ("B", "KB", "MB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
-
-
 def _whole(text: str) -> str:
     """The text on one line, made safe. In a path blanks count: they stay as they are."""
     return safe(text).replace("\n", "\\x0a").replace("\t", "\\x09")
@@ -137,8 +127,3 @@ def _whole(text: str) -> str:
 def path_of(path: bytes) -> str:
     """A path for people; bytes that are not Unicode as `\\xe9`."""
     return _whole(path.decode("utf-8", "backslashreplace"))
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 entry`, `2 entries`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

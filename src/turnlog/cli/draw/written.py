@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.cli.draw.screen import blob_size, spent
-from turnlog.cli.draw.text import count
 from turnlog.cli.frame.option import VERSION, to_json
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
+from turnlog.view.number import count, used
 from turnlog.view.redact import Redactor, in_words
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _for_people(form: str, opened: Opened, about: dict[str, Any], told: str, bod
         _moment(found.stats().first_at),
         count(about["messages"], "message"),
         count(about["turns"], "turn"),
-        f"{usage.all_input_tokens:,} tokens in, {usage.output_tokens:,} out" if usage.all_input_tokens else "",
+        used(usage) if usage.all_input_tokens else "",
         spent(found),
         about["workspace"] or "",
     ]

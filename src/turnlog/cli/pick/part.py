@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.draw.text import one_line
 from turnlog.errors import NotFound
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.cli.pick.look import Look
