@@ -14,7 +14,7 @@ import turnlog
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import claude_file
-from turnlog.cli.frame.complete import FIRST, _positional
+from turnlog.cli.frame.completion import FIRST, _positional
 from turnlog.cli.frame.program import program
 
 SHELLS = ("bash", "zsh", "fish")

@@ -12,7 +12,7 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli
 from turnlog import errors
-from turnlog.cli.frame import option
+from turnlog.cli.frame import output
 
 
 def test_an_error_is_one_line_and_a_hint(cli: Cli, session: str):
@@ -149,7 +149,7 @@ def test_a_lost_blob_is_a_warning_and_not_a_failure(cli: Cli, folder: Path):
 
 
 def test_json_is_versioned_in_one_place():
-    assert option.VERSION == 1
+    assert output.VERSION == 1
 
 
 def test_without_a_command_it_says_what_there_is(cli: Cli):

@@ -11,7 +11,7 @@ import turnlog.cli.commands
 from tests.cli.machine import long_ago
 from tests.cli.scene import Cli
 from turnlog.cli import QUICK
-from turnlog.cli.frame.plain import Option, Takes, Wrong, parsed
+from turnlog.cli.frame.quick import Option, Takes, Wrong, parsed
 
 SAMPLE = Takes(
     "sample",

@@ -49,7 +49,7 @@ def in_one_pipe(words: list[str], **how: Any) -> str:
 
 def test_in_one_pipe_a_note_stands_behind_the_result_it_is_about():
     work = (
-        "import sys; from turnlog.cli.frame.ending import ended; from turnlog.errors import NotFound\n"
+        "import sys; from turnlog.cli.frame.exitcode import ended; from turnlog.errors import NotFound\n"
         "def work():\n"
         "    print('result'); print('note', file=sys.stderr); print('more'); raise NotFound('no more')\n"
         "sys.exit(ended([], work))"
@@ -64,7 +64,7 @@ def test_a_command_tells_in_one_pipe_what_it_made_and_then_how_to_go_on(cli: Cli
 
 def test_what_went_wrong_is_told_also_when_nobody_reads_the_result():
     work = (
-        "import sys; from turnlog.cli.frame.ending import ended; from turnlog.errors import NotFound\n"
+        "import sys; from turnlog.cli.frame.exitcode import ended; from turnlog.errors import NotFound\n"
         "def work(): print('result'); raise NotFound('no more')\n"
         "sys.exit(ended([], work))"
     )

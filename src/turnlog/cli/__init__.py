@@ -33,12 +33,12 @@ def main() -> None:
     if arguments == ["--version"] and _printed(f"turnlog {__version__}"):
         return  # needs nothing else, so it waits for nothing else
     if "_TURNLOG_COMPLETE" in os.environ:
-        from turnlog.cli.frame.complete import answer
+        from turnlog.cli.frame.completion import answer
 
         return answer(os.environ["_TURNLOG_COMPLETE"], arguments)
     code = None
     if not arguments or arguments[0] in QUICK:
-        from turnlog.cli.frame.plain import answered
+        from turnlog.cli.frame.quick import answered
 
         code = answered(arguments)
     if code is None:

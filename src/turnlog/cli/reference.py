@@ -9,9 +9,9 @@ from textwrap import wrap
 import click
 
 from turnlog import errors
-from turnlog.cli.frame.child import NOT_FOUND, NOT_RUNNABLE
-from turnlog.cli.frame.ending import INTERRUPTED, PIPE_CLOSED
+from turnlog.cli.frame.exitcode import INTERRUPTED, PIPE_CLOSED
 from turnlog.cli.frame.fields import FIELDS
+from turnlog.cli.frame.foreground import NOT_FOUND, NOT_RUNNABLE
 from turnlog.cli.frame.program import program
 
 _WIDTH = 88

@@ -10,13 +10,14 @@ import click
 
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.text import one_line, path_of
-from turnlog.cli.frame.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.pick.here import in_repository, project, project_told
-from turnlog.cli.pick.name import session_at, session_here, session_to_change
+from turnlog.cli.pick.session import session_to_change
 from turnlog.cli.place import refuse_folder
 from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.machine import workspace_path
+from turnlog.reader.folder import in_repository, newest_at, newest_here, project, project_told
 from turnlog.session import Home, Session
 from turnlog.view.number import count, size
 from turnlog.workspace.found import REPOSITORY
@@ -72,8 +73,8 @@ def open_session(home: Home, name: str | None, *, is_here: bool) -> tuple[Sessio
 def own_session(home: Home, *, is_here: bool, agent: str | None = None) -> str | None:
     """The newest session that covers this project as a whole; or this folder and no more."""
     if is_here:
-        return session_at(home, workspace_path("."), agent=agent)
-    return session_at(home, project(), agent=agent) if in_repository() else session_here(home, agent=agent)
+        return newest_at(home, workspace_path("."), agent=agent)
+    return newest_at(home, project(), agent=agent) if in_repository() else newest_here(home, agent=agent)
 
 
 def new_session(home: Home, *, is_here: bool) -> Session:

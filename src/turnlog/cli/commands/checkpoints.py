@@ -9,10 +9,11 @@ import click
 
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.text import moment, one_line, table
-from turnlog.cli.frame.option import print_json, session_argument, shared, warn_of_interruption
-from turnlog.cli.pick.name import session_to_read
-from turnlog.cli.pick.target import turns_of
+from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
+from turnlog.reader.place import turns_of
 from turnlog.view.number import count, size
 
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
@@ -33,7 +34,7 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
     turnlog checkpoints -n 5          the five newest
     """
     with session_to_read(session, own=True) as opened:
-        found = opened.look
+        found = opened.session
         checkpoints = found.checkpoints()
         trees, numbers = Trees(opened.home.store), turns_of(found).numbers
         first = len(checkpoints) - min(limit or len(checkpoints), len(checkpoints))

@@ -7,9 +7,11 @@ import sys
 import click
 
 from turnlog.cli.draw.text import one_line, safe
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import look_at, session_to_change
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Conflict, Invalid
+from turnlog.reader.look import look_at
 from turnlog.session import Session
 from turnlog.view.number import count
 

@@ -7,7 +7,8 @@ from pathlib import PurePath
 
 import click
 
-from turnlog.cli.frame.option import print_json, shared
+from turnlog.cli.frame.option import shared
+from turnlog.cli.frame.output import print_json
 
 _BASH = r"""
 _turnlog() {

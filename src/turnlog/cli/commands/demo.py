@@ -19,7 +19,8 @@ import click
 from turnlog.cli.demo.files import tell_files
 from turnlog.cli.demo.story import Story
 from turnlog.cli.draw.text import clip
-from turnlog.cli.frame.option import print_json, shared
+from turnlog.cli.frame.option import shared
+from turnlog.cli.frame.output import print_json
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.machine import default_home

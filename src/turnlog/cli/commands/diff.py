@@ -7,12 +7,13 @@ import sys
 import click
 
 from turnlog.cli.draw.change import as_plain, counts, in_full, in_words, stat_table
-from turnlog.cli.frame.option import print_json, session_option, shared, warn_of_interruption
+from turnlog.cli.frame.option import session_option, shared, warn_of_interruption
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.pick.name import session_to_read
-from turnlog.cli.pick.target import Place, checkpoint_at, place_of
+from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
+from turnlog.reader.place import Place, checkpoint_at, place_of
 from turnlog.session.readable import Readable
 
 
@@ -40,7 +41,7 @@ def command(
     if turn is not None and before is not None:
         raise click.UsageError("either --turn or A and B")
     with session_to_read(session, own=True) as opened:
-        found = opened.look
+        found = opened.session
         first = None if before is None else _checkpoint(found, before)
         second = None if after is None else _checkpoint(found, after)
         with patience():

@@ -13,8 +13,9 @@ import msgspec
 from turnlog.cli.checkup import examine
 from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import own_id
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import names
 from turnlog.cli.place import folder_of
 from turnlog.errors import Corrupt, Invalid
 from turnlog.log.ids import handle_of
@@ -87,7 +88,7 @@ def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup
     if blobs and isinstance(home.store, FileStore):
         damaged = frozenset(home.store.damaged_blobs())
     titles = {row.id: row.title for row in home.sessions()}
-    ids = sorted(home.store.ids()) if session is None else [own_id(home, session)]
+    ids = sorted(home.store.ids()) if session is None else [names(home).own(session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids], damaged
 

@@ -10,12 +10,13 @@ import click
 
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import print_json, session_argument, shared
-from turnlog.cli.pick.name import session_to_read
+from turnlog.cli.frame.option import session_argument, shared
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from turnlog.cli.pick.name import Opened
+    from turnlog.reader.reader import OpenedSession
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
 
@@ -77,8 +78,10 @@ def command(
             )
 
 
-def _write(opened: Opened, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool) -> None:
-    from turnlog.cli.draw.written import ENDINGS, notice, write
+def _write(
+    opened: OpenedSession, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool
+) -> None:
+    from turnlog.cli.draw.document import ENDINGS, notice, write
     from turnlog.cli.frame.progress import patience
     from turnlog.formats import put_file
     from turnlog.machine import absolute
@@ -92,7 +95,7 @@ def _write(opened: Opened, form: str, output: str | None, *, is_redacted: bool, 
         sys.stdout.flush()
         print(told, file=sys.stderr)
         return
-    name = f"{_file_name(opened.look.handle)}.{ENDINGS[form]}"
+    name = f"{_file_name(opened.session.handle)}.{ENDINGS[form]}"
     place = Path(absolute(output if output is not None else name))
     if output is not None and (output.endswith("/") or place.is_dir()):
         place = place / name
@@ -110,7 +113,7 @@ def _file_name(handle: str) -> str:
 
 
 def _send(
-    opened: Opened,
+    opened: OpenedSession,
     agent: str,
     output: str | None,
     version: int | None,
@@ -120,12 +123,12 @@ def _send(
     force: bool,
     as_json: bool,
 ) -> None:
-    from turnlog.cli.draw.written import without_secrets
+    from turnlog.cli.draw.document import without_secrets
     from turnlog.exchange.handover import report_of
     from turnlog.exchange.transcript import opened_by, put, transcript_of, written_for
     from turnlog.view.redact import Redactor
 
-    transcript = transcript_of(opened.look, include_ignored=include_ignored)
+    transcript = transcript_of(opened.session, include_ignored=include_ignored)
     redactor = Redactor() if is_redacted else None
     if redactor is not None:
         transcript = without_secrets(transcript, redactor)

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from turnlog.cli.draw.text import table
-from turnlog.cli.frame.option import print_json, shared
+from turnlog.cli.frame.option import shared
+from turnlog.cli.frame.output import print_json
 
 
 @click.command()

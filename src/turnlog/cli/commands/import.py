@@ -9,12 +9,14 @@ import click
 
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.text import table
-from turnlog.cli.frame.ending import INTERRUPTED
-from turnlog.cli.frame.option import print_json, shared, this_home
+from turnlog.cli.frame.exitcode import INTERRUPTED
+from turnlog.cli.frame.option import shared, this_home
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import patience, unhurried
-from turnlog.cli.pick.name import foreign, is_path
+from turnlog.cli.pick.session import names
 from turnlog.errors import TurnlogError, Unavailable
+from turnlog.reader.name import is_path
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
@@ -62,8 +64,9 @@ def command(
     with this_home() as home, patience():
         found: list[Source] = []
         for word in paths or (None,):
-            named = None if word is None or is_path(word) else foreign(word)
-            found += sources(word, agent=agent, workspace=workspace) if named is None else [named]
+            named = None if word is None or is_path(word) else names(home).foreign(word)
+            source = None if named is None else named.source
+            found += sources(word, agent=agent, workspace=workspace) if source is None else [source]
         wanted = list(dict.fromkeys(found))
         with unhurried("this session is finished first") as is_enough:
             try:

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.commands.show import warn_of_damage
-from turnlog.cli.draw.summary import in_one_line
+from turnlog.cli.draw.entryline import in_one_line
 from turnlog.cli.draw.text import clip, moment, screen_width
-from turnlog.cli.frame.option import (
-    VERSION,
-    session_argument,
-    shared,
-    to_json,
-    warn_of_interruption,
-    write_json,
-)  # fmt: skip
-from turnlog.cli.pick.name import session_to_read
+from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
+from turnlog.cli.frame.output import VERSION, to_json, write_json
+from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 
 if TYPE_CHECKING:
@@ -44,7 +38,7 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
     turnlog log codex:0199 --reverse --limit 20
     """
     with session_to_read(session) as opened:
-        found = opened.look
+        found = opened.session
         entries = islice(found.entries(kind=kind, reverse=reverse), limit)
         if as_json:
             _print_json(found.id, entries)

@@ -6,11 +6,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.cards import listing
+from turnlog.cli.draw.listing import json_card, listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
-from turnlog.cli.frame.asking import catalog, here, json_card, print_json, query_of, tilde, within
-from turnlog.cli.frame.plain import Option, Takes
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.quick import Option, Takes
+from turnlog.cli.pick.catalog import catalog, query_of
 from turnlog.machine import workspace_path
+from turnlog.reader.folder import ask_here, tilde, within
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def work(
         elif everywhere or deleted or "workspace:" in query:
             found = ask(query, **more)
         else:
-            found, where = here(ask, query, **more)
+            found, where = ask_here(ask, query, **more)
         if not found and not as_json:
             _nothing(asked, words, query, where, deleted)
             return

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import print_json, shared, this_home
+from turnlog.cli.frame.option import shared, this_home
+from turnlog.cli.frame.output import print_json
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine import expand, workspace_path
 from turnlog.view.number import count
@@ -77,7 +78,8 @@ def _told(others: dict[str, int]) -> str:
 
 def _others(before: str) -> dict[str, int]:
     """How many sessions of other agents are there, by agent."""
-    from turnlog.cli.frame.asking import catalog, within
+    from turnlog.cli.pick.catalog import catalog
+    from turnlog.reader.folder import within
 
     found: dict[str, int] = {}
     home = click.get_current_context().find_root().params.get("home")

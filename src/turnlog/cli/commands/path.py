@@ -8,8 +8,9 @@ import sys
 import click
 
 from turnlog.cli.draw.text import path_of
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import named
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json, write_line
+from turnlog.cli.pick.session import names
 from turnlog.cli.place import log_path
 
 
@@ -26,14 +27,12 @@ def command(session: str | None, as_json: bool) -> None:
     grep -c tool "$(turnlog path codex:0199)"
     """
     with this_home() as home:
-        found = named(home, session)
+        found = names(home).find(session)
         path = log_path(home, found.id) if found.source is None else found.source.path
     if as_json:
         print_json({"session": found.name, "path": path})
         return
-    sys.stdout.flush()
-    output = getattr(sys.stdout, "buffer", None)
-    if output is None or sys.stdout.isatty():
+    if sys.stdout.isatty():
         print(path_of(os.fsencode(path)))
     else:
-        output.write(os.fsencode(path) + b"\n")
+        write_line(os.fsencode(path))

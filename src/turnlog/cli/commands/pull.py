@@ -6,7 +6,7 @@ import click
 
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.moving import Way, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.cli.transfer import Way, dry, everything, ignored, locations, other_home, split, tell
 
 
 @click.command()

@@ -6,8 +6,8 @@ import click
 
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.moving import Way, dry, everything, ignored, locations, other_home, split, tell
-from turnlog.cli.pick.name import own_id
+from turnlog.cli.pick.session import names
+from turnlog.cli.transfer import Way, dry, everything, ignored, locations, other_home, split, tell
 
 
 @click.command()
@@ -34,10 +34,10 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     turnlog push --all /mnt/backup/turnlog       everything to another folder
     turnlog push --all --dry-run postgresql://db/agents
     """
-    names, url = split(words, everything, "push")
+    chosen, url = split(words, everything, "push")
     way = Way("push", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
-        ids = None if everything else [own_id(home, name, deleted=False) for name in names]
+        ids = None if everything else [names(home).own(word, deleted=False) for word in chosen]
         with other_home(url, must_exist=False) as other:
             way.go(home, other, ids)
     tell([way], dry_run=dry_run, as_json=as_json)

@@ -13,10 +13,13 @@ import click
 from turnlog.cli.draw.preview import NO, ask
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import quoted
-from turnlog.cli.frame import child
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import Named, look_at, named, opened, session_brought
+from turnlog.cli.frame.foreground import NoCommand, NotRunnable
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
+from turnlog.reader.look import look_at
+from turnlog.reader.name import SessionRef
 
 if TYPE_CHECKING:
     from turnlog.exchange.handover import Resumable
@@ -64,12 +67,12 @@ def command(
     from turnlog.exchange.handover import hand_over
 
     with this_home() as home, ExitStack() as stack:
-        chosen = named(home, session)
+        chosen = names(home).find(session)
         found: Readable
         if chosen.source is None:
             found = stack.enter_context(look_at(home, chosen.id))
         elif agent in (None, chosen.source.agent):
-            found = stack.enter_context(opened(chosen)).look
+            found = stack.enter_context(reader().read_foreign(chosen)).session
         else:  # from now on it is in two places: ours knows that both are one
             found = stack.enter_context(session_brought(home, chosen.name, chosen))
         done = hand_over(found, agent, workspace=workspace, format_version=version)
@@ -92,7 +95,7 @@ def command(
         _run(done.command, done.cwd)
 
 
-def _is_own(home: Home, found: Readable, chosen: Named) -> bool:
+def _is_own(home: Home, found: Readable, chosen: SessionRef) -> bool:
     """Whether this person made it, here; another agent's if it lies where that agent keeps this person's."""
     from turnlog.exchange.source import lies_at_home
     from turnlog.exchange.transcript import transcript_of
@@ -135,6 +138,6 @@ def _run(words: list[str], cwd: str) -> None:
     try:
         os.execvp(words[0], words)
     except FileNotFoundError:
-        raise child.NoCommand(f"no command {words[0]!r}", hint="install it, and run this again") from None
+        raise NoCommand(f"no command {words[0]!r}", hint="install it, and run this again") from None
     except OSError as error:
-        raise child.NotRunnable(f"{words[0]}: {error.strerror}") from None
+        raise NotRunnable(f"{words[0]}: {error.strerror}") from None

@@ -8,14 +8,15 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.preview import refuse_without_terminal
-from turnlog.cli.frame.option import print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.option import refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.move import How, make_move, report
-from turnlog.cli.pick.name import session_to_change
-from turnlog.cli.pick.target import checkpoint_at, place_of
+from turnlog.cli.pick.session import session_to_change
+from turnlog.cli.rewinding import How, make_move, report
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine import named_here
+from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.session import Session
 from turnlog.view.number import count
 from turnlog.workspace.plan import Plan

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli.draw.text import moment, one_line, table
-from turnlog.cli.frame.option import home_location, print_json, shared, this_home
-from turnlog.cli.pick.name import own_id
+from turnlog.cli.frame.option import home_location, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
 from turnlog.view.number import count
 
@@ -40,8 +41,9 @@ def command(
     if deleted and not purge:
         raise click.UsageError("--deleted goes with --purge")
     with this_home() as home:
-        names = (home.find(name, deleted=True) if deleted else own_id(home, name, deleted=purge) for name in sessions)
-        ids = list(dict.fromkeys(names))
+        own = names(home).own
+        found = (home.find(name, deleted=True) if deleted else own(name, deleted=purge) for name in sessions)
+        ids = list(dict.fromkeys(found))
         gone, live = ({row.id: row for row in home.sessions(deleted=is_it)} for is_it in (True, False))
         rows = {**live, **gone} if deleted else {**gone, **live}
         if purge and not yes:
@@ -56,7 +58,7 @@ def command(
             else:
                 home.delete(session_id)
     if purge:
-        from turnlog.cli.frame.asking import forget_purged
+        from turnlog.cli.pick.catalog import forget_purged
 
         forget_purged(home_location())
     told: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]

@@ -13,14 +13,17 @@ import click
 from turnlog.cli.commands.checkpoint import AGENT, new_session, own_session, tell_skipped
 from turnlog.cli.draw.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import child
-from turnlog.cli.frame.option import here_option, print_json, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.foreground import Foreground, find_program
+from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import again, patience
-from turnlog.cli.pick.name import look_at, session_here, session_to_change
+from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
 from turnlog.machine import workspace_path
+from turnlog.reader.folder import newest_here
+from turnlog.reader.look import look_at
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.view.redact import Redactor
@@ -68,7 +71,7 @@ def command(
     """
     if (new or here) and session is not None:
         raise click.UsageError(f"either {'--new' if new else '--here'} or --session")
-    program = child.find(words[0])
+    program = find_program(words[0])
     with this_home() as home:
         found = _session(home, session, is_new=new, is_here=here)
         refuse_interrupted(found)
@@ -81,7 +84,7 @@ def command(
             data = {"session": found.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
             print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
         elif not quiet:
-            _tell(found, turn, code, changes, is_newest=session_here(home) == found.id)
+            _tell(found, turn, code, changes, is_newest=newest_here(home) == found.id)
         if problem and not as_json:
             print(one_line(f"warning: {problem}"), file=sys.stderr)
     context.exit(code)
@@ -132,7 +135,7 @@ def _run(found: Session, program: str, words: tuple[str, ...]) -> tuple[int, str
     code = 0
     line = shlex.join(_without_secrets(words)).encode("utf-8", "backslashreplace").decode()
     try:
-        with patience(), child.Foreground() as foreground, found.turn() as turn:
+        with patience(), Foreground() as foreground, found.turn() as turn:
             _require_checkpoint(found, turn)
             found.user(f"$ {line}", agent="turnlog run")
             began = time.monotonic()

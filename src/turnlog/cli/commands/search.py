@@ -7,10 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.cells import ago, marked, plain
+from turnlog.cli.draw.listing import json_card
 from turnlog.cli.draw.text import clip, coloured, moment, one_line, screen_width, width
-from turnlog.cli.frame.asking import catalog, json_card, print_json, query_of, short_names, tilde, within
-from turnlog.cli.frame.plain import Option, Takes
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.quick import Option, Takes
+from turnlog.cli.pick.catalog import catalog, query_of
 from turnlog.errors import Invalid
+from turnlog.reader.folder import tilde, within
+from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars
 
 if TYPE_CHECKING:
@@ -37,8 +41,8 @@ def work(
         raise Invalid("nothing to look for", hint="`turnlog search flaky test`; `turnlog search --help` has more")
     asked_for = query
     if here or workspace is not None:
-        from turnlog.cli.pick.here import project
         from turnlog.machine import workspace_path
+        from turnlog.reader.folder import project
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     limit = LIMIT if limit is None else limit

@@ -11,21 +11,16 @@ import click
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line, safe
-from turnlog.cli.frame.option import (
-    VERSION,
-    session_argument,
-    shared,
-    to_json,
-    warn_of_interruption,
-    write_json,
-)  # fmt: skip
+from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
+from turnlog.cli.frame.output import VERSION, to_json, write_json
 from turnlog.cli.frame.pager import paged
-from turnlog.cli.pick.name import Opened, session_to_read
-from turnlog.cli.pick.part import Part, part_of
+from turnlog.cli.pick.session import session_to_read
 from turnlog.log.block import Text
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
+from turnlog.reader.part import Part, part_of
+from turnlog.reader.reader import OpenedSession
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
@@ -77,7 +72,7 @@ def command(
     if as_context and (at is not None or branch is not None or raw):
         raise click.UsageError("--context is of the conversation as it is now, without --at, --branch and --raw")
     with session_to_read(session, key=key) as opened:
-        found = opened.look
+        found = opened.session
         if raw:
             with paged(is_wanted=not no_pager) as out:
                 _print_raw(opened, out)
@@ -121,7 +116,7 @@ def warn_of_damage(found: Readable) -> None:
 
 
 def _print(
-    opened: Opened,
+    opened: OpenedSession,
     entries: Iterable[AnyEntry],
     system: str | None,
     part: Part,
@@ -140,7 +135,7 @@ def _print(
     if part.note:
         print(screen.paint(part.note, "dim"), file=out)
     rows = Rows(price=Costs(), size=blob_size(opened.home))
-    rows.take(part.before(opened.look))
+    rows.take(part.before(opened.session))
     if system:
         entries = [Message(role="system", blocks=[Text(text=system)]), *entries]
     for line in lines_of(rows.paired(_kept(entries, messages)), screen):
@@ -168,7 +163,7 @@ def _light(message: Message) -> Message:
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _print_raw(opened: Opened, out: TextIO) -> None:
+def _print_raw(opened: OpenedSession, out: TextIO) -> None:
     """The lines of the log as they are. Where there is no file with lines, the entries."""
     from turnlog.cli.draw.raw import raw_lines
 
@@ -181,9 +176,9 @@ def _print_raw(opened: Opened, out: TextIO) -> None:
             binary.write(line + b"\n")
 
 
-def _print_json(opened: Opened, messages: Iterable[Message], system: str | None, part: Part) -> None:
+def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str | None, part: Part) -> None:
     """One object, written as it is read: a conversation may be larger than memory."""
-    found = opened.look
+    found = opened.session
     data: dict[str, Any] = {
         "version": VERSION,
         "session": found.id,

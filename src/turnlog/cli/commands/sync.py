@@ -6,7 +6,7 @@ import click
 
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.progress import again, patience
-from turnlog.cli.moving import Way, dry, ignored, in_either, locations, other_home, tell
+from turnlog.cli.transfer import Way, dry, ignored, in_either, locations, other_home, tell
 
 
 @click.command()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import own_id, session_to_change
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: b
     if remove and not wanted:
         raise Invalid("which tags to remove was not said", hint="`turnlog tag` prints those there are")
     with this_home() as home:
-        found = session_to_change(home, session) if wanted else home.resume(own_id(home, session, deleted=False))
+        found = session_to_change(home, session) if wanted else home.resume(names(home).own(session, deleted=False))
         before = _tags(found)
         after = [tag for tag in before if tag not in wanted]
         if not remove:

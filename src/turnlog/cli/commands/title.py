@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import own_id, session_to_change
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
 
 
@@ -31,7 +32,7 @@ def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
             if found.title != title:
                 found.set("title", title)
         else:
-            found = home.resume(own_id(home, session, deleted=False))
+            found = home.resume(names(home).own(session, deleted=False))
         if as_json:
             print_json({"session": found.id, "title": found.title})
         elif text:

@@ -9,10 +9,12 @@ import click
 
 from turnlog.cli.draw.screen import this_screen
 from turnlog.cli.draw.text import clip, one_line, screen_width, width
-from turnlog.cli.frame.option import print_json, session_argument, shared
-from turnlog.cli.pick.name import look_at, session_to_read
+from turnlog.cli.frame.option import session_argument, shared
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
+from turnlog.reader.look import look_at
 from turnlog.view.branch import Strand, stretches
 from turnlog.view.number import count
 
@@ -46,9 +48,9 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
     with session_to_read(session, key=key) as opened:
         rows = {row.id: row for row in opened.home.sessions()}
         parents = _parents(opened.home, rows)
-        data = _session(opened.home, _top(opened.look.id, parents), rows, parents, opened.look.id, set())
+        data = _session(opened.home, _top(opened.session.id, parents), rows, parents, opened.session.id, set())
     if as_json:
-        print_json({"session": opened.look.id, "tree": data})
+        print_json({"session": opened.session.id, "tree": data})
         return
     if opened.source is not None and data["is_asked"]:
         data["handle"] = opened.name  # the id that it would have here is none yet

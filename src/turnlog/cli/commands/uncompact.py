@@ -8,9 +8,11 @@ import click
 
 from turnlog.cli.commands.compact import refuse_busy
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import print_json, session_argument, shared, this_home
-from turnlog.cli.pick.name import look_at, session_to_change
+from turnlog.cli.frame.option import session_argument, shared, this_home
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import NotFound
+from turnlog.reader.look import look_at
 from turnlog.view.number import count
 
 

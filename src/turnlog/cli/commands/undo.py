@@ -7,8 +7,8 @@ import click
 from turnlog.cli.draw.preview import refuse_without_terminal
 from turnlog.cli.frame.option import refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.move import How, make_move
-from turnlog.cli.pick.name import session_to_change
+from turnlog.cli.pick.session import session_to_change
+from turnlog.cli.rewinding import How, make_move
 
 
 @click.command()

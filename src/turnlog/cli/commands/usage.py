@@ -7,10 +7,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.cells import Column, grid
+from turnlog.cli.draw.listing import json_tokens
 from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
-from turnlog.cli.frame.asking import catalog, json_tokens, print_json, query_of, short_names, tilde, within
-from turnlog.cli.frame.plain import Option, Takes
-from turnlog.cli.pick.here import project
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.quick import Option, Takes
+from turnlog.cli.pick.catalog import catalog, query_of
+from turnlog.reader.folder import project, tilde, within
+from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars, tokens
 
 if TYPE_CHECKING:

@@ -11,11 +11,13 @@ import click
 
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import VERSION, session_argument, shared, to_json, write_json
-from turnlog.cli.pick.name import Opened, session_to_read
-from turnlog.cli.pick.part import part_of
+from turnlog.cli.frame.option import session_argument, shared
+from turnlog.cli.frame.output import VERSION, to_json, write_json
+from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 from turnlog.log.entry import Note
+from turnlog.reader.part import part_of
+from turnlog.reader.reader import OpenedSession
 
 if TYPE_CHECKING:
     from turnlog.log.entry import AnyEntry
@@ -63,12 +65,12 @@ def command(
             _follow(opened, last, seconds, is_full=full)
 
 
-def _follow(opened: Opened, last: int, seconds: float | None, *, is_full: bool) -> None:
+def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full: bool) -> None:
     from turnlog.view.cost import Costs
     from turnlog.view.plain import lines_of, row_lines
     from turnlog.view.row import Row, Rows
 
-    found, screen = opened.look, this_screen(is_full=is_full)
+    found, screen = opened.session, this_screen(is_full=is_full)
     rows = Rows(price=Costs(), size=blob_size(opened.home))
     for line in header(opened, screen, is_whole=False):
         print(line)
@@ -92,8 +94,8 @@ def _follow(opened: Opened, last: int, seconds: float | None, *, is_full: bool) 
         sys.stdout.flush()
 
 
-def _stream(opened: Opened, seconds: float | None) -> None:
-    found = opened.look
+def _stream(opened: OpenedSession, seconds: float | None) -> None:
+    found = opened.session
     about = {"version": VERSION, "session": found.id, "title": found.title, "agent": found.agent, "seq": found.seq}
     write_json(to_json({**about, "source": opened.source}))
     sys.stdout.flush()
@@ -102,14 +104,14 @@ def _stream(opened: Opened, seconds: float | None) -> None:
         sys.stdout.flush()
 
 
-def _arriving(opened: Opened, last: int, seconds: float | None) -> Iterator[AnyEntry]:
+def _arriving(opened: OpenedSession, last: int, seconds: float | None) -> Iterator[AnyEntry]:
     """What is appended from now on, until the time is over."""
     end = None if seconds is None else time.monotonic() + seconds
     seen: _Stamp | None = None  # it may have grown since it was read: so it is read once more
     while True:
         left = _PAUSE_S if end is None else min(_PAUSE_S, end - time.monotonic())
         if opened.source is None:
-            new = opened.look.news(last, seconds=left)
+            new = opened.session.news(last, seconds=left)
         else:
             if left > 0:
                 time.sleep(left)
@@ -117,7 +119,7 @@ def _arriving(opened: Opened, last: int, seconds: float | None) -> Iterator[AnyE
             if now != seen:
                 seen = now
                 _read_again(opened)
-            new = opened.look.news(last, seconds=0)
+            new = opened.session.news(last, seconds=0)
         for entry in new:
             last = entry.seq
             if not _is_about_reading(opened, entry):
@@ -126,12 +128,12 @@ def _arriving(opened: Opened, last: int, seconds: float | None) -> Iterator[AnyE
             return
 
 
-def _is_about_reading(opened: Opened, entry: AnyEntry) -> bool:
+def _is_about_reading(opened: OpenedSession, entry: AnyEntry) -> bool:
     """Whether it only says that a line could not be read: perhaps it is not written to its end yet."""
     return opened.source is not None and isinstance(entry, Note) and entry.text.startswith(opened.source.path)
 
 
-def _stamp(opened: Opened) -> _Stamp:
+def _stamp(opened: OpenedSession) -> _Stamp:
     """What changes when another agent has written: of its file, of a database's journal, of the files in a folder."""
     if opened.source is None:
         return []
@@ -149,7 +151,7 @@ def _stamp(opened: Opened) -> _Stamp:
     return stamps
 
 
-def _read_again(opened: Opened) -> None:
+def _read_again(opened: OpenedSession) -> None:
     """Bring what we have of another agent's session up to date; what it has already stays."""
     from turnlog.exchange.source import bring_all
 
@@ -157,4 +159,4 @@ def _read_again(opened: Opened) -> None:
     for done in bring_all(opened.home, [opened.source]):
         if not done.id:
             print(one_line(f"problem: {done.source.path}: {done.problems[-1].what}"), file=sys.stderr)
-    opened.look.refresh()
+    opened.session.refresh()

@@ -6,13 +6,14 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.cards import listing
 from turnlog.cli.draw.cells import plain
+from turnlog.cli.draw.listing import listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
-from turnlog.cli.frame.asking import catalog, is_in, of_here, short_names, tilde
-from turnlog.cli.frame.plain import Takes
-from turnlog.cli.pick.here import project
+from turnlog.cli.frame.quick import Takes
+from turnlog.cli.pick.catalog import catalog
 from turnlog.machine import workspace_path
+from turnlog.reader.folder import is_in, of_here, project, tilde
+from turnlog.reader.shortname import short_names
 from turnlog.version import __version__
 from turnlog.view.number import count, dollars
 

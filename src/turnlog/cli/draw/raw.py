@@ -11,14 +11,14 @@ from turnlog.errors import Unavailable, Unsupported
 from turnlog.log.codec import body_text
 
 if TYPE_CHECKING:
-    from turnlog.cli.pick.name import Opened
+    from turnlog.reader.reader import OpenedSession
 
 
-def raw_lines(opened: Opened) -> Iterator[bytes]:
+def raw_lines(opened: OpenedSession) -> Iterator[bytes]:
     """The lines of the log, or of another agent's file. A database has none: then the entries as a log has them."""
     path = _file(opened)
     if path is None:
-        yield from (body_text(entry).encode() for entry in opened.look.entries())
+        yield from (body_text(entry).encode() for entry in opened.session.entries())
         return
     try:
         with Path(path).open("rb") as file:
@@ -27,10 +27,10 @@ def raw_lines(opened: Opened) -> Iterator[bytes]:
         raise Unavailable(f"{path}: {error.strerror or error}") from None
 
 
-def _file(opened: Opened) -> str | None:
+def _file(opened: OpenedSession) -> str | None:
     if opened.source is None:
         try:
-            return log_path(opened.home, opened.look.id)
+            return log_path(opened.home, opened.session.id)
         except Unsupported:
             return None
     path = opened.source.path

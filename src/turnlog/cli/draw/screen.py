@@ -13,8 +13,8 @@ from turnlog.view.number import count, money, used
 from turnlog.view.typeset import Screen, wrapped
 
 if TYPE_CHECKING:
-    from turnlog.cli.pick.look import Look
-    from turnlog.cli.pick.name import Opened
+    from turnlog.reader.look import Look
+    from turnlog.reader.reader import OpenedSession
     from turnlog.session import Home
 
 
@@ -23,9 +23,9 @@ def this_screen(*, is_full: bool = False, mark: int = 0) -> Screen:
     return Screen(screen_width(), has_colour(sys.stdout), is_full, mark, moment)
 
 
-def header(opened: Opened, screen: Screen, *, is_whole: bool = True) -> list[str]:
+def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> list[str]:
     """The title, and a line of facts."""
-    found = opened.look
+    found = opened.session
     stats, usage = found.stats(), found.usage().total
     facts = [
         opened.name,

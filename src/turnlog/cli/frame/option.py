@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-import msgspec
 from msgspec.structs import replace
 
-from turnlog.cli.draw.text import one_line, safe_json
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.progress import tell
 from turnlog.errors import Conflict
 from turnlog.session import Home, Session, open_home
 from turnlog.session.readable import Readable
-
-VERSION = 1
-"""Of everything that `--json` prints. It grows when a field changes its meaning or goes away."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -77,28 +73,3 @@ def warn_of_interruption(found: Readable) -> None:
             f"`turnlog rewind --abort -s {name}` takes it back",
             file=sys.stderr,
         )
-
-
-def print_json(data: Mapping[str, Any]) -> None:
-    """Data for programs: exact, whatever is escaped in it."""
-    write_json(msgspec.json.format(to_json({"version": VERSION, **data}), indent=2))
-
-
-def to_json(data: Any) -> bytes:
-    """JSON, on one line."""
-    try:
-        return msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        import json
-
-        return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
-
-
-def write_json(line: bytes) -> None:
-    """A line of JSON to stdout, in UTF-8 whatever the terminal speaks."""
-    sys.stdout.flush()
-    output = getattr(sys.stdout, "buffer", None)
-    if output is None:
-        sys.stdout.write(safe_json(line).decode() + "\n")
-    else:
-        output.write(safe_json(line) + b"\n")

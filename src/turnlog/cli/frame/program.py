@@ -9,8 +9,8 @@ from importlib import import_module
 import click
 
 from turnlog.cli import commands
-from turnlog.cli.frame.ending import Left, Misused, ended
-from turnlog.cli.frame.plain import command_of
+from turnlog.cli.frame.exitcode import Left, Misused, ended
+from turnlog.cli.frame.quick import command_of
 from turnlog.version import __version__
 
 

@@ -65,6 +65,7 @@ def again() -> None:
 def patience() -> Generator[None]:
     """Inside, work may take a while and says so."""
     can_go_back = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    before = _Line.began
     _Line.began, _Line.shown = time.monotonic() if can_go_back else 0.0, 0.0
     try:
         yield
@@ -72,7 +73,7 @@ def patience() -> Generator[None]:
         if _Line.shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-        _Line.began = 0.0
+        _Line.began, _Line.shown = before, 0.0
 
 
 @contextmanager

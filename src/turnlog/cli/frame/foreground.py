@@ -34,7 +34,7 @@ class NotRunnable(TurnlogError):
     exit_code: ClassVar[int] = NOT_RUNNABLE
 
 
-def find(name: str) -> str:
+def find_program(name: str) -> str:
     """The program of that name, before anything else is done."""
     found = shutil.which(name)
     if found is not None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
 from turnlog.cli.draw.text import one_line, path_of
-from turnlog.cli.frame.option import print_json
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head

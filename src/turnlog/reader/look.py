@@ -15,7 +15,9 @@ from turnlog.log.ids import word_of
 from turnlog.log.summary import summarise
 from turnlog.log.usage import Usage
 from turnlog.machine import is_alive
+from turnlog.session import Home
 from turnlog.session.readable import Readable
+from turnlog.thread.history import History
 
 
 class Totals(Struct, frozen=True):
@@ -45,10 +47,6 @@ _MARKS = (Note, Child, Turn, Spent, Set, Unknown)
 
 class Look(Readable):
     """A session to read from, however large it is."""
-
-    def each_message(self, head: int | None = None, *, after: int = 0) -> Iterator[Message]:
-        """`messages()`, one by one: a conversation may be larger than memory. Of another branch, if told."""
-        return (entry for entry in self.told(head, after=after) if isinstance(entry, Message))
 
     def told(self, head: int | None = None, *, after: int = 0) -> Iterator[AnyEntry]:
         """The nodes that lead to the head, and the marks between them that people should see; oldest first."""
@@ -127,3 +125,10 @@ class Look(Readable):
         turn = self._state.turn
         who = self._state.writers.get(word_of(turn)) if turn is not None else None
         return int(who.get("pid") or 0) if who is not None and is_alive(who) else 0
+
+
+def look_at(home: Home, session_id: str) -> Look:
+    """A session of that home to read from. Nothing is locked, and a deleted one can be read as well."""
+    history = History(home.store, home.store.base(session_id))
+    history.load()
+    return Look(home, history)

@@ -120,7 +120,7 @@ def answered(arguments: Sequence[str]) -> int | None:
     import gc
     from importlib import import_module
 
-    from turnlog.cli.frame.ending import ended
+    from turnlog.cli.frame.exitcode import ended
 
     gc.set_threshold(100_000)  # thousands of rows are no garbage, and the process ends soon
     name = f"commands.{arguments[0]}" if arguments else "draw.dashboard"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from turnlog.cli.frame.progress import count as progress
-from turnlog.cli.frame.progress import patience
-from turnlog.cli.pick.several import Candidate, Several
 from turnlog.errors import Unavailable
+from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.session import Home, open_home
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ _TIGHT = 10
 """How much larger a compressed file may be when it is read."""
 
 
-class Elsewhere(Struct, frozen=True):
+class ForeignSession(Struct, frozen=True):
     """A session that was read from a file: under which id it is in that home, and what was wrong with it."""
 
     home: Home
@@ -40,7 +38,9 @@ class _Listed(Struct, frozen=True):
 
 
 @contextmanager
-def read_from(path: str, key: str | None, agent: str | None = None) -> Generator[Elsewhere]:
+def read_from(
+    path: str, key: str | None, agent: str | None, progress: Callable[[str, int, int], None]
+) -> Generator[ForeignSession]:
     """The one session at a path, or the one that is chosen of several: by its number there, or by its id."""
     from turnlog.exchange.source import bring_all, sources
 
@@ -48,12 +48,12 @@ def read_from(path: str, key: str | None, agent: str | None = None) -> Generator
     chosen = _chosen(path, listed, key)
     wanted = [item.source for item in _family(chosen, listed)]
     with _home(wanted) as home:
-        with patience():
-            done = {item.source: item for item in bring_all(home, wanted, _tell)}
+        read = bring_all(home, wanted, lambda number, total, _: progress("reading", number, total))
+        done = {item.source: item for item in read}
         mine = done[chosen.source]
         if not mine.id:
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
-        yield Elsewhere(home, mine.id, chosen.header.id, mine.source, mine.problems)
+        yield ForeignSession(home, mine.id, chosen.header.id, mine.source, mine.problems)
 
 
 def source_at(path: str, key: str | None) -> tuple[Source, str]:
@@ -62,10 +62,6 @@ def source_at(path: str, key: str | None) -> tuple[Source, str]:
 
     chosen = _chosen(path, _listed(sources(path)), key)
     return chosen.source, chosen.header.id
-
-
-def _tell(number: int, total: int, source: Source) -> None:
-    progress("reading", number, total)
 
 
 @contextmanager
@@ -110,10 +106,10 @@ def _chosen(path: str, listed: list[_Listed], key: str | None) -> _Listed:
     raise _several(f"{len(fits) or 'no'} sessions at {path} answer to --key {key!r:.80}", own)
 
 
-def _several(message: str, found: list[_Listed]) -> Several:
+def _several(message: str, found: list[_Listed]) -> SeveralFit:
     rows = [Candidate(i.header.id, i.header.id, i.source.agent, i.header.created, i.header.title) for i in found]
     hint = "--key chooses one by its number or id; `turnlog import` takes all"
-    return Several(message, rows, hint=hint, numbered=True)
+    return SeveralFit(message, rows, hint=hint, is_numbered=True)
 
 
 def _family(chosen: _Listed, listed: list[_Listed]) -> list[_Listed]:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from turnlog.cli.draw.text import one_line
 from turnlog.errors import NotFound
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
-    from turnlog.cli.pick.look import Look
     from turnlog.log.entry import AnyEntry
+    from turnlog.reader.look import Look
 
 _AROUND = 3
 _NAMED = 8
@@ -106,5 +105,5 @@ def _around(found: Look, seq: int, head: int, number: int) -> Part:
         after=seqs[first] - 1 if first else 0,
         until=seqs[end] - 1 if end < len(seqs) else 0,
         mark=seq,
-        note=one_line(f"… around entry {seq}; {told} left out" if told else f"… entry {seq}"),
+        note=f"… around entry {seq}; {told} left out" if told else f"… entry {seq}",
     )

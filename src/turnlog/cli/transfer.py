@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli.draw.text import one_line, table
-from turnlog.cli.frame.ending import INTERRUPTED
-from turnlog.cli.frame.option import print_json
+from turnlog.cli.frame.exitcode import INTERRUPTED
+from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError

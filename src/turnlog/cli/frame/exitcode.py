@@ -19,10 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TextIO
 
-    from turnlog.cli.pick.several import Several
+    from turnlog.reader.candidate import SeveralFit
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+_LISTED = 40
 
 
 class Left(Exception):
@@ -174,11 +175,14 @@ def _fail(error: Exception, *, as_json: bool) -> int:
 
         problem: dict[str, object] = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
         if several is not None:
-            problem["candidates"] = [item.plain() for item in several.candidates]
+            problem["candidates"] = [
+                {**item._asdict(), "at": None if item.at is None else item.at.isoformat()}
+                for item in several.candidates
+            ]
         print(json.dumps({"version": 1, "error": problem}), file=sys.stderr)
     else:
         if several is not None:
-            print("\n".join(several.lines), file=sys.stderr)
+            print("\n".join(_table_of(several)), file=sys.stderr)
             message = several.brief
         print(f"error: {one_line(message)}", file=sys.stderr)
         if hint:
@@ -186,7 +190,20 @@ def _fail(error: Exception, *, as_json: bool) -> int:
     return exit_code
 
 
-def _several(error: Ambiguous) -> Several | None:
-    from turnlog.cli.pick.several import Several
+def _several(error: Ambiguous) -> SeveralFit | None:
+    from turnlog.reader.candidate import SeveralFit
 
-    return error if isinstance(error, Several) else None
+    return error if isinstance(error, SeveralFit) else None
+
+
+def _table_of(several: SeveralFit) -> list[str]:
+    from turnlog.cli.draw.text import moment, table
+
+    rows = [
+        (str(number), item.name, item.agent or "", moment(item.at)[:16], item.title or "")
+        for number, item in enumerate(several.candidates[:_LISTED], start=1)
+    ]
+    head = ("KEY", "SESSION", "AGENT", "WHEN", "TITLE")
+    lines = table(head, rows, right=(0,)) if several.is_numbered else table(head[1:], [row[1:] for row in rows])
+    more = len(several.candidates) - _LISTED
+    return [*lines, f"… {more:,} more"] if more > 0 else lines

@@ -1,18 +1,18 @@
-"""Sessions in a table: in a listing, on the dashboard."""
+"""Sessions in a table, in a listing and on the dashboard; and as `--json` has them."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.cells import Column, ago, clock_times, grid
 from turnlog.cli.draw.text import coloured, has_colour, screen_width
-from turnlog.cli.frame.asking import short_names
+from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars
 
 if TYPE_CHECKING:
-    from turnlog.catalog import ListingRow
+    from turnlog.catalog import Card, ListingRow, TokenSums
 
 _STATES = {"running": "green", "waiting": "yellow", "crashed": "red"}
 _PAINTS = {"SESSION": "cyan", "LAST": "dim", "AGENT": "dim", "TURNS": "dim", "FOLDER": "dim"}
@@ -53,3 +53,23 @@ def _cost(micros: int, is_partial: bool) -> str:
 
 def _paint(head: str, cell: str) -> str:
     return coloured(cell, _STATES.get(cell.strip()) if head == "STATE" else _PAINTS.get(head), sys.stdout)
+
+
+# ── for programs ──────────────────────────────────────────────────────────────────────────────────
+
+
+def json_card(card: Card) -> dict[str, Any]:
+    """A session for programs."""
+    row = card._asdict()
+    row["handle"] = card.name
+    row["is_readable"] = not card.problem
+    row["fork"] = None if card.fork is None else {"session": card.fork}
+    row["tags"], row["unpriced"] = list(card.tags), list(card.unpriced)
+    for part_of in ("own", "inherited", "subagents"):
+        row[part_of] = json_tokens(row[part_of])
+    return row
+
+
+def json_tokens(tokens: TokenSums) -> dict[str, int]:
+    """Usage for programs; money in micro-dollars."""
+    return tokens._asdict()

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.cli.draw.screen import blob_size, spent
-from turnlog.cli.frame.option import VERSION, to_json
+from turnlog.cli.frame.output import VERSION, to_json
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
@@ -21,8 +21,8 @@ from turnlog.view.number import count, used
 from turnlog.view.redact import Redactor, in_words
 
 if TYPE_CHECKING:
-    from turnlog.cli.pick.name import Opened
     from turnlog.formats import TouchedFile, Transcript
+    from turnlog.reader.reader import OpenedSession
 
 ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl"}
 _OURS = (Writer, Fold, Checkpoint, Intent)
@@ -36,7 +36,7 @@ class Document(Struct, frozen=True):
     redacted: dict[str, int] | None
 
 
-def write(opened: Opened, form: str, *, is_redacted: bool) -> Document:
+def write(opened: OpenedSession, form: str, *, is_redacted: bool) -> Document:
     """The session in that form."""
     redactor = Redactor() if is_redacted else None
     if redactor is not None:
@@ -61,8 +61,8 @@ def notice(redacted: dict[str, int] | None) -> str:
     return f"Redacted: {in_words(Counter(redacted))}. What else is secret stands here as it was in the session."
 
 
-def _entries(opened: Opened) -> Iterator[AnyEntry]:
-    return (entry for entry in opened.look.entries() if not isinstance(entry, _OURS))
+def _entries(opened: OpenedSession) -> Iterator[AnyEntry]:
+    return (entry for entry in opened.session.entries() if not isinstance(entry, _OURS))
 
 
 def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
@@ -108,7 +108,7 @@ def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _lines(opened: Opened, form: str, redactor: Redactor | None) -> Iterator[bytes]:
+def _lines(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterator[bytes]:
     for entry in _entries(opened):
         plain = msgspec.json.decode(body_text(entry))
         yield to_json(plain if redactor is None else redactor.value(plain))
@@ -121,8 +121,8 @@ def _for_programs(form: str, about: dict[str, Any], lines: list[bytes]) -> bytes
     return first[:-1] + b',"entries":[\n' + b",\n".join(lines) + b"\n]}\n"
 
 
-def _about(opened: Opened, redactor: Redactor | None) -> dict[str, Any]:
-    found = opened.look
+def _about(opened: OpenedSession, redactor: Redactor | None) -> dict[str, Any]:
+    found = opened.session
     stats, usage = found.stats(), found.usage()
     about = {
         "session": found.id,
@@ -144,12 +144,12 @@ def _about(opened: Opened, redactor: Redactor | None) -> dict[str, Any]:
 # ── for people ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(opened: Opened, form: str, redactor: Redactor | None) -> Iterator[bytes]:
+def _text(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterator[bytes]:
     from turnlog.view import document, page
     from turnlog.view.cost import Costs
     from turnlog.view.row import Rows
 
-    entries = opened.look.told()
+    entries = opened.session.told()
     if redactor is not None:
         entries = map(redactor.entry, entries)
     rows = Rows(price=Costs(), size=blob_size(opened.home)).paired(entries)
@@ -157,10 +157,10 @@ def _text(opened: Opened, form: str, redactor: Redactor | None) -> Iterator[byte
         yield part.encode("utf-8", "backslashreplace")
 
 
-def _for_people(form: str, opened: Opened, about: dict[str, Any], told: str, body: list[bytes]) -> bytes:
+def _for_people(form: str, opened: OpenedSession, about: dict[str, Any], told: str, body: list[bytes]) -> bytes:
     from turnlog.view import document, page
 
-    found = opened.look
+    found = opened.session
     usage = found.usage().total
     facts = [
         opened.name,
@@ -178,9 +178,9 @@ def _for_people(form: str, opened: Opened, about: dict[str, Any], told: str, bod
     return kind.head(title, facts, told).encode("utf-8", "backslashreplace") + b"".join(body) + foot
 
 
-def _preview(opened: Opened) -> str:
+def _preview(opened: OpenedSession) -> str:
     """The first thing that was said; it may have a secret in it, and then the document goes without."""
-    preview = opened.look.preview()
+    preview = opened.session.preview()
     return preview if Redactor().text(preview) == preview else ""
 
 

@@ -1,0 +1,47 @@
+"""Asking the catalog: with which words, and what is said while it reads. Whatever imports this waits for little."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+
+from turnlog.catalog import Catalog
+from turnlog.cli.frame.progress import part, patience
+
+
+@contextmanager
+def catalog(home: str | None) -> Generator[Catalog]:
+    """The catalog of that home, and of other agents on this machine.
+
+    The first question reads what is new, and says how far it is if that takes a while.
+    """
+    with Catalog(home, agents=True, progress=part) as opened, patience():
+        try:
+            yield opened
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                print("\r\x1b[Kstopped: what was read so far is kept, and the next command goes on", file=sys.stderr)
+            raise
+
+
+def forget_purged(home: str | None) -> None:
+    """What was removed for good leaves every index that this machine has of that home."""
+    for agents in (True, False):
+        with Catalog(home, agents=agents, progress=part) as opened, patience():
+            opened.forget_purged()
+
+
+_WITH_BLANKS = ("title", "workspace", "file", "tag")
+"""In other values there are none: what stands behind `agent:codex ` are words to look for."""
+
+
+def query_of(words: Iterable[str]) -> str:
+    """One query of the words that a shell gave. A value with blanks needs no quotes inside those of the shell."""
+    parts: list[str] = []
+    for word in words:
+        name, _, value = word.partition(":")
+        if name.lstrip("-") in _WITH_BLANKS and " " in value and '"' not in value and ":" not in value:
+            word = f'{name}:"{value}"'
+        parts.append(word)
+    return " ".join(parts)

@@ -1,0 +1,75 @@
+"""The session that a command is about: `reader` finds it, and what takes long or goes wrong is said on stderr.
+
+with session_to_read(word) as opened:      whosever it is; nothing is locked, nothing is written
+session_to_change(home, word) -> Session   one of ours; of another agent's its imported copy, or an error
+session_brought(home, word) -> Session     the same, but another agent's is imported first, and stderr says so
+names(home).find(word), .own(word)         only which one
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.option import home_location, this_home
+from turnlog.cli.frame.progress import count, patience
+from turnlog.errors import Unavailable
+from turnlog.reader.name import Names, SessionRef
+from turnlog.reader.reader import OpenedSession, Reader
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Catalog
+    from turnlog.session import Home, Session
+
+
+def reader() -> Reader:
+    """Reads what the options say, and tells how far it is."""
+    return Reader(home=this_home, catalog=_catalog, progress=count, warn=_warn)
+
+
+def _catalog() -> AbstractContextManager[Catalog]:
+    from turnlog.cli.pick.catalog import catalog
+
+    return catalog(home_location())
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {one_line(text)}", file=sys.stderr)
+
+
+def names(home: Home) -> Names:
+    """What words mean in that home."""
+    return reader().names(home)
+
+
+@contextmanager
+def session_to_read(word: str | None, *, key: str | None = None, own: bool = False) -> Generator[OpenedSession]:
+    """The session that is meant, open until this is left. `key` chooses one of several in a file."""
+    with ExitStack() as stack:
+        with patience():
+            opened = stack.enter_context(reader().read(word, key=key, own=own))
+        yield opened
+
+
+def session_to_change(home: Home, word: str | None) -> Session:
+    """A session to write to. Without a word it is one of this folder: nothing is changed by mistake."""
+    return home.resume(names(home).to_change(word))
+
+
+def session_brought(home: Home, word: str | None, chosen: SessionRef | None = None) -> Session:
+    """A session of ours to go on with; another agent's is imported first, or brought up to date."""
+    chosen = chosen or names(home).find(word, deleted=False)
+    if chosen.source is None:
+        return home.resume(chosen.id)
+    from turnlog.exchange.source import bring_all
+
+    with patience():
+        done = next(item for item in bring_all(home, [chosen.source]) if item.source == chosen.source)
+    if not done.id:
+        raise Unavailable(f"{chosen.source.path}: {done.problems[-1].what}")
+    if done.added:
+        print(one_line(f"imported {chosen.name} as session {done.id}"), file=sys.stderr)
+    return home.resume(done.id)

@@ -1,0 +1,150 @@
+"""Which folder is "here": the repository that the current folder is in, or else the folder itself; and its sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from turnlog.machine import current_folder, is_here, refuses_checkpoints, user_folder, workspace_path
+
+if TYPE_CHECKING:
+    from turnlog.catalog import ListingRow
+    from turnlog.session import Home
+
+_T = TypeVar("_T")
+
+
+def project() -> str:
+    """The folder that a session of here opens at, and whose sessions are those of here."""
+    return workspace_path(_top()[0])
+
+
+def project_told() -> tuple[str, str]:
+    """The same, and why it is not the whole repository, where that is so."""
+    top, refused = _top()
+    return workspace_path(top), f"only {top} is covered, not the repository {refused}" if refused else ""
+
+
+def in_repository() -> bool:
+    """Whether here is a repository, and not only a folder."""
+    return _has_git(_top()[0])
+
+
+def levels() -> Iterator[list[str]]:
+    """The folders whose sessions are of here, the first that have any count.
+
+    In a repository all from this folder to its top count alike, and none beyond. Elsewhere it is one after the other.
+    """
+    folder, top = os.path.realpath(current_folder()), _top()[0]
+    if _has_git(top):
+        level = [workspace_path(folder)]
+        while folder != top:
+            folder = os.path.dirname(folder)
+            level.append(workspace_path(folder))
+        yield level
+        return
+    yield [workspace_path(folder)]
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        yield [workspace_path(folder)]
+        if _has_git(folder) and not refuses_checkpoints(folder):
+            return
+
+
+def _top() -> tuple[str, str]:
+    """The top of the repository, or the folder itself; and what of the repository, if it is not to be taken."""
+    folder = top = os.path.realpath(current_folder())
+    while is_here() and not _has_git(top):  # of a folder that is gone nobody knows which repository it was in
+        above = os.path.dirname(top)
+        if above == top:
+            return folder, ""
+        top = above
+    refused = refuses_checkpoints(top) if top != folder else ""
+    return (folder, f"{top}: {refused}") if refused else (top, "")
+
+
+def _has_git(folder: str) -> bool:
+    return os.path.lexists(os.path.join(folder, ".git"))
+
+
+def is_in(path: str, folder: str) -> bool:
+    """Whether a path is that folder, or below it."""
+    return (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+
+
+def tilde(path: str) -> str:
+    """A path as people write it."""
+    home = user_folder()
+    return "~" + path[len(home) :] if home != "/" and is_in(path, home) else path
+
+
+# ── sessions of ours ──────────────────────────────────────────────────────────────────────────────
+
+
+def sessions_here(home: Home, *, agent: str | None = None) -> list[str]:
+    """The ids of the sessions of here, the newest first; of that agent only, if told."""
+    by_folder = _by_folder(home, agent)
+    for level in levels():
+        ids = {id for folder in level for id in by_folder.get(folder, [])}
+        if ids:
+            return [row.id for row in home.sessions() if row.id in ids]
+    return []
+
+
+def newest_here(home: Home, *, agent: str | None = None) -> str | None:
+    """The newest session of here; of that agent only, if told."""
+    return next(iter(sessions_here(home, agent=agent)), None)
+
+
+def newest_at(home: Home, folder: str, *, agent: str | None = None) -> str | None:
+    """The newest session of exactly that folder; of that agent only, if told."""
+    return next(iter(_by_folder(home, agent).get(folder, [])), None)
+
+
+def _by_folder(home: Home, agent: str | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in home.sessions():
+        if row.workspace and not row.hidden and row.parent is None and agent in (None, row.agent):
+            found.setdefault(row.workspace, []).append(row.id)
+    return found
+
+
+# ── what the catalog knows of here ────────────────────────────────────────────────────────────────
+
+
+def within(query: str, folder: str) -> str:
+    """The query, for sessions of that folder and of those below it."""
+    escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{query} workspace:"{escaped}"'.strip()
+
+
+def ask_here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[list[_T], str]:
+    """Sessions of this project, or of the nearest folder above it that has any; and which folder that is."""
+    first = project()
+    found = ask(within(query, first), **more)
+    if found:
+        return found, first
+    for folder in _above(first):
+        found = ask(query, workspace=folder, **more)
+        if found:
+            return found, folder
+    return [], first
+
+
+def of_here(rows: list[ListingRow]) -> tuple[list[ListingRow], str]:
+    """The same of sessions that are listed already."""
+    first = project()
+    found = [row for row in rows if row.workspace and is_in(row.workspace, first)]
+    if found:
+        return found, first
+    for folder in _above(first):
+        found = [row for row in rows if row.workspace == folder]
+        if found:
+            return found, folder
+    return [], first
+
+
+def _above(first: str) -> Iterator[str]:
+    """The folders above a project whose sessions are of here, too."""
+    return (folder for level in levels() for folder in level if not is_in(folder, first))

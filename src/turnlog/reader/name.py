@@ -1,0 +1,223 @@
+"""Which session a word means.
+
+A word is, in this order: a path with a slash in it; the id of one of ours; `@`, `@-`, `@-2`, `latest`; a unique
+beginning of an id or handle of ours, deleted or not; another file; `agent:id`, or a unique beginning of that. No word
+means `@`, or else `latest`; where only ours count, the newest of ours. Several that fit raise `SeveralFit`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnlog.errors import Ambiguous, Invalid, NotFound, Unavailable
+from turnlog.machine import expand, workspace_path
+from turnlog.reader.candidate import Candidate, SeveralFit
+from turnlog.reader.folder import levels, newest_here, sessions_here
+from turnlog.view.visible import one_line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from turnlog.catalog import Card, Catalog
+    from turnlog.formats import Source
+    from turnlog.session import Home
+    from turnlog.thread.report import Info
+
+_LOOKED_AT = 100
+_RECENT = re.compile(r"@(?:-([1-9]\d{0,5})?)?")
+OpenCatalog = Callable[[], AbstractContextManager["Catalog"]]
+"""Opens the catalog of the same home and of the other agents; only asked where a word may mean one of theirs."""
+
+
+class SessionRef(NamedTuple):
+    """One session: `id` is ours where there is no source, else that agent's own."""
+
+    id: str
+    source: Source | None = None
+
+    @property
+    def name(self) -> str:
+        """What to type for it."""
+        return self.id if self.source is None else f"{self.source.agent}:{self.id}"
+
+
+def is_path(word: str) -> bool:
+    """Whether a word is the path of something."""
+    return "\0" not in word and os.path.lexists(expand(word))
+
+
+def is_plainly_path(word: str | None) -> bool:
+    """Whether a word is a path whatever sessions there are: it has a slash in it, and something is there."""
+    return word is not None and "/" in word and is_path(word)
+
+
+class Names:
+    """The sessions of one home, and those of other agents on this machine, by what people call them."""
+
+    def __init__(self, home: Home, catalog: OpenCatalog, warn: Callable[[str], None]) -> None:
+        self._home = home
+        self._catalog = catalog
+        self._warn = warn
+
+    def find(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef:
+        """The one session that is meant, ours or another agent's; without a word, with `own`, only ours count."""
+        found = None if is_plainly_path(word) else self.find_or_path(word, own=own, deleted=deleted)
+        if found is not None:
+            return found
+        from turnlog.reader.foreign import source_at
+
+        source, native = source_at(str(word), None)
+        return SessionRef(native, source)
+
+    def own(self, word: str | None, *, deleted: bool = True) -> str:
+        """The one session of ours that is meant; of another agent's, the copy that was imported."""
+        found = self.find(word, own=True, deleted=deleted)
+        if found.source is None:
+            return found.id
+        copy = self.copy_of(found.source)
+        if copy is None:
+            hint = f"`turnlog import {one_line(found.name)}` makes it one of ours"
+            raise Invalid(f"{found.name} is a session of {found.source.agent}, not one of ours", hint=hint)
+        return copy
+
+    def to_change(self, word: str | None) -> str:
+        """The one of ours that may be changed. Without a word it is one of this folder: nothing happens by mistake."""
+        if word is None:
+            found = newest_here(self._home)
+            if found is None:
+                hint = "`turnlog checkpoint` begins one; `turnlog ls --all` shows those of other folders"
+                raise NotFound(f"no session for {workspace_path('.')}", hint=hint)
+            return found
+        chosen = self.find(word, deleted=False)
+        copy = chosen.id if chosen.source is None else self.copy_of(chosen.source)
+        if copy is None:
+            assert chosen.source is not None
+            raise Invalid(
+                f"{chosen.name} is a session of {chosen.source.agent}, which is only read",
+                hint=f"`turnlog import {one_line(chosen.name)}` makes it one of ours; the original stays as it is",
+            )
+        return copy
+
+    def copy_of(self, source: Source) -> str | None:
+        """The session of ours that another agent's was imported as."""
+        from turnlog.exchange.source import imported_as
+
+        return imported_as(self._home, source)
+
+    def find_or_path(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef | None:
+        """The same as `find`; None where the word is no session but a file."""
+        ids = self._home.store.ids()  # also where it is not needed: a home that cannot be read says so here
+        if word is None:
+            return self._default(own=own)
+        if word in ids:
+            return SessionRef(word)
+        if word == "latest" or _RECENT.fullmatch(word):
+            return self._recent(word)
+        try:
+            return SessionRef(self._match(word, deleted=deleted))
+        except Ambiguous:
+            raise
+        except NotFound as error:
+            if is_path(word):
+                return None
+            there = None if word.startswith((".", "/", "~")) else self.foreign(word)
+            if there is None:
+                raise error from None
+            return there
+
+    def _default(self, *, own: bool) -> SessionRef:
+        if own:
+            return SessionRef(newest_here(self._home) or self._home.find("latest"))
+        try:
+            return self._recent("@")
+        except NotFound:
+            return self._recent("latest")
+
+    def _match(self, word: str, *, deleted: bool) -> str:
+        try:
+            return self._home.find(word)
+        except Ambiguous as error:
+            raise _several(word, self._home.sessions()) from error
+        except NotFound as error:
+            if not deleted:
+                raise
+            try:
+                return self._home.find(word, deleted=True)
+            except Ambiguous:
+                raise _several(word, self._home.sessions(deleted=True)) from None
+            except NotFound:
+                raise error from None
+
+    # ── the newest ────────────────────────────────────────────────────────────────────────────────
+
+    def _recent(self, word: str) -> SessionRef:
+        """`latest`, `@` and those before it, whosever they are."""
+        match = _RECENT.fullmatch(word)
+        back = 0 if match is None or word == "@" else int(match[1] or 1)
+        try:
+            with self._catalog() as cards:
+                found = _newest(cards, back, anywhere=match is None)
+        except Unavailable as error:  # where nothing can be indexed, ours are still there
+            self._warn(f"other agents' sessions are left out: {error.message}")
+            found = []
+        rows = [(card.updated_at, _ref(card)) for card in found]
+        if not rows or self._home.backend != "files":  # the catalog knows the files of a folder, and other agents'
+            rows += self._ours(anywhere=match is None)
+            rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
+        if back < len(rows):
+            return rows[back][1]
+        place = "" if match is None else f" for {workspace_path('.')}"
+        count = f"there are only {len(rows)}" if rows else "there is none yet"
+        raise NotFound(f"no session {word!r}{place}: {count}", hint="`turnlog ls --all` shows all there are")
+
+    def _ours(self, *, anywhere: bool) -> list[tuple[datetime | None, SessionRef]]:
+        rows = self._home.sessions()
+        if anywhere:
+            rows = [row for row in rows if not row.hidden and row.parent is None]
+            chosen = [row for row in rows if row.seq > 1] or rows
+        else:
+            ids = set(sessions_here(self._home))
+            chosen = [row for row in rows if row.id in ids]
+        return [(row.updated_at, SessionRef(row.id)) for row in chosen]
+
+    # ── other agents' ─────────────────────────────────────────────────────────────────────────────
+
+    def foreign(self, word: str) -> SessionRef | None:
+        """Another agent's session by `agent:id`, or a unique beginning of it."""
+        from turnlog.catalog.ask.naming import Fits
+
+        try:
+            with self._catalog() as cards:
+                return _ref(cards.find(word))
+        except Fits as error:
+            rows = [Candidate(c.name, c.id, c.agent, c.updated_at, c.title or c.preview) for c in error.cards]
+            raise SeveralFit(f"{word!r} fits {len(rows)} sessions", rows, hint="give more of the id") from None
+        except (NotFound, Invalid):
+            return None
+
+
+def _several(word: str, rows: list[Info]) -> SeveralFit:
+    fits = [row for row in rows if row.id.startswith(word) or row.handle.startswith(word)]
+    found = [Candidate(row.handle, row.id, row.agent, row.updated_at, row.title) for row in fits]
+    return SeveralFit(f"{word!r} fits {len(found)} sessions", found, hint="give more of the id")
+
+
+def _newest(cards: Catalog, back: int, *, anywhere: bool) -> list[Card]:
+    if anywhere:
+        rows = cards.cards(limit=_LOOKED_AT)
+        return [row for row in rows if row.messages] or rows
+    for level in levels():
+        rows = [row for folder in level for row in cards.cards(workspace=folder, limit=back + 1)]
+        if rows:
+            return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
+    return []
+
+
+def _ref(card: Card) -> SessionRef:
+    from turnlog.formats import Source
+
+    return SessionRef(card.id) if card.is_ours else SessionRef(card.id, Source(card.agent or "", card.path, card.key))

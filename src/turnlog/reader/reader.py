@@ -1,0 +1,99 @@
+"""Opens the session that a word means, for reading: in our home, or where another agent keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnlog.errors import Invalid
+from turnlog.reader.foreign import read_from
+from turnlog.reader.look import Look, look_at
+from turnlog.reader.name import Names, OpenCatalog, SessionRef, is_plainly_path
+from turnlog.session import open_home
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Catalog
+    from turnlog.formats import Problem, Source
+    from turnlog.session import Home
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much is done, and how much there is."""
+
+
+class OpenedSession(NamedTuple):
+    """A session that is open for reading: in our home, or in one that is gone afterwards."""
+
+    home: Home
+    session: Look
+    source: Source | None = None
+    """Where it was read, if it is another agent's."""
+    problems: list[Problem] = []  # noqa: RUF012 - nobody appends to it
+    """What was wrong there."""
+    native: str = ""
+    """Another agent's id for it."""
+
+    @property
+    def name(self) -> str:
+        """What to type for it."""
+        return self.session.id if self.source is None else f"{self.source.agent}:{self.native}"
+
+
+class Reader:
+    """Sessions of one home, and of other agents on this machine. Nothing is locked, and nothing of theirs is written.
+
+    `home` and `catalog` say how those are opened, where the defaults for the location will not do.
+    """
+
+    def __init__(
+        self,
+        location: str | None = None,
+        *,
+        home: Callable[[], Home] | None = None,
+        catalog: OpenCatalog | None = None,
+        progress: Progress = lambda what, done, total: None,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._open_home = home or partial(open_home, location)
+        self._catalog = catalog or partial(_catalog, location)
+        self._progress = progress
+        self._warn = warn
+
+    def names(self, home: Home) -> Names:
+        """What words mean in that home, which is open."""
+        return Names(home, self._catalog, self._warn)
+
+    @contextmanager
+    def read(self, word: str | None, *, key: str | None = None, own: bool = False) -> Generator[OpenedSession]:
+        """The session that is meant, open until this is left. `key` chooses one of several in a file."""
+        chosen: SessionRef | None = None
+        if not is_plainly_path(word):  # a path needs no home, and works where there is none
+            with self._open_home() as home:
+                chosen = self.names(home).find_or_path(word, own=own)
+                if chosen is not None and chosen.source is None:
+                    if key is not None:
+                        raise Invalid(
+                            f"session {chosen.id} is one of ours", hint="--key is for a file of another agent"
+                        )
+                    with look_at(home, chosen.id) as session:
+                        yield OpenedSession(home, session)
+                    return
+        with self._read_path(str(word), key) if chosen is None else self.read_foreign(chosen) as found:
+            yield found
+
+    def read_foreign(self, chosen: SessionRef) -> AbstractContextManager[OpenedSession]:
+        """Another agent's session that was found, read where it lies."""
+        assert chosen.source is not None
+        return self._read_path(chosen.source.path, chosen.source.key or chosen.id, chosen.source.agent)
+
+    @contextmanager
+    def _read_path(self, path: str, key: str | None, agent: str | None = None) -> Generator[OpenedSession]:
+        with read_from(path, key, agent, self._progress) as there, look_at(there.home, there.id) as session:
+            yield OpenedSession(there.home, session, there.source, there.problems, there.native)
+
+
+def _catalog(location: str | None) -> Catalog:
+    from turnlog.catalog import Catalog
+
+    return Catalog(location, agents=True)
