@@ -7,9 +7,11 @@ that are not Unicode; there the stand-in is all that text can say.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import get_args
 
 from msgspec import Raw, Struct
+
+from turnlog.log.field import BlobRef, Json, Number
 
 
 class Block(
@@ -24,9 +26,9 @@ class Block(
 ):
     """What every block may carry. `meta` is the caller's; `unknown` keeps fields of later versions."""
 
-    blob: str | None = None
-    raw: str | None = None
-    meta: Any = None
+    blob: BlobRef | None = None
+    raw: BlobRef | None = None
+    meta: Json = None
     unknown: dict[str, Raw] = {}
 
 
@@ -41,7 +43,7 @@ class Thinking(Block, tag="thinking", frozen=True):
 
     text: str = ""
     provider: str | None = None
-    data: Any = None
+    data: Json = None
 
 
 class ToolCall(Block, tag="tool_call", frozen=True):
@@ -49,7 +51,7 @@ class ToolCall(Block, tag="tool_call", frozen=True):
 
     id: str
     name: str
-    input: Any = None
+    input: Json = None
     by: str | None = None
 
 
@@ -60,8 +62,8 @@ class ToolResult(Block, tag="tool_result", frozen=True):
     content: str | list[AnyBlock] = ""
     is_error: bool = False
     name: str | None = None
-    duration_ms: int | None = None
-    details: Any = None
+    duration_ms: Number | None = None
+    details: Json = None
     child: str | None = None
 
 
@@ -96,10 +98,5 @@ class UnknownBlock(Block, tag="?", frozen=True):
 
 AnyBlock = Text | Thinking | ToolCall | ToolResult | Image | File | UnknownBlock
 BLOCKS: dict[str, type[Block]] = {
-    "text": Text,
-    "thinking": Thinking,
-    "tool_call": ToolCall,
-    "tool_result": ToolResult,
-    "image": Image,
-    "file": File,
+    str(cls.__struct_config__.tag): cls for cls in get_args(AnyBlock) if cls is not UnknownBlock
 }

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock
 from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
+from turnlog.log.field import shape
 
 MAX_LINE = 16 << 20
 """No writer makes a longer line, so no reader needs to hold one."""
@@ -61,6 +62,12 @@ class Header(Struct, gc=False):
 
 
 _STAMPS = {*Header.__struct_fields__, "unverified", "c"} - {"turn", "critical"}
+UNSTAMPED: dict[str, Any] = {
+    name: default
+    for name, default in zip(Entry.__struct_fields__, Entry.__struct_defaults__, strict=True)
+    if name in _STAMPS and name != "id"
+}
+"""What an entry has instead before a store has given it its place."""
 decode_header = msgspec.json.Decoder(Header).decode
 
 
@@ -280,7 +287,7 @@ def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
     own = {name: raw for name, raw in fields.items() if name in known or name == "type"}
     unknown = {name: raw.copy() for name, raw in fields.items() if name not in own}
     parts: dict[str, Any] = {}
-    for name in ("blocks", "content", "replacement"):
+    for name in shape(cls).parts:
         if name in own and bytes(own[name])[:1] == b"[":
             parts[name] = [_part(raw) for raw in _decode_list(own[name])]
             own[name] = Raw(b"[]")

@@ -13,21 +13,9 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
-from turnlog.log.codec import MAX_LINE, Flawed, decode, decode_strictly, encode_body, seal
-from turnlog.log.entry import (
-    WIDE_FACTS,
-    AnyEntry,
-    Checkpoint,
-    Compaction,
-    Custom,
-    Edit,
-    Entry,
-    Head,
-    Message,
-    Set,
-    Spent,
-    Unknown,
-)  # fmt: skip
+from turnlog.log.codec import MAX_LINE, UNSTAMPED, Flawed, decode, decode_strictly, encode_body, seal
+from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Unknown, is_wide
+from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
 from turnlog.log.usage import Usage
 
@@ -36,17 +24,7 @@ STOPS = ("end", "tool_use", "length", "aborted", "error")
 MAX_DEPTH = 200
 MAX_ID = 1024
 _STAMP_ROOM = 512
-_UNSTAMPED: dict[str, Any] = {
-    "seq": 0, "at": None, "clock": None, "parent": None, "more": 0, "batch": 0, "sealed": 0, "again": 0, "wide": 0,
-    "unverified": False,
-}  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_JSON_FIELDS = frozenset((
-    "meta", "error", "display", "data", "value", "origin", "facts", "all", "skipped", "steps", "head", "details",
-    "input", "state",
-))  # fmt: skip
-_CARRIED = {"facts": 2, "all": 2, "state": 4}
-"""Fields that carry facts which were accepted as deep as they are, and by how much they nest them deeper."""
 
 
 class Draft(Struct, frozen=True, gc=False):
@@ -111,7 +89,7 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     at = None
     if entry.seq or entry.at is not None or _is_stamped(entry):
         at = None if entry.at is None else to_ms(entry.clock or entry.at)
-        entry = replace(entry, **_UNSTAMPED)
+        entry = replace(entry, **UNSTAMPED)
     refers = _check(entry)
     blobs: Blobs = {}
     try:
@@ -128,9 +106,8 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
         raise Invalid(f"a {entry.type} that is not JSON: {error}") from None
     except RecursionError:
         raise Invalid(f"a {entry.type} nested more than {MAX_DEPTH} levels deep") from None
-    wide = type(entry) is Set and entry.key in WIDE_FACTS
     fence = node or type(entry) is Head
-    return Draft(entry.id, body, start, node, fence, wide, known, at, entry.blobs), blobs
+    return Draft(entry.id, body, start, node, fence, is_wide(entry), known, at, entry.blobs), blobs
 
 
 def _is_stamped(entry: Entry) -> bool:
@@ -188,32 +165,47 @@ def _check(entry: Entry) -> bool:
     _check_fields(entry)
     if isinstance(entry, Message):
         return _check_message(entry)
-    refers = entry.blob is not None or entry.raw is not None
-    if isinstance(entry, Compaction):
-        if entry.usage is not None:
-            _check_usage(entry.usage)
-        inner = [_check_message(item) for item in entry.replacement if isinstance(item, Message)]
-        return refers or any(inner)
-    if isinstance(entry, (Edit, Custom)):
-        return _check_blocks(entry.blocks or []) or refers
-    if isinstance(entry, Spent):
-        _check_usage(entry.usage)
-    return refers or isinstance(entry, Checkpoint)
+    kind = shape(type(entry))
+    refers = kind.refers or entry.blob is not None or entry.raw is not None
+    for name in kind.usages:
+        usage = getattr(entry, name)
+        if usage is not None:
+            _check_usage(usage)
+    for name in kind.parts:
+        refers = _check_parts(getattr(entry, name) or []) or refers
+    return refers
 
 
-_json_fields: dict[type, tuple[str, ...]] = {}
-
-
-def _check_fields(value: Entry | Block) -> None:
-    """Refuse what JSON cannot say in the fields that take any JSON."""
-    kind = type(value)
-    names = _json_fields.get(kind)
-    if names is None:
-        names = _json_fields[kind] = tuple(name for name in kind.__struct_fields__ if name in _JSON_FIELDS)
-    for name in names:
+def _check_fields(value: Struct) -> None:
+    """Refuse what JSON cannot say where it would become something else."""
+    kind = shape(type(value))
+    for name, depth in kind.json:
         item = getattr(value, name)
         if item is not None:
-            check_json(item, name, -_CARRIED.get(name, 0))
+            check_json(item, name, depth)
+    for name in kind.inner:
+        _check_inner(getattr(value, name))
+
+
+def _check_inner(value: Any) -> None:
+    if isinstance(value, Struct):
+        _check_fields(value)
+    elif isinstance(value, (list, tuple, dict)):
+        items = cast("dict[Any, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+        for item in items:
+            _check_inner(item)
+
+
+def _check_parts(parts: list[Any]) -> bool:
+    """Blocks, or messages and references."""
+    refers = False
+    if isinstance(parts, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        messages = [part for part in parts if isinstance(part, Message)]
+        for message in messages:
+            _check_fields(message)
+            refers = _check_message(message) or refers
+        parts = [part for part in parts if not isinstance(part, (Message, Ref))]
+    return _check_blocks(parts) or refers
 
 
 def _check_message(message: Message) -> bool:

@@ -7,11 +7,12 @@ Nodes make the conversation: each has a `parent` and becomes the head. Marks are
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, TypeGuard
+from typing import ClassVar, TypeGuard, get_args
 
 from msgspec import Raw, Struct, field
 
 from turnlog.log.block import AnyBlock
+from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 
@@ -33,34 +34,38 @@ class Entry(
     """What every entry carries."""
 
     is_node: ClassVar[bool] = False
+    is_shown: ClassVar[bool] = True
+    """Whether people who read the conversation see it."""
+    merges: ClassVar[bool] = False
+    """Whether it can be appended to whatever another copy of the session has, without a fork."""
 
     id: str = field(default_factory=new_id)
-    seq: int = 0
+    seq: EntryRef = 0
     at: datetime | None = None
     clock: datetime | None = None
     """The real time, where `at` had to be held so as not to run backwards."""
-    parent: int | None = None
+    parent: EntryRef | None = None
     turn: str | None = None
-    meta: Any = None
+    meta: Json = None
     """Any JSON of the caller's: kept, never sent to a model."""
-    blob: str | None = None
+    blob: BlobRef | None = None
     """The whole entry lies in this blob; what the line shows is a short stand-in."""
-    raw: str | None = None
+    raw: BlobRef | None = None
     """Original bytes that are not Unicode; the line shows what text can say of them."""
     blobs: list[str] = []
     """Every blob this line needs, wherever in it."""
-    more: int = 0
+    more: Number = 0
     """Lines of this batch still to come."""
-    batch: int = 0
+    batch: Number = 0
     """How many lines this batch has."""
-    sealed: int = 0
+    sealed: Number = 0
     """So many bytes just before this line are the remains of a write that never finished."""
-    again: int = 0
+    again: EntryRef = 0
     """This line repeats entry N, of which its writer could not know whether it was on disk."""
-    wide: int = 0
+    wide: Number = 0
     """Where the newest line with session-wide facts begins, if that is not line 1: a byte offset."""
     critical: bool = False
-    origin: Any = None
+    origin: JsonInLine = None
     unverified: bool = False
     """Never written: the line's checksum did not match, so somebody edited it."""
     unknown: dict[str, Raw] = {}
@@ -88,22 +93,22 @@ class Message(Node, tag="message", frozen=True):
     request: str | None = None
     usage: Usage | None = None
     stop: str | None = None
-    error: Any = None
-    display: Any = None
+    error: Json = None
+    display: Json = None
     """What people see instead: text, or False for nothing."""
-    duration_ms: int | None = None
-    first_token_ms: int | None = None
+    duration_ms: Number | None = None
+    first_token_ms: Number | None = None
 
 
 class Compaction(Node, tag="compaction", frozen=True):
     """From here on a model sees `replacement`, then everything from entry `keep`. What it replaces stays."""
 
     replacement: list[Message | Ref]
-    keep: int = 0
+    keep: EntryRef = 0
     """The first entry that stays verbatim; 0 for none."""
     trigger: str | None = None
-    tokens_before: int | None = None
-    tokens_after: int | None = None
+    tokens_before: Number | None = None
+    tokens_after: Number | None = None
     model: str | None = None
     request: str | None = None
     usage: Usage | None = None
@@ -112,19 +117,19 @@ class Compaction(Node, tag="compaction", frozen=True):
 class Ref(Struct, tag_field="type", tag="ref", frozen=True, forbid_unknown_fields=True, gc=False):
     """Stands for an earlier entry in a replacement, so that nothing is repeated."""
 
-    entry: int
+    entry: EntryRef
 
 
 class Uncompact(Node, tag="uncompact", frozen=True):
     """That compaction no longer applies on this path."""
 
-    compaction: int
+    compaction: EntryRef
 
 
 class Edit(Node, tag="edit", frozen=True):
     """For a model, entry `entry` reads as these blocks, or is left out. The original stays."""
 
-    entry: int
+    entry: EntryRef
     blocks: list[AnyBlock] | None = None
 
 
@@ -132,7 +137,7 @@ class Custom(Node, tag="custom", frozen=True):
     """Anything of the caller's. A model sees it only if it has `blocks`."""
 
     kind: str
-    data: Any = None
+    data: Json = None
     blocks: list[AnyBlock] = []
     role: str = "user"
 
@@ -141,10 +146,10 @@ class Fork(Struct, frozen=True, omit_defaults=True):
     """Which entry of which session a fork continues. `offset` is only a hint."""
 
     session: str
-    seq: int
+    seq: Number
     id: str
     name: str | None = None
-    offset: int | None = None
+    offset: Number | None = None
     first: str | None = None
     """The id of that session's first entry, if that is not the session's own: another one may be called so by now."""
 
@@ -165,7 +170,9 @@ class Spawned(Struct, frozen=True, omit_defaults=True):
 class Start(Entry, tag="session", frozen=True):
     """The first line of a log. Its `id` tells the session from every other one that is or was called the same."""
 
-    format: int = FORMAT
+    is_shown = False
+
+    format: Number = FORMAT
     session: str | None = None
     """The session's id; None in logs of before, where that is the `id` of this line."""
     workspace: str | None = None
@@ -196,15 +203,15 @@ class Root(Struct, frozen=True, omit_defaults=True):
 
     name: str
     path: str
-    tree: str
+    tree: BlobRef
     """The digest of its tree."""
-    rules: str | None = None
+    rules: BlobRef | None = None
     """The blob with the ignore rules that are not in the tree itself."""
     tracked: list[str] = []
     """Paths in it that are covered whatever the rules say."""
     is_partial: bool = False
     """Whether nothing but what is tracked is covered."""
-    mode: int | None = None
+    mode: Number | None = None
     """The permission bits of the folder itself."""
     is_gone: bool = False
     """Whether there was no such folder; its tree is empty then."""
@@ -225,11 +232,13 @@ class Git(Struct, frozen=True, omit_defaults=True):
 class Checkpoint(Entry, tag="checkpoint", frozen=True):
     """The files as they are now: one tree per root, what was skipped, and why."""
 
+    is_shown = False
+
     roots: list[Root] = []
     label: str | None = None
     when: str | None = None
     """For those taken by themselves: `begin` or `end` of a turn, `before` or `after` a rewind."""
-    skipped: list[Any] = []
+    skipped: list[JsonInLine] = []
     gone: list[str] = []
     """Processes that were gone before this was taken, each by the word that its ids begin with."""
     git: Git | None = None
@@ -239,11 +248,16 @@ class Checkpoint(Entry, tag="checkpoint", frozen=True):
 class Track(Entry, tag="track", frozen=True):
     """That file is covered from now on, even though it is ignored or outside the workspace."""
 
+    is_shown = False
+    merges = True
+
     path: str
 
 
 class Changed(Entry, tag="changed", frozen=True):
     """The caller says that it changed these files itself."""
+
+    is_shown = False
 
     paths: list[str]
 
@@ -251,34 +265,36 @@ class Changed(Entry, tag="changed", frozen=True):
 class Intent(Entry, tag="intent", frozen=True):
     """Files are about to be changed. Without a head entry that names it, that was interrupted."""
 
+    is_shown = False
+
     host: str | None = None
-    before: int = 0
+    before: EntryRef = 0
     """The checkpoint of the files as they were."""
     root: str = ""
-    steps: list[Any] = []
+    steps: list[JsonInLine] = []
     """Of each path: what it was and what it is to be."""
-    head: Any = None
+    head: HeadJson = None
     """The head entry that is to follow."""
 
 
 class Head(Entry, tag="head", frozen=True):
     """The conversation continues from node `to`, with everything as it was at entry `asof`."""
 
-    to: int
-    asof: int
+    to: EntryRef
+    asof: EntryRef
     why: str
-    left: int = 0
+    left: EntryRef = 0
     """The head before."""
-    undoes: int = 0
+    undoes: EntryRef = 0
     """For undo and redo: the rewind that is taken back or made again."""
-    facts: dict[str, Any] = {}
-    system: dict[int, int] = {}
+    facts: Facts = {}
+    system: dict[EntryRef, EntryRef] = {}
     """The system messages of that conversation, each with the edit (or itself) that says how it reads."""
-    before: int = 0
-    after: int = 0
+    before: EntryRef = 0
+    after: EntryRef = 0
     """The checkpoints of the files before and after, where files were moved, too."""
-    intent: int = 0
-    files: dict[str, int] = {}
+    intent: EntryRef = 0
+    files: dict[str, Number] = {}
     """How many files were created, modified, deleted, left alone."""
     kept: list[str] = []
     """The paths that the intent names and that were left alone."""
@@ -287,14 +303,18 @@ class Head(Entry, tag="head", frozen=True):
 class Set(Entry, tag="set", frozen=True):
     """A fact. For a session-wide one, `all` holds every session-wide fact as of this line."""
 
+    merges = True
+
     key: str
-    value: Any = None
+    value: Json = None
     unset: bool = False
-    all: dict[str, Any] | None = None
+    all: Facts | None = None
 
 
 class Spent(Entry, tag="usage", frozen=True):
     """Spending without a message: titles, summaries, failed requests, imported totals."""
+
+    merges = True
 
     usage: Usage
     model: str | None = None
@@ -305,12 +325,16 @@ class Spent(Entry, tag="usage", frozen=True):
 class Note(Entry, tag="note", frozen=True):
     """Shown to people, never sent to a model."""
 
-    text: str
-    data: Any = None
+    merges = True
+
+    text: LongText
+    data: Json = None
 
 
 class Child(Entry, tag="child", frozen=True):
     """A subagent's session was started from here."""
+
+    merges = True
 
     session: str
     call: str | None = None
@@ -320,9 +344,11 @@ class Child(Entry, tag="child", frozen=True):
 class Writer(Entry, tag="writer", frozen=True):
     """A process begins to append. A conflict names it; a dead one means a crash."""
 
+    is_shown = False
+
     word: str
     """Starts the ids of the entries this process makes."""
-    pid: int
+    pid: Number
     started: str | None = None
     host: str | None = None
     boot: str | None = None
@@ -334,12 +360,17 @@ class Writer(Entry, tag="writer", frozen=True):
 class Fold(Entry, tag="fold", frozen=True):
     """Everything folded from the entries up to `upto`. Leaving all of these out changes no answer."""
 
-    upto: int
-    state: Any = None
+    is_shown = False
+
+    upto: EntryRef
+    state: StateJson = None
 
 
 class Drop(Entry, tag="drop", frozen=True):
     """These checkpoints are given up; their content may be collected."""
+
+    is_shown = False
+    merges = True
 
     checkpoints: list[str] = []
 
@@ -374,12 +405,8 @@ AnyEntry = (
     | Unknown
 )
 ENTRIES: dict[str, type[Entry]] = {
-    str(cls.__struct_config__.tag): cls
-    for cls in (
-        Message, Compaction, Uncompact, Edit, Custom, Start, Turn, Checkpoint, Track, Changed, Intent, Head, Set, Spent,
-        Note, Child, Writer, Fold, Drop,
-    )
-}  # fmt: skip
+    str(cls.__struct_config__.tag): cls for cls in get_args(AnyEntry) if cls is not Unknown
+}
 
 
 def is_fence(entry: Entry) -> bool:

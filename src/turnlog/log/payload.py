@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import Unreadable, body_text, decode_block, decode_body, without_surrogates
-from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note, Set, Unknown
+from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Ref, Set, Unknown
+from turnlog.log.field import RefersToBlob, every, shape
 
 PAYLOAD_LIMIT = 64 << 10
 """A larger payload goes to a blob."""
@@ -25,6 +26,7 @@ LINE_GOAL = 1 << 20
 
 Blobs = dict[str, bytes]
 _T = TypeVar("_T", bound=Block | Entry)
+_E = TypeVar("_E", bound=Entry)
 
 
 def digest(data: bytes) -> str:
@@ -64,20 +66,29 @@ def _shorten(value: Any, depth: int = 0) -> Any:
     return value if isinstance(value, (int, float, bool)) else None
 
 
+def _with_blocks(entry: _E, change: Callable[[AnyBlock], AnyBlock]) -> _E:
+    """The entry with every block of it changed, those of messages in it, too."""
+    changes: dict[str, list[Any]] = {}
+    for name in shape(type(entry)).parts:
+        parts: list[Any] = getattr(entry, name) or []
+        if parts:
+            changes[name] = [
+                _with_blocks(part, change)
+                if isinstance(part, Message)
+                else part
+                if isinstance(part, Ref)
+                else change(part)
+                for part in parts
+            ]
+    return replace(entry, **changes) if changes else entry
+
+
 # ── out of the line ───────────────────────────────────────────────────────────────────────────────
 
 
 def offload(entry: Entry, floor: int, blobs: Blobs) -> Entry:
     """The entry with every payload above `floor` bytes, and all binary, taken out into `blobs`."""
-    changes: dict[str, Any] = {}
-    if isinstance(entry, (Message, Edit, Custom)) and entry.blocks:
-        changes["blocks"] = [_offload_block(block, floor, blobs) for block in entry.blocks]
-    elif isinstance(entry, Compaction):
-        changes["replacement"] = [
-            offload(item, floor, blobs) if isinstance(item, Message) else item for item in entry.replacement
-        ]
-    if changes:
-        entry = replace(entry, **changes)
+    entry = _with_blocks(entry, lambda block: _offload_block(block, floor, blobs))
     if not isinstance(entry, (Message, Compaction, Edit, Unknown)) and entry.blob is None:
         text = body_text(entry).encode()
         if len(text) > floor:
@@ -86,13 +97,9 @@ def offload(entry: Entry, floor: int, blobs: Blobs) -> Entry:
 
 
 def _stand_in(entry: Entry) -> dict[str, Any]:
-    short: dict[str, Any] = {}
-    for name in ("text", "value", "data", "facts", "all", "meta"):
-        if hasattr(entry, name):
-            short[name] = _shorten(getattr(entry, name))
-    if hasattr(entry, "state"):
-        short["state"] = None
-    return short
+    kind = shape(type(entry))
+    short = {name: _shorten(getattr(entry, name)) for name in kind.lengthy}
+    return {**short, **dict.fromkeys(kind.recomputed)}
 
 
 def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
@@ -122,24 +129,7 @@ def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
 
 def used_blobs(entry: Entry) -> list[str]:
     """Every blob that the entry refers to."""
-    found = {entry.blob, entry.raw}
-
-    def look(blocks: list[AnyBlock]) -> None:
-        for block in blocks:
-            found.update((block.blob, block.raw))
-            if isinstance(block, ToolResult) and isinstance(block.content, list):
-                look(block.content)
-
-    if isinstance(entry, (Message, Edit, Custom)):
-        look(entry.blocks or [])
-    elif isinstance(entry, Compaction):
-        for item in entry.replacement:
-            if isinstance(item, Message):
-                look(item.blocks)
-    elif isinstance(entry, Checkpoint):
-        for root in entry.roots:
-            found.update((root.tree, root.rules))
-    return sorted(name for name in found if name)
+    return sorted({name for name in every(entry, RefersToBlob) if name})
 
 
 # ── bytes that are not Unicode ────────────────────────────────────────────────────────────────────
@@ -147,8 +137,7 @@ def used_blobs(entry: Entry) -> list[str]:
 
 def keep_bytes(entry: Entry, blobs: Blobs) -> Entry:
     """The entry with text that is not Unicode replaced by what can be read, its bytes kept in `blobs`."""
-    if isinstance(entry, (Message, Edit, Custom)) and entry.blocks:
-        entry = replace(entry, blocks=[_keep_block_bytes(block, blobs) for block in entry.blocks])
+    entry = _with_blocks(entry, lambda block: _keep_block_bytes(block, blobs))
     if isinstance(entry, Note):
         return _keep_field_bytes(entry, "text", blobs)
     if isinstance(entry, Set):
@@ -202,17 +191,7 @@ def restore(entry: Entry, get: Callable[[str], bytes | None]) -> Entry:
                 entry = decode_body(data, entry)
             except Unreadable:
                 return entry
-    if isinstance(entry, (Message, Edit, Custom)) and entry.blocks:
-        return replace(entry, blocks=[_restore_block(block, get) for block in entry.blocks])
-    if isinstance(entry, Compaction):
-        items = [
-            replace(item, blocks=[_restore_block(block, get) for block in item.blocks])
-            if isinstance(item, Message)
-            else item
-            for item in entry.replacement
-        ]
-        return replace(entry, replacement=items)
-    return entry
+    return _with_blocks(entry, lambda block: _restore_block(block, get))
 
 
 def _restore_block(block: AnyBlock, get: Callable[[str], bytes | None]) -> AnyBlock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Child, Drop, Fold, Note, Set, Spent, Track, Writer
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Fold, Set, Writer
 from turnlog.log.ids import new_id
 from turnlog.session.session import Session
 from turnlog.store import Log
@@ -18,7 +18,6 @@ from turnlog.transfer.outgoing import Outgoing, Shipment
 if TYPE_CHECKING:
     from turnlog.session.home import Home
 
-_MERGING = (Set, Note, Spent, Child, Drop, Track)
 _NOT_NEEDED = (Writer, Fold)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,7 +25,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 def merges(going: Outgoing, after: int) -> bool:
     """Whether everything after that entry can be appended to whatever the other side has."""
     return all(
-        isinstance(entry, (*_MERGING, *_NOT_NEEDED)) and not entry.unverified and not entry.blobs
+        (entry.merges or isinstance(entry, _NOT_NEEDED)) and not entry.unverified and not entry.blobs
         for entry in _entries(going, after)
     )
 

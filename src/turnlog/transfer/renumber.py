@@ -13,34 +13,18 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
-from turnlog.log.codec import Unreadable, decode_body, encode_body, seal
+from turnlog.log.codec import UNSTAMPED, Unreadable, decode_body, encode_body, seal
 from turnlog.log.draft import prepare, to_ms, to_text
-from turnlog.log.entry import (
-    AnyEntry,
-    Compaction,
-    Edit,
-    Entry,
-    Fold,
-    Head,
-    Intent,
-    Message,
-    Ref,
-    Uncompact,
-    Unknown,
-)  # fmt: skip
+from turnlog.log.entry import AnyEntry, Entry, Head, Unknown
+from turnlog.log.field import HoldsHead, NamesEntry, change, change_value, places, shape
 from turnlog.log.payload import Blobs
 
-Number = Callable[[int], int]
+Renumber = Callable[[int], int]
 """The new number of an entry."""
-_HEAD = ("to", "asof", "left", "undoes", "before", "after", "intent")
-_UNSTAMPED: dict[str, Any] = {
-    "seq": 0, "at": None, "clock": None, "parent": None, "more": 0, "batch": 0, "sealed": 0, "again": 0, "wide": 0,
-    "unverified": False,
-}  # fmt: skip
 
 
 def renumbered(
-    entry: AnyEntry, number: Number, get: Callable[[str], bytes], *, is_alone: bool = False
+    entry: AnyEntry, number: Renumber, get: Callable[[str], bytes], *, is_alone: bool = False
 ) -> tuple[AnyEntry, bytes, Blobs]:
     """An entry with every number in it changed, its line, and blobs that it needs and nobody has yet.
 
@@ -51,13 +35,11 @@ def renumbered(
             f"entry {entry.seq} ({entry.kind}) can only be renumbered by a newer Turnlog", hint="upgrade Turnlog"
         )
     blobs: Blobs = {}
-    changed = _whole(entry, get)
-    changed = replace(changed, **_references(changed, number))
+    changed = change(_whole(entry, get), NamesEntry, number)
+    changed = change(changed, HoldsHead, lambda head: _planned(head, number))
     batch = {"more": 0, "batch": 0} if is_alone else {}
-    again = number(entry.again) if entry.again else 0
-    parent = None if entry.parent is None else number(entry.parent)
-    changed = replace(changed, seq=number(entry.seq), parent=parent, again=again, sealed=0, wide=0, **batch)
-    if changed.blob is None and entry.blob is not None and not isinstance(entry, Fold):
+    changed = replace(changed, sealed=0, wide=0, **batch)
+    if changed.blob is None and entry.blob is not None:
         try:
             draft, blobs = prepare(changed)
         except Invalid as error:
@@ -74,7 +56,7 @@ def renumbered(
 
 def line_of(entry: Entry) -> bytes:
     """The line of an entry that has its place."""
-    body, start, _ = encode_body(replace(entry, **_UNSTAMPED))
+    body, start, _ = encode_body(replace(entry, **UNSTAMPED))
     return seal(body, start, stamps_of(entry))[:-1]
 
 
@@ -92,9 +74,15 @@ def stamps_of(entry: Entry) -> str:
     return stamps + (f',"again":{entry.again}' if entry.again else "")
 
 
-def _whole(entry: Any, get: Callable[[str], bytes]) -> Any:
-    """An entry with numbers in it that lie in a blob, with them back in place."""
-    if entry.blob is None or not isinstance(entry, (Head, Intent)):
+def _whole(entry: AnyEntry, get: Callable[[str], bytes]) -> Any:
+    """An entry with numbers in it that lie in a blob, with them back in place; what is folded from others is left out.
+
+    A state has too many numbers in it. Without it nothing is lost but time.
+    """
+    recomputed = shape(type(entry)).recomputed
+    if recomputed:
+        return replace(entry, blob=None, blobs=[], **dict.fromkeys(recomputed))
+    if entry.blob is None or not _naming(type(entry)):
         return entry
     try:
         whole = decode_body(get(entry.blob), entry)
@@ -103,38 +91,20 @@ def _whole(entry: Any, get: Callable[[str], bytes]) -> Any:
     return replace(whole, blob=None, blobs=[])
 
 
-def _references(entry: AnyEntry, number: Number) -> dict[str, Any]:
-    """The fields of an entry that name other entries."""
-    if isinstance(entry, Compaction):
-        items: list[Message | Ref] = [
-            Ref(number(item.entry)) if isinstance(item, Ref) else item for item in entry.replacement
-        ]
-        return {"keep": number(entry.keep), "replacement": items}
-    if isinstance(entry, Uncompact):
-        return {"compaction": number(entry.compaction)}
-    if isinstance(entry, Edit):
-        return {"entry": number(entry.entry)}
-    if isinstance(entry, Head):
-        system = {number(key): number(value) for key, value in entry.system.items()}
-        return {**{name: number(getattr(entry, name)) for name in _HEAD}, "system": system}
-    if isinstance(entry, Intent):
-        return {"before": number(entry.before), "head": _planned(entry.head, number)}
-    if isinstance(entry, Fold):
-        # A state has too many numbers in it. Without it nothing is lost but time.
-        return {"upto": number(entry.upto), "state": None, "blob": None, "blobs": []}
-    return {}
+def _naming(cls: type[Entry]) -> dict[str, Any]:
+    """The fields of a kind of entry, beside those of every entry, that name others, and their types."""
+    return {name: declared for name, declared in places(cls, NamesEntry) if name not in Entry.__struct_fields__}
 
 
-def _planned(head: Any, number: Number) -> Any:
+def _planned(head: Any, number: Renumber) -> Any:
     """The head entry that an intent names, as plain JSON."""
     if not isinstance(head, dict):
         return head
-    plain = cast("dict[str, Any]", head)
-    changed = {**plain, **{name: number(plain[name]) for name in _HEAD if isinstance(plain.get(name), int)}}
-    if "system" in plain:
+    changed = dict(cast("dict[str, Any]", head))
+    for name, declared in _naming(Head).items():
         try:
-            system = msgspec.convert(plain["system"], dict[int, int], strict=False)
-        except msgspec.ValidationError:
-            return changed
-        changed["system"] = {str(number(key)): number(value) for key, value in system.items()}
+            value = msgspec.convert(changed[name], declared, strict=False)
+        except (KeyError, msgspec.ValidationError):
+            continue
+        changed[name] = msgspec.to_builtins(change_value(value, declared, NamesEntry, number), str_keys=True)
     return changed

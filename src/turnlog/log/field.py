@@ -1,0 +1,206 @@
+"""What the type of a field says about it: that it takes any JSON, names another entry, or refers to a blob.
+
+Whoever checks, renumbers, offloads or collects asks the types, so that a new field says everything where it is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Annotated, Any, cast, get_args, get_origin
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from turnlog.log.usage import Usage
+
+
+class Meaning(Struct, frozen=True):
+    """What a type says beside the values it takes."""
+
+
+class AnyJson(Meaning, frozen=True):
+    """Any JSON: what JSON cannot say is refused."""
+
+    deeper: int = 0
+    """By how much it nests values that were accepted as deep as they are."""
+
+
+class Lengthy(Meaning, frozen=True):
+    """May be long: where the whole entry lies in a blob, the line shows a glimpse of it."""
+
+
+class NamesEntry(Meaning, frozen=True):
+    """The number of an entry of the same session, 0 for none: another one where the session is renumbered."""
+
+
+class NamesNone(Meaning, frozen=True):
+    """A number that stays as it is, whatever happens to the session."""
+
+
+class RefersToBlob(Meaning, frozen=True):
+    """The digest of a blob, which is kept as long as the entry."""
+
+
+class Recomputed(Meaning, frozen=True):
+    """Folded from other entries: left out rather than renumbered or shortened."""
+
+
+class HoldsHead(Meaning, frozen=True):
+    """A head entry as plain JSON."""
+
+
+Json = Annotated[Any, AnyJson(), Lengthy()]
+JsonInLine = Annotated[Any, AnyJson()]
+"""Any JSON that a line always says in full."""
+Facts = Annotated[dict[str, Any], AnyJson(deeper=2), Lengthy()]
+StateJson = Annotated[Any, AnyJson(deeper=4), Recomputed()]
+HeadJson = Annotated[Any, AnyJson(), HoldsHead()]
+LongText = Annotated[str, Lengthy()]
+EntryRef = Annotated[int, NamesEntry()]
+Number = Annotated[int, NamesNone()]
+BlobRef = Annotated[str, RefersToBlob()]
+
+
+class Shape(Struct, frozen=True):
+    """The fields of a class by what their types say."""
+
+    json: tuple[tuple[str, int], ...]
+    """What has to be JSON, and at which depth it begins."""
+    parts: tuple[str, ...]
+    """Lists of blocks, or of messages and references."""
+    inner: tuple[str, ...]
+    """What holds other structs."""
+    refers: bool
+    """Whether it has fields of its own that refer to blobs."""
+    usages: tuple[str, ...]
+    lengthy: tuple[str, ...]
+    recomputed: tuple[str, ...]
+
+
+@cache
+def shape(cls: type[Struct]) -> Shape:
+    """The shape of a class, worked out once."""
+    types = field_types(cls)
+    held = {name: [part for part in _within(declared) if _is_struct(part)] for name, declared in types.items()}
+    parts = tuple(name for name, structs in held.items() if any(part.__struct_config__.tag for part in structs))
+    referring = {name for name, _ in places(cls, RefersToBlob)} - {"blob", "raw", *parts}
+    return Shape(
+        json=tuple((name, -_deeper(declared)) for name, declared in types.items() if _is_checked(declared)),
+        parts=parts,
+        inner=tuple(name for name, structs in held.items() if structs and name not in parts and Usage not in structs),
+        refers=bool(referring),
+        usages=tuple(name for name, structs in held.items() if Usage in structs),
+        lengthy=tuple(name for name, declared in types.items() if _says(declared, Lengthy)),
+        recomputed=tuple(name for name, declared in types.items() if _says(declared, Recomputed)),
+    )
+
+
+def field_types(cls: type[Struct]) -> dict[str, Any]:
+    """The types of the fields of a class, with all that they say."""
+    return {field.name: field.type for field in msgspec.structs.fields(cls)}
+
+
+def _within(declared: Any) -> Iterator[Any]:
+    """A type, and the types that it is made of; structs are not looked into."""
+    yield declared
+    arguments = get_args(declared)[:1] if get_origin(declared) is Annotated else get_args(declared)
+    for argument in arguments:
+        yield from _within(argument)
+
+
+def _is_struct(declared: Any) -> bool:
+    return isinstance(declared, type) and issubclass(declared, Struct)
+
+
+def _says(declared: Any, meaning: type[Meaning]) -> bool:
+    return any(isinstance(said, meaning) for part in _within(declared) for said in _metadata(part))
+
+
+def _metadata(declared: Any) -> tuple[Any, ...]:
+    return declared.__metadata__ if get_origin(declared) is Annotated else ()
+
+
+def _deeper(declared: Any) -> int:
+    said = (item for part in _within(declared) for item in _metadata(part))
+    return max((item.deeper for item in said if isinstance(item, AnyJson)), default=0)
+
+
+def _is_checked(declared: Any) -> bool:
+    """Whether a value of that type may hold what JSON would make something else of: a key or a number that it lacks."""
+    parts = list(_within(declared))
+    if Raw in parts or any(_is_struct(part) for part in parts):
+        return False
+    return any(
+        part is Any or part is float or (get_origin(part) is dict and get_args(part)[0] is str) for part in parts
+    )
+
+
+# ── every part of one meaning ─────────────────────────────────────────────────────────────────────
+
+
+def change(value: Any, meaning: type[Meaning], act: Callable[[Any], Any]) -> Any:
+    """A struct with all that has this meaning, however deep, replaced by what `act` makes of it."""
+    touched = places(cast("type[Struct]", type(value)), meaning)
+    if not touched:
+        return value
+    return replace(value, **{name: change_value(getattr(value, name), types, meaning, act) for name, types in touched})
+
+
+def every(value: Any, meaning: type[Meaning]) -> list[Any]:
+    """Whatever has that meaning in a struct, however deep."""
+    found: list[Any] = []
+
+    def keep(item: Any) -> Any:
+        found.append(item)
+        return item
+
+    change(value, meaning, keep)
+    return found
+
+
+@cache
+def places(cls: type[Struct], meaning: type[Meaning]) -> tuple[tuple[str, Any], ...]:
+    """The fields that have something of that meaning in them, and their types."""
+    return tuple((name, declared) for name, declared in field_types(cls).items() if _reaches(declared, meaning, ()))
+
+
+def _reaches(declared: Any, meaning: type[Meaning], passed: tuple[Any, ...]) -> bool:
+    """Whether there can be something of that meaning in a value of that type."""
+    return _says(declared, meaning) or any(
+        _reaches(inner, meaning, (*passed, part))
+        for part in _within(declared)
+        if _is_struct(part) and part not in passed
+        for inner in field_types(part).values()
+    )
+
+
+def change_value(value: Any, declared: Any, meaning: type[Meaning], act: Callable[[Any], Any]) -> Any:
+    """The same for a value of a declared type."""
+    if value is None:
+        return None
+    if any(isinstance(said, meaning) for said in _metadata(declared)):
+        return act(value)
+    if isinstance(value, Struct):
+        return change(value, meaning, act)
+    arguments = get_args(declared)
+    kind = get_origin(declared)
+    if kind is Annotated:
+        return change_value(value, arguments[0], meaning, act)
+    if kind is list:
+        return [change_value(item, arguments[0], meaning, act) for item in value]
+    if kind is dict:
+        return {
+            change_value(key, arguments[0], meaning, act): change_value(item, arguments[1], meaning, act)
+            for key, item in value.items()
+        }
+    fitting = (argument for argument in arguments if isinstance(value, _plain(argument)))
+    return next((change_value(value, argument, meaning, act) for argument in fitting), value)
+
+
+def _plain(declared: Any) -> type:
+    """The class that values of that type have."""
+    if get_origin(declared) is Annotated:
+        return _plain(declared.__origin__)
+    return object if declared is Any else get_origin(declared) or declared
