@@ -1091,9 +1091,9 @@ MUTANTS = [
     ),
     Mutant(
         "what undo needs keeps its old number",
-        RENUMBER,
-        '_HEAD = ("to", "asof", "left", "undoes", "before", "after", "intent")\n',
-        '_HEAD = ("to", "left", "before", "after", "intent")\n',
+        "log/entry.py",
+        "    undoes: EntryRef = 0\n",
+        "    undoes: Number = 0\n",
         (BOTH_SIDES,),
     ),
     Mutant(

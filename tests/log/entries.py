@@ -1,10 +1,15 @@
-"""Entries of every kind, as hypothesis draws them."""
+"""Entries of every kind: as hypothesis draws them, and one with something in every field."""
+
+from typing import Any, get_args, get_origin
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 from turnlog import Custom, File, Image, Message, Note, Set, Spent, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.log.draft import prepare
 from turnlog.log.entry import Entry
+from turnlog.log.field import field_types
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 json = st.recursive(
@@ -68,3 +73,30 @@ def line_of(entry: Entry, seq: int = 7, extra: str = "") -> bytes:
     draft, blobs = prepare(entry)
     assert not blobs
     return draft.sealed(f'"seq":{seq},"at":"2026-11-15T07:00:12.345Z"{extra}')[0]
+
+
+def filled(cls: type[Entry]) -> Entry:
+    """An entry of that kind with something in every field of its own."""
+    return _made(cls, set(cls.__struct_fields__) - set(Entry.__struct_fields__) | {"meta"})
+
+
+_BY_NAME = {"role": "user", "stop": "end"}
+_BY_TYPE = {str: "text", int: 3, bool: True, float: 1.5, Any: {"a": [None, 1.5]}}
+
+
+def _made(cls: type[Struct], names: set[str]) -> Any:
+    types = {name: declared for name, declared in field_types(cls).items() if name in names}
+    return cls(**{name: _BY_NAME.get(name) or _value(declared) for name, declared in types.items()})
+
+
+def _value(declared: Any) -> Any:
+    """A value of a type that fields have."""
+    if declared in _BY_TYPE:
+        return _BY_TYPE[declared]
+    if isinstance(declared, type) and issubclass(declared, Struct):
+        is_part = declared.__struct_config__.tag is not None  # of a message or block, what it must have is enough
+        return _made(declared, {field.name for field in fields(declared) if field.required or not is_part})
+    inner = get_args(declared)
+    if get_origin(declared) is list:
+        return [_value(inner[0])]
+    return {_value(inner[0]): _value(inner[1])} if get_origin(declared) is dict else _value(inner[0])

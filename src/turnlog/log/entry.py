@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, field
 from turnlog.log.block import AnyBlock
 from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
 from turnlog.log.ids import new_id
+from turnlog.log.origin import Fork, Spawned
 from turnlog.log.usage import Usage
 
 FORMAT = 1
@@ -35,7 +36,6 @@ class Entry(
 
     is_node: ClassVar[bool] = False
     is_shown: ClassVar[bool] = True
-    """Whether people who read the conversation see it."""
     merges: ClassVar[bool] = False
     """Whether it can be appended to whatever another copy of the session has, without a fork."""
 
@@ -81,6 +81,12 @@ class Node(Entry, frozen=True):
     """An entry of the conversation: it has a parent and becomes the head."""
 
     is_node = True
+
+
+class Quiet(Entry, frozen=True):
+    """A mark that people who read the conversation do not see."""
+
+    is_shown = False
 
 
 class Message(Node, tag="message", frozen=True):
@@ -142,35 +148,8 @@ class Custom(Node, tag="custom", frozen=True):
     role: str = "user"
 
 
-class Fork(Struct, frozen=True, omit_defaults=True):
-    """Which entry of which session a fork continues. `offset` is only a hint."""
-
-    session: str
-    seq: Number
-    id: str
-    name: str | None = None
-    offset: Number | None = None
-    first: str | None = None
-    """The id of that session's first entry, if that is not the session's own: another one may be called so by now."""
-
-    @property
-    def base(self) -> str:
-        """What tells the session that it continues from every other one."""
-        return self.first or self.session
-
-
-class Spawned(Struct, frozen=True, omit_defaults=True):
-    """Which session started this one as a subagent, and with which tool call."""
-
-    session: str
-    call: str | None = None
-    role: str | None = None
-
-
-class Start(Entry, tag="session", frozen=True):
+class Start(Quiet, tag="session", frozen=True):
     """The first line of a log. Its `id` tells the session from every other one that is or was called the same."""
-
-    is_shown = False
 
     format: Number = FORMAT
     session: str | None = None
@@ -229,10 +208,8 @@ class Git(Struct, frozen=True, omit_defaults=True):
     """A digest of what was staged."""
 
 
-class Checkpoint(Entry, tag="checkpoint", frozen=True):
+class Checkpoint(Quiet, tag="checkpoint", frozen=True):
     """The files as they are now: one tree per root, what was skipped, and why."""
-
-    is_shown = False
 
     roots: list[Root] = []
     label: str | None = None
@@ -245,27 +222,21 @@ class Checkpoint(Entry, tag="checkpoint", frozen=True):
     """Where git stood in the workspace, if it is in a repository."""
 
 
-class Track(Entry, tag="track", frozen=True):
+class Track(Quiet, tag="track", frozen=True):
     """That file is covered from now on, even though it is ignored or outside the workspace."""
 
-    is_shown = False
     merges = True
-
     path: str
 
 
-class Changed(Entry, tag="changed", frozen=True):
+class Changed(Quiet, tag="changed", frozen=True):
     """The caller says that it changed these files itself."""
-
-    is_shown = False
 
     paths: list[str]
 
 
-class Intent(Entry, tag="intent", frozen=True):
+class Intent(Quiet, tag="intent", frozen=True):
     """Files are about to be changed. Without a head entry that names it, that was interrupted."""
-
-    is_shown = False
 
     host: str | None = None
     before: EntryRef = 0
@@ -304,7 +275,6 @@ class Set(Entry, tag="set", frozen=True):
     """A fact. For a session-wide one, `all` holds every session-wide fact as of this line."""
 
     merges = True
-
     key: str
     value: Json = None
     unset: bool = False
@@ -315,7 +285,6 @@ class Spent(Entry, tag="usage", frozen=True):
     """Spending without a message: titles, summaries, failed requests, imported totals."""
 
     merges = True
-
     usage: Usage
     model: str | None = None
     why: str | None = None
@@ -326,7 +295,6 @@ class Note(Entry, tag="note", frozen=True):
     """Shown to people, never sent to a model."""
 
     merges = True
-
     text: LongText
     data: Json = None
 
@@ -335,16 +303,13 @@ class Child(Entry, tag="child", frozen=True):
     """A subagent's session was started from here."""
 
     merges = True
-
     session: str
     call: str | None = None
     agent: str | None = None
 
 
-class Writer(Entry, tag="writer", frozen=True):
+class Writer(Quiet, tag="writer", frozen=True):
     """A process begins to append. A conflict names it; a dead one means a crash."""
-
-    is_shown = False
 
     word: str
     """Starts the ids of the entries this process makes."""
@@ -357,21 +322,17 @@ class Writer(Entry, tag="writer", frozen=True):
     version: str | None = None
 
 
-class Fold(Entry, tag="fold", frozen=True):
+class Fold(Quiet, tag="fold", frozen=True):
     """Everything folded from the entries up to `upto`. Leaving all of these out changes no answer."""
-
-    is_shown = False
 
     upto: EntryRef
     state: StateJson = None
 
 
-class Drop(Entry, tag="drop", frozen=True):
+class Drop(Quiet, tag="drop", frozen=True):
     """These checkpoints are given up; their content may be collected."""
 
-    is_shown = False
     merges = True
-
     checkpoints: list[str] = []
 
 

@@ -1,6 +1,6 @@
 """What the type of a field says about it: that it takes any JSON, names another entry, or refers to a blob.
 
-Whoever checks, renumbers, offloads or collects asks the types, so that a new field says everything where it is declared.
+Whoever checks, renumbers, offloads or collects asks the types: a new field says all of it where it is declared.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from msgspec.structs import fields
 
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import cut_for_keep, split_system, text_of
-from turnlog.log.entry import AnyEntry, Child, Head, Message, Note, Set, Spent, Turn, Unknown
+from turnlog.log.entry import AnyEntry, Head, Message, Set
 from turnlog.log.ids import word_of
 from turnlog.log.summary import summarise
 from turnlog.log.usage import Usage
@@ -41,10 +41,6 @@ class CompactionPreview(Struct, frozen=True):
     """What it would see instead, where no model writes it."""
 
 
-_MARKS = (Note, Child, Turn, Spent, Set, Unknown)
-"""What people see of a log besides the conversation."""
-
-
 class Look(Readable):
     """A session to read from, however large it is."""
 
@@ -68,7 +64,7 @@ class Look(Readable):
                 is_here = entry.to in path and (bool(seqs) or head == self.head)
                 if is_here:
                     yield entry
-            elif is_here and isinstance(entry, _MARKS) and not self._is_title(entry):
+            elif is_here and entry.is_shown and not self._is_title(entry):
                 yield self._history.whole(entry)
 
     def _is_title(self, entry: AnyEntry) -> bool:

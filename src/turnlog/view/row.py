@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
@@ -16,6 +16,7 @@ from turnlog.log.entry import (
     Compaction,
     Custom,
     Edit,
+    Entry,
     Head,
     Message,
     Note,
@@ -148,7 +149,7 @@ class Rows:
                 yield Event(entry.seq, entry.kind, "", entry.at)
                 yield from self._blocks(entry.blocks, entry.seq, entry.role)
         else:
-            event = _EVENTS.get(type(entry), lambda entry: None)(entry)
+            event = _EVENTS.get(type(entry), _other)(entry)
             if event is not None:
                 yield event
         if isinstance(entry, Compaction) and entry.usage is not None:
@@ -239,6 +240,17 @@ class Rows:
 _NODES = (Message, Compaction, Custom)
 
 
+def in_words(entry: AnyEntry) -> str:
+    """What an entry says in the fields of its own kind: `name: value`, one after the other."""
+    own = (name for name in entry.__struct_fields__ if name not in Entry.__struct_fields__)
+    said = ((name, getattr(entry, name)) for name in own)
+    return ", ".join(
+        f"{name}: {value if isinstance(value, str) else json.encode(value).decode()}"
+        for name, value in said
+        if value not in (None, "", [], {})
+    )
+
+
 def _by_call(rows: Iterator[Row]) -> Iterator[tuple[str, list[Row]]]:
     call = ""
     for row in rows:
@@ -327,6 +339,11 @@ def _child(entry: Child) -> Event:
 
 def _spent(entry: Spent) -> Event | None:
     return Event(entry.seq, "spent", f"{used(entry.usage)} for {entry.why}", entry.at) if entry.why else None
+
+
+def _other(entry: AnyEntry) -> Event | None:
+    """Any other mark, by what it says."""
+    return Event(entry.seq, entry.type, in_words(entry), entry.at) if entry.is_shown else None
 
 
 _EVENTS: dict[type, Callable[[Any], Event | None]] = {

@@ -31,6 +31,7 @@ from turnlog.log.entry import (
     Writer,
 )  # fmt: skip
 from turnlog.view.number import count, used
+from turnlog.view.row import in_words
 
 _LONGEST = 160
 
@@ -45,7 +46,7 @@ def as_json(value: Any) -> str:
 def in_one_line(entry: AnyEntry) -> str:
     """What an entry says, in a line of its own."""
     words = _WORDS.get(type(entry))
-    text = words(entry) if words is not None else entry.type
+    text = words(entry) if words is not None else in_words(entry)
     if entry.unverified:
         text = f"[edited] {text}"
     return clip(one_line(text), _LONGEST)
