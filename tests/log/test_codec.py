@@ -33,6 +33,7 @@ from turnlog.log.entry import (
     Unknown,
     Writer,
 )  # fmt: skip
+from turnlog.log.payload import used_blobs
 
 AT = datetime(2026, 11, 15, 7, 0, 12, 345000, tzinfo=UTC)
 
@@ -72,7 +73,7 @@ def test_every_field_of_every_kind_of_entry_comes_back_as_it_was(cls):
     entry = filled(cls)
     own = set(cls.__struct_fields__) - set(Entry.__struct_fields__)
     assert not [name for name in own if getattr(entry, name) in (None, "", [], {})]
-    assert decode(line_of(entry)[:-1]) == msgspec.structs.replace(entry, seq=7, at=AT)
+    assert decode(line_of(entry)[:-1]) == msgspec.structs.replace(entry, seq=7, at=AT, blobs=used_blobs(entry))
 
 
 @settings(max_examples=200)
