@@ -845,10 +845,10 @@ MUTANTS = [
     ),
     Mutant(
         "summary: an earlier one is quoted",
-        "log/summary.py",
+        "thread/summary.py",
         "        if summary is not None:",
         "        if summary is not None and not summary.requests:",
-        ("tests/log/test_summary.py",),
+        ("tests/session/test_summary.py",),
     ),
     # ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────
     Mutant(

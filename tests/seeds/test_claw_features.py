@@ -8,7 +8,7 @@ import turnlog
 from tests.seeds.scene import assert_paired, log_of, texts, work
 from tests.store.actors import actors
 from turnlog import Conflict, Message, NotFound, Text, Thinking, ToolCall, Usage
-from turnlog.log.summary import META
+from turnlog.thread.summary import META
 
 
 def test_every_message_is_on_the_disk_as_it_happens(s, folder):

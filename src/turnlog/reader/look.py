@@ -12,12 +12,12 @@ from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import cut_for_keep, split_system, text_of
 from turnlog.log.entry import AnyEntry, Head, Message, Set
 from turnlog.log.ids import word_of
-from turnlog.log.summary import summarise
 from turnlog.log.usage import Usage
 from turnlog.machine import is_alive
 from turnlog.session import Home
 from turnlog.session.readable import Readable
 from turnlog.thread.history import History
+from turnlog.thread.summary import summarise
 
 
 class Totals(Struct, frozen=True):

@@ -368,7 +368,7 @@ class Readable:
 
     def preview(self) -> str:
         """The first thing that a person said, on one line of at most 120 characters; "" if nobody did."""
-        from turnlog.log.summary import preview
+        from turnlog.formats import preview
 
         return preview(entry for entry in self.entries() if isinstance(entry, Message))
 

@@ -247,7 +247,7 @@ class Session(Readable):
 
         `of` is the context that was summarised, or the last one that this object gave out: whatever it did not have
         stays visible, however little is to be kept. Without a summary one is made of all that is there, without a
-        model: see `log/summary.py`. A tool call is never parted from its result: where the cut would do that, more
+        model: see `thread/summary.py`. A tool call is never parted from its result: where the cut would do that, more
         is kept.
         """
         if type(keep) is not int or keep < 0:

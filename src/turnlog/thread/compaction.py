@@ -39,7 +39,7 @@ def compaction(
     kept = kept if replaced else split_system(kept)[1]
     first = cut_for_keep(kept, keep, seen=seen)
     if replacement is None:
-        from turnlog.log.summary import summarise
+        from turnlog.thread.summary import summarise
 
         replacement = [summarise([*replaced, *kept], before=first)]
     return Compaction(replacement=replacement, keep=first)

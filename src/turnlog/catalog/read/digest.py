@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
 from turnlog.catalog.index.texts import clean
+from turnlog.formats import preview
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Entry, Message, Spent, Turn
-from turnlog.log.summary import preview
 from turnlog.log.usage import Usage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

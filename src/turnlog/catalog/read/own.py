@@ -12,11 +12,11 @@ from turnlog.catalog.read.digest import SessionDigest, ms_of
 from turnlog.catalog.read.intake import Taking
 from turnlog.catalog.watch.sweep import Stamp, proof
 from turnlog.errors import TurnlogError, TurnlogWarning
+from turnlog.formats import preview
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
-from turnlog.log.summary import preview
 from turnlog.thread.history import History
 
 if TYPE_CHECKING:

@@ -14,37 +14,19 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
+from turnlog.formats import typed, without_preamble
 from turnlog.log.block import Text, ToolCall
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
+from turnlog.log.text import cut, one_line
 
 META = "turnlog.summary"
-PREVIEW = 120
 _LINE = 160
 _EARLIER = 8_000
 _REQUESTS, _PENDING, _TOOLS, _FILES = 3, 5, 24, 8
 _LEFT_TO_DO = re.compile(r"\b(?:todo|next|pending|follow[- ]?up|remaining)\b", re.IGNORECASE)
 _BETWEEN_WORDS = re.compile(r"""[\s"'`()\[\]{}<>,;:|=]+""")
 _FILE_KEYS = frozenset(["path", "paths", "file", "files", "file_path", "filepath", "filename", "notebook_path"])
-_INJECTED = re.compile(
-    r"\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
-    r"|# Context from my IDE setup:.*?## My request for Codex:"
-    r"|<(system-reminder|environment_context|user_instructions|ide_context|ide_opened_file|ide_selection"
-    r"|local-command-caveat|local-command-stdout|local-command-stderr|command-message|task-notification"
-    r"|subagent_notification)>.*?(?:</\1>|\Z)"
-    r"|<(file|image) (?:name|path)=[^>]*>.*?(?:</\2>|\Z))\s*",
-    re.DOTALL,
-)
-_COMMAND = re.compile(
-    r"<command-name>([^<]*)</command-name>\s*(?:<command-message>[^<]*</command-message>\s*)?"
-    r"(?:<command-args>(.*?)</command-args>\s*)?",
-    re.DOTALL,
-)
-_HOUSEKEEPING = frozenset([
-    "/clear", "/compact", "/config", "/context", "/cost", "/exit", "/help", "/ide", "/login", "/logout", "/mcp",
-    "/model", "/quit", "/resume", "/status",
-])  # fmt: skip
-_JOINER = "\u200d"
 
 
 class Gist(Struct, omit_defaults=True):
@@ -176,61 +158,3 @@ def _text(found: Gist) -> str:
     if found.earlier:
         lines += ["", "A summary of what came before that:", "", found.earlier]
     return "\n".join(lines)
-
-
-# ── short texts for people ────────────────────────────────────────────────────────────────────────
-
-
-def preview(messages: Iterable[Message]) -> str:
-    """The first thing that a person said, on one line; "" if nobody said anything."""
-    for message in messages:
-        if message.role != "user" or message.display is False:
-            continue
-        shown = message.display if isinstance(message.display, str) else text_of(message.blocks)
-        text = one_line(typed(without_preamble(shown)), PREVIEW)
-        if text and text not in _HOUSEKEEPING:
-            return text
-    return ""
-
-
-def without_preamble(text: str) -> str:
-    """The text without what an agent put in front of it, such as `[SYSTEM: …]`."""
-    while match := _INJECTED.match(text):
-        text = text[match.end() :]
-    return text
-
-
-def typed(text: str) -> str:
-    """The command that a person typed, where an agent wrote it down in tags; any other text as it is."""
-    match = _COMMAND.match(text)
-    if match is None:
-        return text
-    return f"{match[1]} {(match[2] or '').strip()}".strip() + "\n" * bool(text[match.end() :]) + text[match.end() :]
-
-
-def one_line(text: str, limit: int) -> str:
-    """A text without line breaks, cut."""
-    return cut(" ".join(text.split()), limit)
-
-
-def cut(text: str, limit: int) -> str:
-    """At most `limit` characters and `…`; nothing that is drawn as one character is torn apart."""
-    if len(text) <= limit:
-        return text
-    end = next((index for index in range(limit, 0, -1) if _is_between(text, index)), limit)
-    return text[:end].rstrip() + "…"
-
-
-def _is_between(text: str, index: int) -> bool:
-    """Whether one character ends there and another begins."""
-    import unicodedata  # only who shortens something needs it
-
-    before, after = text[index - 1], text[index]
-    if before == _JOINER or after == _JOINER or unicodedata.category(after)[0] == "M":
-        return False
-    if "\U0001f3fb" <= after <= "\U0001f3ff":  # a colour of skin
-        return False
-    flags = 0
-    while flags < index and "\U0001f1e6" <= text[index - 1 - flags] <= "\U0001f1ff":
-        flags += 1
-    return flags % 2 == 0 or not "\U0001f1e6" <= after <= "\U0001f1ff"

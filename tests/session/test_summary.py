@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog import Invalid, Message, Text, ToolCall, ToolResult
-from turnlog.log.summary import META, cut, one_line, preview, summarise, without_preamble
+from turnlog.formats import preview, without_preamble
+from turnlog.log.text import cut, one_line
+from turnlog.thread.summary import META, summarise
 
 
 def said(role, text, seq=1, *blocks, **fields):
