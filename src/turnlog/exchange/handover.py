@@ -167,7 +167,7 @@ def _place(
 ) -> Resumable:
     writing = writing_of(form, agent)
     folder = next(iter(form.homes(places_of(cwd))), cwd)
-    if not os.path.isdir(cwd) and folder.startswith(cwd.rstrip("/") + "/"):
+    if not os.path.isdir(cwd) and (folder + "/").startswith(cwd.rstrip("/") + "/"):
         raise NotFound(f"the folder {cwd} is not there", hint=f"{agent} keeps sessions in it; -w names another folder")
     notes: list[str] = []
     for written, carried in _states(transcript, agent, format_version):

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -44,6 +44,10 @@ from turnlog.log.usage import Usage
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class Places(Struct, frozen=True):
@@ -319,18 +323,21 @@ def _loaded(name: str, point: EntryPoint) -> Format:
 def _guarded(origin: str, form: Format) -> Format:
     """That format, so that whatever it raises costs nothing but its own sessions."""
 
-    def homes(places: Places) -> list[str]:
-        try:
-            return [str(home) for home in form.homes(places)]
-        except Exception as error:
-            _warn(f"{origin} cannot say where its sessions are", error)
-            return []
+    def safe(call: Callable[_P, _T], otherwise: _T) -> Callable[_P, _T]:
+        def called(*given: _P.args, **named: _P.kwargs) -> _T:
+            try:
+                return call(*given, **named)
+            except Exception as error:
+                _warn(origin, error)
+                return otherwise
+
+        return called
 
     def find(path: str) -> Iterator[Source]:
         try:
             yield from form.find(path)
         except Exception as error:
-            _warn(f"{origin} cannot look at {path}", error)
+            _warn(origin, error)
 
     def read(source: Source) -> Reading:
         try:
@@ -350,11 +357,17 @@ def _guarded(origin: str, form: Format) -> Format:
         except Exception as error:
             problems.append(Problem(f"{origin} broke off: {_in_a_line(error)}"))
 
-    return replace(form, homes=homes, find=find, read=read)
+    watch = replace(
+        form.watch,
+        stamps=form.watch.stamps and safe(form.watch.stamps, {}),
+        sidecars=form.watch.sidecars and safe(form.watch.sidecars, []),
+    )
+    growth = form.growth and safe(form.growth, None)
+    return replace(form, homes=safe(form.homes, []), find=find, read=read, growth=growth, watch=watch)
 
 
-def _warn(what: str, error: Exception) -> None:
-    warnings.warn(f"{what}: {_in_a_line(error)}", TurnlogWarning, stacklevel=4)
+def _warn(origin: str, error: Exception) -> None:
+    warnings.warn(f"{origin} failed: {_in_a_line(error)}", TurnlogWarning, stacklevel=4)
 
 
 def _in_a_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from turnlog.catalog.index.batch import Batch
 from turnlog.catalog.index.texts import clean, path_of, place
 from turnlog.catalog.read import foreign as theirs
 from turnlog.catalog.read.foreign import Before
-from turnlog.catalog.watch.discovery import Finder
+from turnlog.catalog.watch.discovery import Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, OURS, SPECIAL, YOUNG_NS, Changes, Known, Stamp, stamp_of
 from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
@@ -166,6 +166,8 @@ class Indexer:
             keys = finder.keys.get((agent or "", own))
             if keys and key and key not in keys:
                 self._remove(id)  # the others in the same file can be read, so it was deleted there
+                continue
+            if not is_ours and not can_read(agent):
                 continue
             source = None if is_ours else Source(agent, own, key)
             job = _Job(source, native, own, stamp, self._before_id(id))

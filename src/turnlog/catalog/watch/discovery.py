@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.catalog.index.texts import path_of, place
 from turnlog.catalog.watch.sweep import DANGLING, OURS, YOUNG_NS, Changes, Known, stamp_of
+from turnlog.errors import NotFound, Unsupported
 from turnlog.formats import Source, format_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ class Discovered(NamedTuple):
     ours: list[tuple[str, str, bool]]
 
 
+def can_read(agent: str) -> bool:
+    """Whether its format is here: one of another package may have been in use, and be gone or broken."""
+    try:
+        return agent == OURS or bool(format_of(agent))
+    except (NotFound, Unsupported):
+        return False
+
+
 class Finder:
     """Looks into folders, and remembers in the batch how they looked."""
 
@@ -52,6 +61,8 @@ class Finder:
         for agent, home in changes.homes:
             self._folder(agent, home, home)
         for number, agent, home, path in changes.folders:
+            if not can_read(agent):
+                continue
             if os.path.isdir(path):
                 self._folder(agent, home, path)
             else:
@@ -161,7 +172,7 @@ class Finder:
         row = self._db.execute("SELECT agent FROM files WHERE id = ?", (known.id,)).fetchone()
         path = known.path.removesuffix("-wal")
         stamp = stamp_of(path)
-        if row is None or not row[0] or stamp is None or stamp.size < 0:
+        if row is None or not row[0] or not can_read(row[0]) or stamp is None or stamp.size < 0:
             return
         form = format_of(row[0])
         if form.watch.by_file or path.endswith(_DATABASES):

@@ -1,12 +1,13 @@
 """Where the agents keep their sessions. To ask them takes loading every format, so the answer is remembered.
 
-It holds as long as the variables that were asked for are as they were. A folder inside a workspace is remembered as one
-of any workspace, and looked for wherever somebody stands.
+It holds as long as the variables that were asked for are as they were, and no format came or went. A workspace, or a
+folder inside one, is remembered as one of any workspace, and looked for wherever somebody stands.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,13 @@ from turnlog.version import __version__
 if TYPE_CHECKING:
     import sqlite3
 
-_KEY = "homes"
 _ANYWHERE = "/\x01workspace"
 _NEXT = "\x01\n"  # JSON would take longer to import than all the rest to answer
+
+
+def _key() -> str:
+    """Each environment has its own packages, and several may share a catalog."""
+    return f"homes of {sys.prefix}"
 
 
 class _Asked(Mapping[str, str]):
@@ -38,13 +43,29 @@ class _Asked(Mapping[str, str]):
         return len(self._environ)
 
 
+def _formats() -> str:
+    """What differs when there are other formats, without a look at any: to ask who is installed takes far longer.
+
+    It is the folder of our own, and those where packages are put. The first of all is that of a program, or the one
+    somebody stands in.
+    """
+    own = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "formats")
+    told = [__version__]
+    for place in (own, *(sys.path if sys.flags.safe_path else sys.path[1:])):
+        try:
+            told.append(f"{place}={os.stat(place).st_mtime_ns}")
+        except (OSError, ValueError):
+            continue
+    return _NEXT.join(told)
+
+
 def remembered(db: sqlite3.Connection, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
     """What the formats said when they were last asked; None if they have to be asked again."""
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (_key(),)).fetchone()
     if row is None:
         return None
-    version, place, asked, *found = os.fsdecode(row[0]).split("\0")
-    if version != __version__ or place != home:
+    known, place, asked, *found = os.fsdecode(row[0]).split("\0")
+    if known != _formats() or place != home:
         return None
     for line in filter(None, asked.split(_NEXT)):
         key, equals, value = line.partition("=")
@@ -55,18 +76,17 @@ def remembered(db: sqlite3.Connection, environ: Mapping[str, str], home: str) ->
 
 def ask(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], bytes]:
     """What the formats say, and how to remember it."""
-    from turnlog.formats import Places, format_of, names
+    from turnlog.formats import Places, every
 
-    asked = _Asked(environ)
+    known, asked = _formats(), _Asked(environ)
     found: list[tuple[str, str]] = []
-    for name in names():
-        form = format_of(name)
+    for name, form in every():
         everywhere = form.homes(Places(home=home, environ=asked))
         near = form.homes(Places(home=home, workspace=_ANYWHERE, environ=asked))
-        inside = [path for path in near if path.startswith(_ANYWHERE + os.sep)]
+        inside = [path for path in near if (path + os.sep).startswith(_ANYWHERE + os.sep)]
         found += [(name, path) for path in dict.fromkeys([*everywhere, *inside])]
     variables = [key if value is None else f"{key}={value}" for key, value in asked.keys_asked.items()]
-    parts = [__version__, home, _NEXT.join(variables), *(part for pair in found for part in pair)]
+    parts = [known, home, _NEXT.join(variables), *(part for pair in found for part in pair)]
     return found, os.fsencode("\0".join(parts))
 
 
@@ -80,4 +100,4 @@ def here(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str]]:
 
 def remember(db: sqlite3.Connection, told: bytes) -> None:
     """Keep an answer."""
-    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, told))
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_key(), told))

@@ -46,6 +46,6 @@ def _short(path: str, home: str) -> str:
     from turnlog.machine import current_folder
 
     for base, mark in sorted([(current_folder(), "."), (home, "~")], key=lambda pair: -len(pair[0])):
-        if base != "/" and path.startswith(base + "/"):
+        if base != "/" and (path + "/").startswith(base + "/"):
             return mark + path.removeprefix(base)
     return path
