@@ -36,7 +36,7 @@ class Machine:
     """A person with a workspace, and packages of theirs on the path."""
 
     def __init__(self, folder: Path) -> None:
-        self.packages, self.work, self.user = (folder / name for name in ("packages", "work", "user"))
+        self.packages, self.work, self.user = (folder / name for name in ("site-packages", "work", "user"))
         for made in (self.packages, self.work, self.user):
             made.mkdir()
         (self.work / "notebook.txt").write_bytes((HERE / "errands" / "notebook.txt").read_bytes())

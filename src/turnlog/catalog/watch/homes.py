@@ -46,12 +46,11 @@ class _Asked(Mapping[str, str]):
 def _formats() -> str:
     """What differs when there are other formats, without a look at any: to ask who is installed takes far longer.
 
-    It is the folder of our own, and those where packages are put. The first of all is that of a program, or the one
-    somebody stands in.
+    It is the folder of our own, and those where installers put packages.
     """
     own = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "formats")
     told = [__version__]
-    for place in (own, *(sys.path if sys.flags.safe_path else sys.path[1:])):
+    for place in (own, *(path for path in sys.path if path.endswith("-packages"))):
         try:
             told.append(f"{place}={os.stat(place).st_mtime_ns}")
         except (OSError, ValueError):
@@ -79,6 +78,7 @@ def ask(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], b
     from turnlog.formats import Places, every
 
     known, asked = _formats(), _Asked(environ)
+    asked.get("PYTHONPATH")  # who sets it may have other packages
     found: list[tuple[str, str]] = []
     for name, form in every():
         everywhere = form.homes(Places(home=home, environ=asked))
