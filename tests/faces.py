@@ -61,7 +61,7 @@ class Proxy:
     def _plain(self, value: Any) -> Any:
         if inspect.isawaitable(value):
             value = self._loop.run(value)
-        if isinstance(value, (aio.Home, aio.Session)):
+        if isinstance(value, (aio.Home, aio.ReadOnlySession)):
             return Proxy(value, self._loop)
         if hasattr(value, "__aiter__"):
             return self._iterate(value)

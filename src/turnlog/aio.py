@@ -17,17 +17,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import islice
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from turnlog import session as blocking
 from turnlog.errors import TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry
-from turnlog.rewind.target import Target, seq_of
 from turnlog.store import Clock
-from turnlog.transfer.mover import Transferred
+from turnlog.thread.target import Target, seq_of
+from turnlog.transfer.report import Transferred
 
-__all__ = ["Home", "Session", "open"]
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Home", "ReadOnlySession", "Session", "open"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -53,11 +56,11 @@ class _Threads:
 
 
 def _call(
-    method: Callable[Concatenate[blocking.Session, _P], _R],
-) -> Callable[Concatenate[Session, _P], Coroutine[Any, Any, _R]]:
+    method: Callable[Concatenate[Any, _P], _R],
+) -> Callable[Concatenate[ReadOnlySession, _P], Coroutine[Any, Any, _R]]:
     """The method of a blocking session as a coroutine."""
 
-    async def call(self: Session, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    async def call(self: ReadOnlySession, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         def job() -> _R:
             try:
                 return method(self.blocking, *args, **kwargs)
@@ -82,17 +85,17 @@ def _home_call(
     return call
 
 
-class Session:
-    """See `turnlog.Session`. What is only looked up in memory needs no `await`."""
+class ReadOnlySession:
+    """See `turnlog.Home.read`. What is only looked up in memory needs no `await`."""
 
-    def __init__(self, session: blocking.Session, threads: _Threads) -> None:
+    def __init__(self, session: blocking.ReadOnlySession, threads: _Threads) -> None:
         self.blocking = session
         self.threads = threads
 
     def __repr__(self) -> str:
         return repr(self.blocking)
 
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -149,77 +152,33 @@ class Session:
         """A fact as it is now."""
         return self.blocking.get(key, default)
 
-    append = _call(blocking.Session.append)
-    user = _call(blocking.Session.user)
-    system = _call(blocking.Session.system)
-    assistant = _call(blocking.Session.assistant)
-    tool_result = _call(blocking.Session.tool_result)
-    note = _call(blocking.Session.note)
-    spend = _call(blocking.Session.spend)
-    set = _call(blocking.Session.set)
-    unset = _call(blocking.Session.unset)
-    messages = _call(blocking.Session.messages)
-    path = _call(blocking.Session.path)
-    blob = _call(blocking.Session.blob)
-    export = _call(blocking.Session.export)
-    context = _call(blocking.Session.context)
-    pending = _call(blocking.Session.pending)
-    find = _call(blocking.Session.find)
-    branches = _call(blocking.Session.branches)
-    usage = _call(blocking.Session.usage)
-    cost = _call(blocking.Session.cost)
-    stats = _call(blocking.Session.stats)
-    preview = _call(blocking.Session.preview)
-    compactions = _call(blocking.Session.compactions)
-    compact = _call(blocking.Session.compact)
-    uncompact = _call(blocking.Session.uncompact)
-    edit = _call(blocking.Session.edit)
-    rewind = _call(blocking.Session.rewind)
-    undo = _call(blocking.Session.undo)
-    redo = _call(blocking.Session.redo)
-    checkpoint = _call(blocking.Session.checkpoint)
-    checkpoints = _call(blocking.Session.checkpoints)
-    track = _call(blocking.Session.track)
-    changed = _call(blocking.Session.changed)
-    plan_rewind = _call(blocking.Session.plan_rewind)
-    plan_undo = _call(blocking.Session.plan_undo)
-    plan_redo = _call(blocking.Session.plan_redo)
-    problems = _call(blocking.Session.problems)
-    incomplete = _call(blocking.Session.incomplete)
-    interrupted = _call(blocking.Session.interrupted)
-    finish_rewind = _call(blocking.Session.finish_rewind)
-    diff = _call(blocking.Session.diff)
-    children = _call(blocking.Session.children)
-    refresh = _call(blocking.Session.refresh)
-    close = _call(blocking.Session.close)
+    messages = _call(blocking.ReadOnlySession.messages)
+    path = _call(blocking.ReadOnlySession.path)
+    blob = _call(blocking.ReadOnlySession.blob)
+    export = _call(blocking.ReadOnlySession.export)
+    context = _call(blocking.ReadOnlySession.context)
+    pending = _call(blocking.ReadOnlySession.pending)
+    find = _call(blocking.ReadOnlySession.find)
+    branches = _call(blocking.ReadOnlySession.branches)
+    usage = _call(blocking.ReadOnlySession.usage)
+    cost = _call(blocking.ReadOnlySession.cost)
+    stats = _call(blocking.ReadOnlySession.stats)
+    preview = _call(blocking.ReadOnlySession.preview)
+    compactions = _call(blocking.ReadOnlySession.compactions)
+    checkpoints = _call(blocking.ReadOnlySession.checkpoints)
+    plan_rewind = _call(blocking.ReadOnlySession.plan_rewind)
+    plan_undo = _call(blocking.ReadOnlySession.plan_undo)
+    plan_redo = _call(blocking.ReadOnlySession.plan_redo)
+    interrupted = _call(blocking.ReadOnlySession.interrupted)
+    diff = _call(blocking.ReadOnlySession.diff)
+    children = _call(blocking.ReadOnlySession.children)
+    refresh = _call(blocking.ReadOnlySession.refresh)
+    close = _call(blocking.ReadOnlySession.close)
 
     @property
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:
         """What is damaged in this session's own log: `await session.damage`."""
         return self.threads.run(lambda: self.blocking.damage)
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[str]:
-        """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
-        bracket = self.blocking.turn()
-        turn = await self.threads.run(bracket.__enter__)
-        try:
-            yield turn
-        except BaseException as error:
-            await self.threads.run(bracket.__exit__, type(error), error, error.__traceback__)
-            raise
-        await self.threads.run(bracket.__exit__, None, None, None)
-
-    async def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:
-        """See `turnlog.Session.fork`."""
-        return Session(await self.threads.run(self.blocking.fork, at, name=name, **fields), self.threads)
-
-    async def spawn(
-        self, *, agent: str | None = None, call: str | None = None, role: str | None = None, **fields: Any
-    ) -> Session:
-        """See `turnlog.Session.spawn`."""
-        child = await self.threads.run(self.blocking.spawn, agent=agent, call=call, role=role, **fields)
-        return Session(child, self.threads)
 
     async def entries(
         self, *, after: Target = 0, kind: str | type[Entry] | None = None, reverse: bool = False
@@ -254,6 +213,61 @@ class Session:
         finally:
             if stop is not None:
                 stop()
+
+
+class Session(ReadOnlySession):
+    """See `turnlog.Session`."""
+
+    def __init__(self, session: blocking.Session, threads: _Threads) -> None:
+        super().__init__(session, threads)
+        self._session = session
+
+    append = _call(blocking.Session.append)
+    user = _call(blocking.Session.user)
+    system = _call(blocking.Session.system)
+    assistant = _call(blocking.Session.assistant)
+    tool_result = _call(blocking.Session.tool_result)
+    note = _call(blocking.Session.note)
+    spend = _call(blocking.Session.spend)
+    set = _call(blocking.Session.set)
+    unset = _call(blocking.Session.unset)
+    compact = _call(blocking.Session.compact)
+    uncompact = _call(blocking.Session.uncompact)
+    edit = _call(blocking.Session.edit)
+    rewind = _call(blocking.Session.rewind)
+    undo = _call(blocking.Session.undo)
+    redo = _call(blocking.Session.redo)
+    checkpoint = _call(blocking.Session.checkpoint)
+    track = _call(blocking.Session.track)
+    changed = _call(blocking.Session.changed)
+    problems = _call(blocking.Session.problems)
+    incomplete = _call(blocking.Session.incomplete)
+    finish_rewind = _call(blocking.Session.finish_rewind)
+    context = _call(blocking.Session.context)
+    refresh = _call(blocking.Session.refresh)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[str]:
+        """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
+        bracket = self._session.turn()
+        turn = await self.threads.run(bracket.__enter__)
+        try:
+            yield turn
+        except BaseException as error:
+            await self.threads.run(bracket.__exit__, type(error), error, error.__traceback__)
+            raise
+        await self.threads.run(bracket.__exit__, None, None, None)
+
+    async def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:
+        """See `turnlog.Session.fork`."""
+        return Session(await self.threads.run(self._session.fork, at, name=name, **fields), self.threads)
+
+    async def spawn(
+        self, *, agent: str | None = None, call: str | None = None, role: str | None = None, **fields: Any
+    ) -> Session:
+        """See `turnlog.Session.spawn`."""
+        child = await self.threads.run(self._session.spawn, agent=agent, call=call, role=role, **fields)
+        return Session(child, self.threads)
 
 
 def _take(source: Iterator[AnyEntry]) -> list[AnyEntry]:
@@ -325,6 +339,13 @@ class Home:
         """See `turnlog.Home.resume`."""
         found = await self.threads.run(self.blocking.resume, session, workspace=workspace)
         return Session(found, self.threads)
+
+    async def read(
+        self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None
+    ) -> ReadOnlySession:
+        """See `turnlog.Home.read`."""
+        found = await self.threads.run(self.blocking.read, session, workspace=workspace)
+        return ReadOnlySession(found, self.threads)
 
 
 def _blocking(home: Home | blocking.Home) -> blocking.Home:

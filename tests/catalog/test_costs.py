@@ -79,7 +79,7 @@ def test_a_card_says_what_the_imported_session_says(machine: Machine, folder: Pa
             spent = Usage()
             for info in home.sessions():
                 with home.resume(info.id) as session:
-                    origin = origin_of(session._history)
+                    origin = origin_of(session.history)
                     usage, cost, stats = session.usage(), session.cost(), session.stats()
                     branches, preview = len(session.branches()), session.preview()
                 [card] = [c for c in whole if c.id == origin["id"] and c.path == origin["path"]]

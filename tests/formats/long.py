@@ -152,4 +152,4 @@ def read_all(source: Source) -> int:
 
 def import_all(source: Source) -> int:
     with turnlog.open("memory:", checkpoints=False) as home:
-        return bring(home, source, format_of(source.agent).read(source)).added
+        return bring(home.creator, source, format_of(source.agent).read(source)).added

@@ -46,7 +46,7 @@ def home() -> Any:
 
 def bring(home: Any, path: Path) -> Any:
     source = Source("a3s", str(path))
-    return bring_source(home, source, a3s.read(source))
+    return bring_source(home.creator, source, a3s.read(source))
 
 
 def session_of(home: Any, path: Path) -> Any:

@@ -244,7 +244,7 @@ def convert(session: Any, agent: str, folder: Path) -> Any:
     check_strictly(agent, written)
     placed(agent, written, str(folder))
     home = turnlog.open("memory:")
-    found = list(bring_all(home, list(format_of(agent).find(str(folder)))))
+    found = list(bring_all(home.creator, list(format_of(agent).find(str(folder)))))
     assert [item.problems for item in found] == [[]]
     back = home.resume(found[0].id)
     before, after = account(session), account(back)

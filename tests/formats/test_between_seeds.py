@@ -53,7 +53,7 @@ def test_from_one_seed_to_another_and_back(here: str, there: str, tmp_path: Path
             written = render(session, agent)
             place = placed(agent, written, str(tmp_path / str(number)))
             other = turnlog.open("memory:")
-            [item, *_] = bring_all(other, list(format_of(agent).find(place)))
+            [item, *_] = bring_all(other.creator, list(format_of(agent).find(place)))
             assert item.problems == []
             back = other.resume(item.id)
             is_own = account_agent(session) == agent

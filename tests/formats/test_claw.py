@@ -175,7 +175,7 @@ def test_after_one_more_turn_the_other_records_are_identical_and_it_loads(home: 
 @pytest.mark.parametrize("path", [*IDENTICAL, *LEGACY.iterdir(), *BROKEN.iterdir()], ids=lambda path: path.name)
 def test_importing_twice_adds_nothing(home: Any, path: Path) -> None:
     source = Source("claw", str(path))
-    first, again = (bring_source(home, source, claw.read(source)) for _ in "12")
+    first, again = (bring_source(home.creator, source, claw.read(source)) for _ in "12")
     assert first.id == again.id
     assert again.added == 0
 

@@ -54,7 +54,7 @@ def silent(session: Any, agent: str, written: Any, folder: Path) -> set[str]:
     """What is gone when it is read back and the report does not tell."""
     place = placed(agent, written, str(folder))
     with turnlog.open("memory:") as other:
-        [item, *_] = bring_all(other, list(format_of(agent).find(place)))
+        [item, *_] = bring_all(other.creator, list(format_of(agent).find(place)))
         assert item.problems == []
         with other.resume(item.id) as back:
             gone = lost(account(session), account(back)).keys() - IN_TOTALS

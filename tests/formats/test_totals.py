@@ -77,7 +77,7 @@ def test_a_fork_and_its_parent_count_together_what_was_spent() -> None:
     if not place.is_dir():
         pytest.skip("needs the shared fixtures")
     with turnlog.open("memory:") as home:
-        done = list(bring_all(home, list(find_all(str(place), agents=["codex"]))))
+        done = list(bring_all(home.creator, list(find_all(str(place), agents=["codex"]))))
         usages = [home.resume(item.id).usage().own for item in done]
     total = sum(used.all_input_tokens + used.output_tokens for used in usages)
     child = count_main.codex(place / "child.jsonl")["usage"]

@@ -270,8 +270,8 @@ def public(cls):
 @pytest.mark.parametrize(("plain", "other"), [(turnlog.Session, aio.Session), (turnlog.Home, aio.Home)])
 def test_both_faces_have_the_same_methods(plain, other):
     internal = {
-        "blocking", "threads", "store", "fork", "spawn", "infos", "new_id", "subagents_usage", "is_closed", "settings",
-        "listen",
+        "blocking", "threads", "store", "fork", "spawn", "creator", "hold", "is_closed",
+        "settings", "listen",
     }  # fmt: skip
     assert public(plain) - public(other) <= internal
     assert public(other) - public(plain) <= internal

@@ -42,7 +42,7 @@ def read(*steps, id="one", facts=None, totals=None, problems=(), **header):
 
 
 def take(home, reading, source=SOURCE):
-    return bring(home, source, reading)
+    return bring(home.creator, source, reading)
 
 
 def texts(session):

@@ -56,7 +56,6 @@ class _Examination:
                 entries = self._read()
         finally:
             self._history.close()
-            self._history.log.close()
         if is_file and not size:
             self._say("empty", "The file is empty: it was cut to nothing, or never got its first line.")
         if self._bad_blobs > _LISTED:

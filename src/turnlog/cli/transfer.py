@@ -20,7 +20,7 @@ from turnlog.view.number import count, size
 
 if TYPE_CHECKING:
     from turnlog.session import Home
-    from turnlog.transfer.mover import Transferred
+    from turnlog.transfer.report import Transferred
 
 _SHOWN = 5
 
@@ -87,14 +87,12 @@ class Way:
 
     def go(self, source: Home, target: Home, ids: list[str] | None) -> bool:
         """Do it; whether it came to its end. What an error stops is told later: the rest is there."""
-        from turnlog.session.moving import refuse_itself
         from turnlog.transfer.mover import Mover
 
-        refuse_itself(source, target)
+        mover = Mover(source.store, target.store, dry_run=self.dry_run, include_ignored=self.include_ignored)
         doing = {"push": "pushing", "pull": "pulling"}[self.what]
         with unhurried("this session is finished first") as is_enough:
             try:
-                mover = Mover(source, target, dry_run=self.dry_run, include_ignored=self.include_ignored)
                 for row in mover.run(ids, lambda number, total, _: progress(doing, number, total)):
                     self.rows.append(row)
                     if is_enough():

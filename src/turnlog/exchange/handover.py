@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,9 +36,7 @@ from turnlog.formats import (
 )
 from turnlog.log.entry import Head, Message
 from turnlog.machine import current_folder, places_of, workspace_path
-
-if TYPE_CHECKING:
-    from turnlog.session.readable import Readable
+from turnlog.thread.reader import SessionReader
 
 _FORK = "`turnlog fork` makes one with another id"
 _MOST = 100
@@ -79,14 +77,14 @@ def report_of(lost: list[Loss], carried: ExportCounts | None, notes: list[str] |
     )
 
 
-def knows_agent(session: Readable) -> bool:
+def knows_agent(session: SessionReader) -> bool:
     """Whether anything says with which agent to go on."""
     transcript = transcript_of(session)
     return bool(transcript.start.resume or transcript.agent or (session.agent and is_known(session.agent)))
 
 
 def hand_over(
-    session: Readable,
+    session: SessionReader,
     agent: str | None = None,
     *,
     workspace: str | os.PathLike[str] | None = None,
@@ -232,7 +230,7 @@ def _source(form: Format, path: str, id: str) -> Source | None:
         return None
 
 
-def _went_on_here(session: Readable) -> bool:
+def _went_on_here(session: SessionReader) -> bool:
     """Whether anything was said here, or the conversation moved, that did not come from the other agent."""
     return any(
         entry.origin is None and (entry.parent is not None or isinstance(entry, Head)) for entry in session.entries()
@@ -249,7 +247,7 @@ def _at_home(form: Format, transcript: Transcript, cwd: str) -> Source | None:
     return _source(form, path, transcript.source_id)
 
 
-def _went_on_there(form: Format, source: Source, session: Readable) -> list[str]:
+def _went_on_there(form: Format, source: Source, session: SessionReader) -> list[str]:
     known = {entry.id for entry in session.entries() if entry.origin is not None}
     counts: Counter[str] = Counter()
     new = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import datetime
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -24,10 +24,10 @@ from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Mes
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
-from turnlog.rewind.target import rewind_to
-from turnlog.session.session import Session
 from turnlog.store import Store
-from turnlog.thread.history import History
+from turnlog.thread.appender import Appender
+from turnlog.thread.reader import SessionReader
+from turnlog.thread.target import rewind_to
 
 _BATCH = 200
 _BATCH_BYTES = 1 << 20
@@ -43,10 +43,11 @@ _TITLE = "source_title"
 class Importer:
     """Takes one reading into one session."""
 
-    def __init__(self, store: Store, session: Session, history: History, source: Source, reading: Reading) -> None:
+    def __init__(self, store: Store, appender: Appender, source: Source, reading: Reading) -> None:
         self._store = store
-        self._session = session
-        self._history = history
+        self._appender = appender
+        self._history = appender.history
+        self._session = SessionReader(store, appender.history)
         self._source = source
         self._reading = reading
         self._origin = {"agent": source.agent}
@@ -75,7 +76,7 @@ class Importer:
         self._came_back = False
         """Whether what was said here is in the source by now: somebody wrote it there."""
         self._is_keyed = False
-        self._own_head = session.head
+        self._own_head = self._session.head
         self._look()
 
     def _look(self) -> None:
@@ -322,8 +323,7 @@ class Importer:
         with self._store.keeping() if blobs else nullcontext():
             if blobs:
                 self._store.put(blobs)
-            done: Any = self._session.append(*entries)
-        return cast("list[AnyEntry]", done) if isinstance(done, list) else [done]
+            return self._appender.append(entries)
 
     def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:
         """The conversation goes on after that node, wherever it stands here."""
@@ -344,7 +344,7 @@ class Importer:
             if self._session.get(key) == kept:
                 continue
             if key in WIDE_FACTS:
-                self._session.set(key, kept)
+                self._appender.set(Set(key=key, value=kept))
             else:
                 marks.append(Set(key=key, value=kept, at=self._latest, origin=self._origin))
             self.problems += [Problem(f"a secret was left out: {name}") for name in secrets]
@@ -355,7 +355,7 @@ class Importer:
         self._batch = marks
         self._flush()
         if title and title != given and self._session.title in (None, given):
-            self._session.set("title", title)
+            self._appender.set(Set(key="title", value=title))
         if self._is_both and all(node.seq != self._own_head for node in self._history.path(self._session.head)):
             self._jump(self._own_head, why="branch")
             self.problems.append(Problem("it went on both here and there: what is new there is a branch here"))

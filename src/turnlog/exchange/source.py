@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,15 +28,14 @@ from turnlog.formats import (
     is_known,
     key_id,
 )
-from turnlog.log.draft import prepare
 from turnlog.log.entry import Child, Spawned, Start
 from turnlog.log.secret import mask
 from turnlog.machine import absolute, places_of, workspace_path
-from turnlog.session.session import Session
-from turnlog.thread.history import History
-
-if TYPE_CHECKING:
-    from turnlog.session.home import Home
+from turnlog.store import Store
+from turnlog.thread.appender import Appender, appending
+from turnlog.thread.creator import Creator
+from turnlog.thread.history import History, loaded
+from turnlog.thread.reader import SessionReader
 
 _FOLDERS = 2000
 _APART = (".git", "node_modules", ".venv", "__pycache__")
@@ -51,13 +50,6 @@ class Imported(Struct, frozen=True):
     source: Source
     added: int
     problems: list[Problem]
-
-
-class _Here(Struct):
-    """A session of another agent as it is here."""
-
-    session: Session
-    history: History
 
 
 def sources(
@@ -113,7 +105,7 @@ def _is_for(source: Source, workspace: str) -> bool:
     return told is None or workspace_path(told) == workspace
 
 
-def bring_all(home: Home, wanted: list[Source], progress: Progress | None = None) -> Iterator[Imported]:
+def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None = None) -> Iterator[Imported]:
     """Every source in turn; forks and subagents after their parents, where those are among them."""
     waiting: list[tuple[Source, Reading]] = []
     known = set(wanted)
@@ -125,31 +117,31 @@ def bring_all(home: Home, wanted: list[Source], progress: Progress | None = None
         except OSError as error:
             yield Imported("", source, 0, [Problem(f"cannot be opened: {error.strerror or error}")])
             continue
-        if _parent(reading.header) and not _is_here(home, source.agent, _parent(reading.header)):
+        if _parent(reading.header) and not _is_here(creator.store, source.agent, _parent(reading.header)):
             fork = reading.header.fork
             if fork is not None and fork.source is not None and fork.source not in known:
-                yield from bring_all(home, [fork.source])
+                yield from bring_all(creator, [fork.source])
             waiting.append((source, reading))
         else:
-            yield _brought(home, source, reading)
+            yield _brought(creator, source, reading)
     while waiting:
         left: list[tuple[Source, Reading]] = []
         is_stuck = True
         for source, reading in waiting:
-            if _is_here(home, source.agent, _parent(reading.header)):
-                yield _brought(home, source, reading)
+            if _is_here(creator.store, source.agent, _parent(reading.header)):
+                yield _brought(creator, source, reading)
                 is_stuck = False
             else:
                 left.append((source, reading))
         waiting = left
         if is_stuck:
-            yield _brought(home, *waiting.pop(0))
+            yield _brought(creator, *waiting.pop(0))
 
 
-def _brought(home: Home, source: Source, reading: Reading) -> Imported:
+def _brought(creator: Creator, source: Source, reading: Reading) -> Imported:
     """One session brought in; what is wrong with one is no reason to stop before the others."""
     try:
-        return bring(home, source, reading)
+        return bring(creator, source, reading)
     except Invalid as error:
         return Imported("", source, 0, [*reading.problems, Problem(error.message)])
     except OSError as error:
@@ -157,28 +149,30 @@ def _brought(home: Home, source: Source, reading: Reading) -> Imported:
         return Imported("", source, 0, [*reading.problems, told])
 
 
-def bring(home: Home, source: Source, reading: Reading) -> Imported:
+def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
     """One session brought in, or brought up to date."""
     steps = reading.steps
-    name, here = _find(home, source, reading.header)
+    name, here = _find(creator.store, source, reading.header)
     if here is None:
-        if any(found.id == name for found in home.store.sessions(deleted=True)):
+        if any(found.id == name for found in creator.store.sessions(deleted=True)):
             told = Problem(f"session {name} was deleted here: `turnlog restore {name}` brings it back")
             return Imported(name, source, 0, [*reading.problems, told])
-        here, steps = _create(home, source, name, reading)
-    with here.session:
-        importer = Importer(home.store, here.session, here.history, source, reading)
+        here, steps = _create(creator, source, name, reading)
+    try:
+        importer = Importer(creator.store, Appender(creator.store, here), source, reading)
         importer.run(steps)
-        _link(home, source, reading.header, name)
-        return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
+        _link(creator.store, source, reading.header, name)
+    finally:
+        here.close()
+    return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
 
 
-def imported_as(home: Home, source: Source) -> str | None:
+def imported_as(store: Store, source: Source) -> str | None:
     """The session that a source was brought in as; None where it was not."""
-    name, here = _find(home, source, format_of(source.agent).read(source).header)
+    name, here = _find(store, source, format_of(source.agent).read(source).header)
     if here is None:
         return None
-    here.session.close()
+    here.close()
     return name
 
 
@@ -189,44 +183,39 @@ def session_id(agent: str, native: str) -> str:
     return f"{agent}-{sha256(native.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def _open(home: Home, name: str) -> _Here | None:
+def _open(store: Store, name: str) -> History | None:
     try:
-        log = home.store.open(name)
+        log = store.open(name)
     except NotFound:
         return None
-    return _loaded(home, History(home.store, log))
-
-
-def _loaded(home: Home, history: History) -> _Here:
-    history.load()
-    return _Here(Session(home, history), history)
+    return loaded(store, log)
 
 
 def _parent(header: SessionHeader) -> str:
     return header.fork.session if header.fork else header.spawned.session if header.spawned else ""
 
 
-def _is_here(home: Home, agent: str, native: str) -> bool:
-    here = _open(home, session_id(agent, native))
+def _is_here(store: Store, agent: str, native: str) -> bool:
+    here = _open(store, session_id(agent, native))
     if here is None:
         return False
-    here.session.close()
+    here.close()
     return True
 
 
-def _find(home: Home, source: Source, header: SessionHeader) -> tuple[str, _Here | None]:
+def _find(store: Store, source: Source, header: SessionHeader) -> tuple[str, History | None]:
     """The session that this source already is here, or the id that it will have."""
     identity = header.identity or header.id
     chosen = session_id(source.agent, header.id)
     other = f"{chosen}-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     for name in (chosen, other):
-        here = _open(home, name)
+        here = _open(store, name)
         if here is None:
             return name, None
-        origin = origin_of(here.history)
+        origin = origin_of(here)
         if origin.get("agent") == source.agent and origin.get("identity") == identity:
             return name, here
-        here.session.close()
+        here.close()
     raise Invalid(f"the ids {chosen} and {other} belong to other sessions")
 
 
@@ -237,7 +226,7 @@ def origin_of(history: History) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_Here, Iterator[Step]]:
+def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tuple[History, Iterator[Step]]:
     """A new session, and all steps still to be taken. A fork shares what it has in common with its parent."""
     header, steps = reading.header, reading.steps
     origin: dict[str, Any] = {
@@ -250,27 +239,25 @@ def _create(home: Home, source: Source, name: str, reading: Reading) -> tuple[_H
         "hidden": header.hidden, "origin": origin, "at": header.created,
     }  # fmt: skip
     if header.fork is not None and header.fork.session:
-        parent = _open(home, session_id(source.agent, header.fork.session))
+        parent = _open(creator.store, session_id(source.agent, header.fork.session))
         if parent is not None:
-            with parent.session:
-                shared, taken = _shared(parent.session, steps)
+            try:
+                shared, taken = _shared(SessionReader(creator.store, parent), steps)
                 steps = chain(taken, steps)
                 if shared:
-                    home.fork(parent.history, shared, header.fork.name, fields).close()
-                    _note(home, source, Start(**fields))
-                    return _must_open(home, name), steps
+                    fork = creator.fork(parent, shared, header.fork.name, fields)
+                    if lies_at_home(source):
+                        creator.made.note(Start(**fields))
+                    return fork, steps
+            finally:
+                parent.close()
         fields["labels"].setdefault("forked_from", header.fork.session)
     spawned = None
     if header.spawned is not None:
         spawned = Spawned(session_id(source.agent, header.spawned.session), header.spawned.call, header.spawned.role)
     # Its first entry is called like it: whoever imports the same has the same session.
     start = Start(workspace=header.workspace, spawned=spawned, **fields)
-    draft, blobs = prepare(start)
-    if blobs:
-        home.store.put(blobs)
-    log = home.store.create(name, [draft])
-    _note(home, source, start)
-    return _loaded(home, History(home.store, log)), steps
+    return creator.begin([start], is_own=lies_at_home(source)), steps
 
 
 def lies_at_home(source: Source) -> bool:
@@ -282,16 +269,7 @@ def lies_at_home(source: Source) -> bool:
     return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)
 
 
-def _note(home: Home, source: Source, start: Start) -> None:
-    if lies_at_home(source):
-        home.made.note(start)
-
-
-def _must_open(home: Home, name: str) -> _Here:
-    return _loaded(home, History(home.store, home.store.open(name)))
-
-
-def _shared(parent: Session, steps: Iterator[Step]) -> tuple[int, list[Step]]:
+def _shared(parent: SessionReader, steps: Iterator[Step]) -> tuple[int, list[Step]]:
     """The last entry of the parent that its fork still has, and the steps that had to be looked at."""
     known = {entry.id: entry for entry in parent.entries() if entry.origin is not None}
     counts: Counter[str] = Counter()
@@ -308,11 +286,15 @@ def _shared(parent: Session, steps: Iterator[Step]) -> tuple[int, list[Step]]:
     return last, taken
 
 
-def _link(home: Home, source: Source, header: SessionHeader, name: str) -> None:
+def _link(store: Store, source: Source, header: SessionHeader, name: str) -> None:
     """A subagent is known to the session that started it."""
-    parent = _open(home, session_id(source.agent, header.spawned.session)) if header.spawned else None
-    if parent is None or header.spawned is None:
+    if header.spawned is None:
         return
-    with parent.session as session:
-        if session.find(f"child.{name}") is None:
-            session.append(Child(id=f"child.{name}", session=name, call=header.spawned.call, agent=header.spawned.role))
+    try:
+        log = store.open(session_id(source.agent, header.spawned.session))
+    except NotFound:
+        return
+    with appending(store, log) as parent:
+        if SessionReader(store, parent.history).find(f"child.{name}") is None:
+            child = Child(id=f"child.{name}", session=name, call=header.spawned.call, agent=header.spawned.role)
+            parent.append([child])

@@ -29,7 +29,7 @@ from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
 from turnlog.machine import absolute
-from turnlog.session.readable import Readable
+from turnlog.thread.reader import SessionReader
 from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ class Exported(Struct, frozen=True):
     """What a person should know besides: which releases of the agent open it, where its first one does not."""
 
 
-def transcript_of(session: Readable, *, include_ignored: bool = False) -> Transcript:
+def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> Transcript:
     """A session as writers see it; what is in ignored files only if that is asked for."""
     get = session.blob
 
@@ -69,7 +69,7 @@ def transcript_of(session: Readable, *, include_ignored: bool = False) -> Transc
     origin = cast("dict[str, Any]", start.origin) if isinstance(start.origin, dict) else {}
     agent = origin.get("agent")
     path = [_filled(entry, get) for entry in session.path()]
-    context = Readable.context(session)  # for no model: it does not count as given out
+    context = SessionReader.context(session)  # for no model: it does not count as given out
     context.messages = [cast("Message", _filled(message, get)) for message in context.messages]
     stats = session.stats()
     times = [when for entry in path if (when := entry.clock or entry.at) is not None]
@@ -94,7 +94,7 @@ def transcript_of(session: Readable, *, include_ignored: bool = False) -> Transc
     )
 
 
-def _touched(session: Readable, include_ignored: bool, after: int) -> list[TouchedFile]:
+def _touched(session: SessionReader, include_ignored: bool, after: int) -> list[TouchedFile]:
     """See `Transcript.files`."""
     made = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
     found: list[TouchedFile] = []
@@ -128,7 +128,7 @@ def _touched(session: Readable, include_ignored: bool, after: int) -> list[Touch
     return found
 
 
-def render(session: Readable, agent: str, *, format_version: int | None = None) -> Rendered:
+def render(session: SessionReader, agent: str, *, format_version: int | None = None) -> Rendered:
     """A session in another agent's form, read back and found to say the same; nothing is kept anywhere."""
     return written_for(transcript_of(session), agent, format_version)[0]
 
@@ -236,7 +236,7 @@ def _with_data(blocks: list[AnyBlock], get: Callable[[str], bytes]) -> list[AnyB
 
 
 def send(
-    session: Readable,
+    session: SessionReader,
     agent: str,
     place: str | os.PathLike[str] | None = None,
     *,

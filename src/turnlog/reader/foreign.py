@@ -48,7 +48,7 @@ def read_from(
     chosen = _chosen(path, listed, key)
     wanted = [item.source for item in _family(chosen, listed)]
     with _home(wanted) as home:
-        read = bring_all(home, wanted, lambda number, total, _: progress("reading", number, total))
+        read = bring_all(home.creator, wanted, lambda number, total, _: progress("reading", number, total))
         done = {item.source: item for item in read}
         mine = done[chosen.source]
         if not mine.id:

@@ -15,8 +15,8 @@ from turnlog.log.ids import word_of
 from turnlog.log.usage import Usage
 from turnlog.machine import is_alive
 from turnlog.session import Home
-from turnlog.session.readable import Readable
-from turnlog.thread.history import History
+from turnlog.session.readonly import ReadOnlySession
+from turnlog.thread.history import loaded
 from turnlog.thread.summary import summarise
 
 
@@ -41,31 +41,31 @@ class CompactionPreview(Struct, frozen=True):
     """What it would see instead, where no model writes it."""
 
 
-class Look(Readable):
+class Look(ReadOnlySession):
     """A session to read from, however large it is."""
 
     def told(self, head: int | None = None, *, after: int = 0) -> Iterator[AnyEntry]:
         """The nodes that lead to the head, and the marks between them that people should see; oldest first."""
         head = self.head if head is None else head
         seqs: list[int] = []
-        for node in self._history.path(head):
+        for node in self.history.path(head):
             if node.seq <= after:
                 break
             seqs.append(node.seq)
         path = {*seqs, 0, after}
         is_here = True  # a mark belongs to where the conversation stood when it was made
-        for entry in self._history.forward(after):
+        for entry in self.history.forward(after):
             if entry.parent is not None:
                 is_here = bool(seqs) and entry.seq == seqs[-1]
                 if is_here:
                     seqs.pop()
-                    yield self._history.whole(entry)
+                    yield self.history.whole(entry)
             elif isinstance(entry, Head):
                 is_here = entry.to in path and (bool(seqs) or head == self.head)
                 if is_here:
                     yield entry
             elif is_here and entry.is_shown and not self._is_title(entry):
-                yield self._history.whole(entry)
+                yield self.history.whole(entry)
 
     def _is_title(self, entry: AnyEntry) -> bool:
         """Whether it only says what stands above the conversation anyway."""
@@ -73,9 +73,9 @@ class Look(Readable):
 
     def answer_before(self, head: int, seq: int) -> Message | None:
         """The last answer of a model before an entry, on the way to a head."""
-        for node in self._history.path(head):
+        for node in self.history.path(head):
             if node.seq < seq and isinstance(node, Message) and node.role == "assistant":
-                return self._history.whole(node)
+                return self.history.whole(node)
         return None
 
     def news(self, last: int, *, seconds: float) -> list[AnyEntry]:
@@ -86,19 +86,19 @@ class Look(Readable):
 
     def message_seqs(self, head: int, *, most: int | None = None) -> list[int]:
         """The numbers of the messages that lead to a head, oldest first; only the last ones, if told how many."""
-        path = (node.seq for node in self._history.path(head) if isinstance(node, Message))
+        path = (node.seq for node in self.history.path(head) if isinstance(node, Message))
         return list(islice(path, most))[::-1]
 
     def is_node(self, seq: int) -> bool:
         """Whether that entry is part of a conversation, on whichever branch."""
-        entry = self._history.at(seq)
+        entry = self.history.at(seq)
         return entry is not None and entry.parent is not None
 
     def totals(self) -> Totals:
         """Count what this session's own log has; reads all of it."""
         messages = calls = results = 0
-        for entry in self._history.forward(self._history.inherited_to):
-            if isinstance(entry, Message) and not self._history.is_repeat(entry):
+        for entry in self.history.forward(self.history.inherited_to):
+            if isinstance(entry, Message) and not self.history.is_repeat(entry):
                 messages += entry.role in ("user", "assistant")
                 calls += sum(isinstance(block, ToolCall) for block in entry.blocks)
                 results += sum(isinstance(block, ToolResult) for block in entry.blocks)
@@ -125,6 +125,4 @@ class Look(Readable):
 
 def look_at(home: Home, session_id: str) -> Look:
     """A session of that home to read from. Nothing is locked, and a deleted one can be read as well."""
-    history = History(home.store, home.store.base(session_id))
-    history.load()
-    return Look(home, history)
+    return Look(home, loaded(home.store, home.store.base(session_id)))

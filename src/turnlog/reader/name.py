@@ -106,7 +106,7 @@ class Names:
         """The session of ours that another agent's was imported as."""
         from turnlog.exchange.source import imported_as
 
-        return imported_as(self._home, source)
+        return imported_as(self._home.store, source)
 
     def find_or_path(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef | None:
         """The same as `find`; None where the word is no session but a file."""

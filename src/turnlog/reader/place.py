@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint, Turn
-from turnlog.session.readable import Readable
+from turnlog.session.readonly import ReadOnlySession
 
 _HINT = "`turnlog checkpoints` shows what there is"
 
@@ -33,7 +33,7 @@ class Turns(Struct, frozen=True):
     """The entry before which each began: its first checkpoint, or its first line."""
 
 
-def turns_of(found: Readable) -> Turns:
+def turns_of(found: ReadOnlySession) -> Turns:
     """Every turn that was bracketed, counted from 1 in the order they began."""
     numbers: dict[str, int] = {}
     begins: dict[int, int] = {}
@@ -47,7 +47,7 @@ def turns_of(found: Readable) -> Turns:
     return Turns(numbers, begins)
 
 
-def place_of(found: Readable, text: str | None) -> Place:
+def place_of(found: ReadOnlySession, text: str | None) -> Place:
     """Where a target leads; without one, before the last turn, or else the last checkpoint that somebody asked for."""
     if text is None:
         return _last(found)
@@ -67,7 +67,7 @@ def place_of(found: Readable, text: str | None) -> Place:
     raise NotFound(f"no checkpoint {label!r} in session {found.handle}", hint=_HINT)
 
 
-def _last(found: Readable) -> Place:
+def _last(found: ReadOnlySession) -> Place:
     turns = turns_of(found)
     for message in reversed(found.messages()):
         number = turns.numbers.get(message.turn) if message.turn is not None else None
@@ -82,6 +82,6 @@ def _last(found: Readable) -> Place:
     raise NotFound(f"session {found.handle} has no turn and no checkpoint to go back to", hint="see `turnlog log`")
 
 
-def checkpoint_at(found: Readable, place: Place) -> Checkpoint | None:
+def checkpoint_at(found: ReadOnlySession, place: Place) -> Checkpoint | None:
     """The last checkpoint at or before a place."""
     return next((c for c in reversed(found.checkpoints()) if c.seq <= place.seq), None)

@@ -13,13 +13,13 @@ from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
 from turnlog.machine import refuses_checkpoints
-from turnlog.rewind.content import given_up, newest_kept
 from turnlog.rewind.intent import carry_out, place_of
 from turnlog.rewind.others import Work, seen_by_others
 from turnlog.rewind.overlay import Overlay, same_root
 from turnlog.rewind.snapshot import WORKSPACE, Progress, Snapshots, load_rules, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.store import Store
+from turnlog.thread.content import given_up, newest_kept
 from turnlog.thread.history import History
 from turnlog.thread.report import Settings
 from turnlog.workspace.diff import Difference, differences
@@ -109,12 +109,6 @@ class Files:
     def _telling(self, what: str) -> Progress | None:
         tell = self._settings.progress
         return None if tell is None else lambda number: tell(what, number)
-
-    def checkpoints(self) -> list[Checkpoint]:
-        """Every checkpoint of the session, inherited ones included, oldest first."""
-        found = [entry for entry in self._history.forward() if isinstance(entry, Checkpoint)]
-        gone = self._given_up(found)
-        return [entry for entry in found if entry.id not in gone]
 
     def at_or_before(self, seq: int) -> Checkpoint | None:
         """The last checkpoint at or before an entry."""

@@ -15,6 +15,7 @@ from turnlog.errors import Corrupt, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.ids import new_id, word_of
 from turnlog.machine import is_alive, this_process
+from turnlog.thread.history import History
 from turnlog.workspace.folder import close_root, make_root
 from turnlog.workspace.ignore import ALWAYS
 from turnlog.workspace.plan import Plan, Step
@@ -114,6 +115,19 @@ def _unreadable(intent: Intent) -> Corrupt:
         f"entry {intent.seq} is an interrupted rewind that cannot be read",
         hint="`turnlog rewind --abort` leaves the files as they are and forgets it",
     )
+
+
+def pending_in(history: History) -> Intent | None:
+    """A change of files that was begun and not finished, running or not."""
+    seq = history.state.intent
+    entry = history.at(seq) if seq else None
+    return history.whole(entry) if isinstance(entry, Intent) else None
+
+
+def interrupted_in(history: History) -> Intent | None:
+    """A change of files that was begun and not finished, and that nobody here is carrying out."""
+    intent = pending_in(history)
+    return None if intent is None or running_in(intent, history.state.writers) else intent
 
 
 def is_elsewhere(intent: Intent) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -13,17 +13,15 @@ from msgspec.structs import asdict
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint, Root, Writer
 from turnlog.log.ids import word_of
-from turnlog.rewind.content import given_up
 from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.store import Store
-from turnlog.thread.history import History
+from turnlog.thread.content import given_up
+from turnlog.thread.history import History, opened
+from turnlog.thread.report import info_of
 from turnlog.workspace.plan import is_same
 from turnlog.workspace.tree import Tree, lookup, path_bytes
-
-if TYPE_CHECKING:
-    from turnlog.session.home import Home
 
 
 class Work(Struct, frozen=True):
@@ -48,7 +46,7 @@ class _Ours(Struct):
     writers: dict[str, dict[str, Any]]
 
 
-def work_of_others(home: Home, history: History, since: Checkpoint) -> list[Work]:
+def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Work]:
     """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint.
 
     Asked is every session whose folder is one of those that the checkpoint covers, lies in one or is around one.
@@ -57,22 +55,16 @@ def work_of_others(home: Home, history: History, since: Checkpoint) -> list[Work
     workspace = history.state.wide.get("workspace")
     places = [_place(_where(root, workspace)) for root in since.roots if not root.is_private]
     found: list[Work] = []
-    for row in home.sessions():
+    for row in map(info_of, sorted(store.sessions(), key=lambda row: row.order, reverse=True)):
         if row.id == history.log.id or row.workspace is None or since.at is None:
             continue
         place = _place(row.workspace)
         if not any(place.startswith(other) or other.startswith(place) for other in places):
             continue
-        log = home.store.base(row.id)
-        theirs = History(home.store, log)
-        try:
-            theirs.load()
+        with opened(store, store.base(row.id)) as theirs:
             if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
                 continue
-            found += _of_one(home.store, theirs, f"session {row.handle}", row.workspace, since, ours)
-        finally:
-            log.close()
-            theirs.close()
+            found += _of_one(store, theirs, f"session {row.handle}", row.workspace, since, ours)
     return found
 
 

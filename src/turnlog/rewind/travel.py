@@ -14,18 +14,14 @@ from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Corrupt, NotFound, TurnlogError, TurnlogWarning
 from turnlog.log.entry import Checkpoint, Head, Intent
-from turnlog.log.fold import Undoable
-from turnlog.rewind.files import Files, Span
-from turnlog.rewind.intent import HINT, head_of, is_elsewhere, make_intent, makes_root, paths_of, running_in, steps_of
-from turnlog.rewind.others import Work
-from turnlog.rewind.target import move_back
+from turnlog.rewind.files import Files
+from turnlog.rewind.intent import HINT, head_of, is_elsewhere, make_intent, makes_root, pending_in, running_in, steps_of
+from turnlog.rewind.planner import Planner
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
+from turnlog.thread.target import move_back
 from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
 from turnlog.workspace.restore import Outcome
-
-Others = Callable[[Checkpoint], list[Work]]
-"""Stretches of other sessions' work in the same workspace that overlap ours since that checkpoint."""
 
 
 class Rewound(Struct, frozen=True):
@@ -41,36 +37,16 @@ class Rewound(Struct, frozen=True):
 class Travel:
     """Moves one session back and forth."""
 
-    def __init__(self, store: Store, appender: Appender, files: Files, others: Others) -> None:
+    def __init__(self, store: Store, appender: Appender, files: Files, planner: Planner) -> None:
         self._store = store
         self._appender = appender
         self._history = appender.history
         self._files = files
-        self._others = others
+        self._planner = planner
         self.problems: list[Outcome] = []
         """What the last move could not do to files, and why."""
         self.notes: list[Outcome] = []
         """What it did, but for an owner or an attribute."""
-
-    # ── plans ─────────────────────────────────────────────────────────────────────────────────────
-
-    def target(self, asof: int) -> Checkpoint | None:
-        """The checkpoint that files go back to for a conversation as of that entry."""
-        found = None if self._files.why_not() else self._files.at_or_before(asof)
-        if found is not None:
-            self._files.refuse_missing()
-        return found
-
-    def plan(self, asof: int, *, only: list[str] | None = None, force: bool = False) -> Plan:
-        """What a rewind would do to the files; nothing is touched and nothing is written."""
-        target = self.target(asof)
-        if target is None:
-            return Plan([], _no_files(True, self._files.why_not()))
-        return self._plan(target, self._files.look(), only, force)
-
-    def _plan(self, target: Checkpoint, now: Checkpoint, only: list[str] | None, force: bool) -> Plan:
-        spans = self._files.spans_since(target)
-        return self._files.plan(target, now, spans, others=self._others(target), only=only, force=force)
 
     # ── moves ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -82,16 +58,13 @@ class Travel:
         if finished is not None and not force and _is_same(finished.entry, head):
             return finished  # it was asked for again
         head = replace(head, left=self._appender.state.head)
-        target = self.target(head.asof) if files else None
+        target = self._planner.target(head.asof) if files else None
         if not conversation:
             head = self._stay(head.why)
         if target is None:
-            return Rewound(self._append(head), Plan([], _no_files(files, self._files.why_not())), [])
-
-        def plan(now: Checkpoint) -> Plan:
-            return self._plan(target, now, only, force)
-
-        return self._move(head, plan)
+            plan = self._planner.no_files() if files else Plan([], "only the conversation moves")
+            return Rewound(self._append(head), plan, [])
+        return self._move(head, lambda now: self._planner.plan_to(target, now, only, force))
 
     def take_back(self, why: str) -> Rewound:
         """Undo or redo: back to what was there before the newest rewind, or the newest undo."""
@@ -104,29 +77,8 @@ class Travel:
             raise NotFound("there is no rewind to undo" if why == "undo" else "there is no undo to take back")
         move = moves[-1]
         head = move_back(self._history, move, why)
-        plan = self._planner(move)
+        plan = self._planner.planner_back(move)
         return self._move(head, plan) if plan is not None else Rewound(self._append(head), Plan([]), [])
-
-    def plan_back(self, move: Undoable) -> Plan:
-        """What taking back would do to the files; nothing is touched and nothing is written."""
-        plan = self._planner(move)
-        if plan is None:
-            return Plan([], _no_files(True, self._files.why_not() or "no files were moved then"))
-        return plan(self._files.look())
-
-    def _planner(self, move: Undoable) -> Callable[[Checkpoint], Plan] | None:
-        mark = self._history.at(move.back + 1)
-        before = self._files.kept_at(mark.before) if isinstance(mark, Head) else None
-        after = self._files.kept_at(mark.after) if isinstance(mark, Head) else None
-        if not isinstance(mark, Head) or before is None or after is None:
-            return None
-        intent = self._history.at(mark.intent) if mark.intent else None
-        paths = paths_of(self._history.whole(intent), mark) if isinstance(intent, Intent) else None
-        span = Span(before, after, f"{mark.why} {mark.seq}", paths)
-        if self._files.why_not():
-            return None
-        self._files.refuse_missing()
-        return lambda now: self._files.plan(before, now, [span])
 
     def _stay(self, why: str) -> Head:
         state = self._history.state
@@ -144,7 +96,7 @@ class Travel:
         while True:
             self._appender.catch_up()
             self._appender.refuse_news()
-            other = self._pending()
+            other = pending_in(self._history)
             if other is not None:
                 raise self._busy(other)
             try:
@@ -174,27 +126,16 @@ class Travel:
 
     # ── what was interrupted ──────────────────────────────────────────────────────────────────────
 
-    def _pending(self) -> Intent | None:
-        """A change of files that was begun and not finished, running or not."""
-        seq = self._appender.state.intent
-        entry = self._history.at(seq) if seq else None
-        return self._history.whole(entry) if isinstance(entry, Intent) else None
-
-    def interrupted(self) -> Intent | None:
-        """A change of files that was begun and not finished, and that nobody here is carrying out."""
-        intent = self._pending()
-        return None if intent is None or running_in(intent, self._appender.state.writers) else intent
-
     def finish_interrupted(self, *, abort: bool = False, asked: bool = False) -> Rewound | None:
         """Finish an interrupted change of files, or take back what was done of it.
 
         One that was begun on another machine is only touched when somebody `asked` for it.
         """
         self._appender.catch_up()
-        intent = self._pending()
+        intent = pending_in(self._history)
         if intent is None:
             return None
-        if running_in(intent, self._appender.state.writers) or (is_elsewhere(intent) and not asked):
+        if running_in(intent, self._history.state.writers) or (is_elsewhere(intent) and not asked):
             raise self._busy(intent)
         missing = self._files.why_not() or self._files.missing()
         if missing and abort:  # there are no files to take back, and nobody should be stuck with it
@@ -224,13 +165,13 @@ class Travel:
     def settle(self) -> None:
         """Finish what was interrupted; where that cannot be done, somebody is told, and work goes on."""
         try:
-            with self._appender.mutex:
+            with self._history.mutex:
                 self.finish_interrupted()
         except TurnlogError as error:
             warnings.warn(f"a rewind that was not finished stays so: {error}", TurnlogWarning, stacklevel=5)
 
     def _busy(self, intent: Intent) -> Conflict:
-        pid = running_in(intent, self._appender.state.writers)
+        pid = running_in(intent, self._history.state.writers)
         if pid:
             return Conflict(f"process {pid} is in the middle of a rewind", hint="wait until it is done, or end it")
         where = f" on {intent.host}" if is_elsewhere(intent) else ""
@@ -239,12 +180,6 @@ class Travel:
 
 def _is_same(done: Head, wanted: Head) -> bool:
     return (done.why, done.to, done.asof) == (wanted.why, wanted.to, wanted.asof)
-
-
-def _no_files(asked: bool, why: str) -> str:
-    if not asked:
-        return "only the conversation moves"
-    return f"only the conversation moves: {why or 'there is no checkpoint that far back'}"
 
 
 def summary(steps: list[Step]) -> dict[str, int]:

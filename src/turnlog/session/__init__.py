@@ -1,16 +1,17 @@
-"""The objects people hold: a home full of sessions, and a session. Each is imported when it is first used."""
+"""The objects people hold: a home, a session, and a session to look at. Each is imported when it is first used."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # as type checkers know it; see `turnlog`
 if TYPE_CHECKING:
     from turnlog.session.home import Home, open_home
+    from turnlog.session.readonly import ReadOnlySession
     from turnlog.session.session import Session
 
-__all__ = ["Home", "Session", "open_home"]
+__all__ = ["Home", "ReadOnlySession", "Session", "open_home"]
 
 if not TYPE_CHECKING:
-    _WHERE = {"Home": "home", "open_home": "home", "Session": "session"}
+    _WHERE = {"Home": "home", "open_home": "home", "ReadOnlySession": "readonly", "Session": "session"}
 
     def __getattr__(name):
         from importlib import import_module

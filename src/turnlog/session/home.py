@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from msgspec.structs import replace
-
 from turnlog.errors import Invalid, NotFound, Unsupported
-from turnlog.log.draft import MAX_ID, Draft, prepare, to_text
-from turnlog.log.entry import Drop, Entry, Fork, Spawned, Start
-from turnlog.log.fold import fold_start, fork_state, to_fold
-from turnlog.log.ids import new_session_id
+from turnlog.log.entry import Drop
 from turnlog.log.payload import digest
-from turnlog.log.secret import mask
-from turnlog.log.usage import Usage
-from turnlog.machine import default_home, expand, kind_of, workspace_path
-from turnlog.session.lookup import Lookup
-from turnlog.session.made import Made
-from turnlog.session.moving import Moving
+from turnlog.machine import default_home, expand, kind_of
+from turnlog.session.lookup import exactly, find_id, log_to_read, newest_id, sessions
+from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store
-from turnlog.thread.history import History
-from turnlog.thread.report import Settings
+from turnlog.thread.appender import appending
+from turnlog.thread.creator import Creator
+from turnlog.thread.history import History, loaded
+from turnlog.thread.made import Made
+from turnlog.thread.report import Info, Settings
 
 if TYPE_CHECKING:
     from turnlog.exchange.source import Imported, Progress
-    from turnlog.session.garbage import Collected, Kept
+    from turnlog.thread.garbage import Collected, Kept
+    from turnlog.transfer.mover import Tell
+    from turnlog.transfer.report import Transferred
 
 DURABILITIES = ("fsync", "flush")
 
@@ -71,17 +67,22 @@ def open_home(
     return Home(module.connect(place, **options), clock=clock, settings=settings, made=Made(place))
 
 
-class Home(Lookup, Moving):
+class Home:
     """Sessions and blobs in one place. Safe to use from many threads."""
 
     def __init__(
         self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None, made: Made | None = None
     ) -> None:
-        super().__init__(store)
+        self.store = store
         self.made = made or Made(None)
         self.settings = settings or Settings()
         self._clock = clock
-        self._sessions: WeakSet[Session] = WeakSet()
+        self._sessions: WeakSet[ReadOnlySession] = WeakSet()
+
+    @property
+    def creator(self) -> Creator:
+        """What makes its sessions."""
+        return Creator(self.store, self.made, self._clock)
 
     @property
     def backend(self) -> str:
@@ -124,105 +125,14 @@ class Home(Lookup, Moving):
         `resume` is the command with which your agent goes on with it, `{id}` in it being the session's id:
         `turnlog resume` runs it.
         """
-        start = self._start(
-            id, workspace=workspace, agent=agent, title=title, labels=labels, resume=resume, hidden=hidden
-        )
-        return self._make([start])
+        fields = {"workspace": workspace, "agent": agent, "title": title, "labels": labels, "hidden": hidden}
+        return self.hold(self.creator.create(id, resume=resume, **fields))
 
-    def new_id(self, chosen: str | None) -> str:
-        """The id for a new session: the caller's, or one that sorts by time."""
-        if chosen is not None:
-            if not isinstance(chosen, str) or not 0 < len(chosen) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise Invalid(f"the session id {chosen!r:.80} is not a text of 1 to {MAX_ID} characters")
-            return chosen
-        stamp = to_text(self._now())
-        return new_session_id(f"{stamp[:10].replace('-', '')}-{stamp[11:19].replace(':', '')}")
-
-    def _now(self) -> int:
-        return self._clock() if self._clock is not None else time.time_ns() // 1_000_000
-
-    def _start(
-        self,
-        id: str | None,
-        *,
-        workspace: str | os.PathLike[str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        resume: Sequence[str] = (),
-        **fields: Any,
-    ) -> Start:
-        if labels is not None and not isinstance(labels, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"labels are pairs of texts, not {labels!r:.80}")
-        pairs = dict(labels or {})
-        for key, value in pairs.items():
-            if not isinstance(key, str) or not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise Invalid(f"the label {key!r}: {value!r} is not a pair of texts")
-            pairs[key] = mask(key, value)[0]
-        if isinstance(resume, str) or not all(isinstance(word, str) for word in resume):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"the command to resume is a list of words, not {resume!r:.80}", hint='["my-agent", "{id}"]')
-        place = None if workspace is None else workspace_path(workspace)
-        return Start(session=self.new_id(id), workspace=place, labels=pairs, resume=list(resume), **fields)
-
-    def _make(self, entries: list[Entry], *, seq: int = 1, parent: Fork | None = None, is_own: bool = True) -> Session:
-        drafts: list[Draft] = []
-        for entry in entries:
-            draft, blobs = prepare(entry)
-            if blobs:
-                self.store.put(blobs)
-            drafts.append(draft)
-        start = entries[0]
-        assert isinstance(start, Start)
-        log = self.store.create(start.session_id, drafts, seq=seq, parent=parent)
-        if is_own:
-            self.made.note(start)
-        history = History(self.store, log)
-        history.load()
-        return self._keep(Session(self, history))
-
-    def _keep(self, session: Session) -> Session:
+    def hold(self, history: History) -> Session:
+        """A session of this home, closed with it."""
+        session = Session(self, history)
         self._sessions.add(session)
         return session
-
-    def fork(self, history: History, at: int, name: str | None, fields: dict[str, Any]) -> Session:
-        """See `Session.fork`."""
-        entry = history.at(at)
-        if entry is None:
-            raise NotFound(f"no entry {at} in session {history.log.id}", hint="`turnlog log` shows what there is")
-        state = fork_state(history.state_at(at), at)
-        owner = history.owner_of(at)
-        if owner is history:
-            history.log.sync(at)  # others may have written it, and died; a fold of ours waits for the next sync
-        own: dict[str, Any] = {
-            "workspace": state.wide.get("workspace"),
-            "title": state.wide.get("title"),
-            "agent": history.state.start.get("agent"),
-            "resume": history.state.start.get("resume", ()),
-            **fields,
-        }
-        workspace = own.pop("workspace")
-        start = self._start(own.pop("id", None), workspace=None, **own)
-        if "workspace" in fields and workspace is not None:
-            workspace = workspace_path(workspace)
-        first = owner.first if owner.first != owner.log.id else None
-        fork = Fork(owner.log.id, at, entry.id, (name or "").strip() or None, first=first)
-        start = replace(start, workspace=workspace, fork=fork)
-        fold_start(state, start)
-        is_own = self.made.passes_on(history, fields)
-        return self._make([start, to_fold(state)], seq=at + 1, parent=fork, is_own=is_own)
-
-    def spawn(
-        self,
-        session_id: str,
-        parent: Session,
-        agent: str | None,
-        call: str | None,
-        role: str | None,
-        fields: dict[str, Any],
-    ) -> Session:
-        """See `Session.spawn`."""
-        workspace = fields.pop("workspace", None)
-        start = self._start(session_id, workspace=None, agent=agent, **fields)
-        place = parent.workspace if workspace is None else workspace_path(workspace)
-        return self._make([replace(start, workspace=place, spawned=Spawned(parent.id, call, role))])
 
     # ── finding sessions ──────────────────────────────────────────────────────────────────────────
 
@@ -231,13 +141,80 @@ class Home(Lookup, Moving):
 
         `find` gives the id for a beginning of one.
         """
+        log = exactly(self.store.open, self._one(session, workspace))
+        return self.hold(loaded(self.store, log))
+
+    def read(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> ReadOnlySession:
+        """A session to look at, chosen as `resume` does it; one in the trash can be read by its id, too.
+
+        Nothing is locked, settled or written, whoever writes to it meanwhile; a disk that cannot be written will do.
+        """
+        log = log_to_read(self.store, self._one(session, workspace))
+        found = ReadOnlySession(self, loaded(self.store, log))
+        self._sessions.add(found)
+        return found
+
+    def _one(self, session: str | None, workspace: str | os.PathLike[str] | None) -> str:
         if session is None:
-            session = self._newest_id(workspace)
-        elif workspace is not None:
+            return newest_id(self.store, workspace)
+        if workspace is not None:
             raise Invalid(f"the id {session!r:.80} says which session it is", hint="leave out the id, or the workspace")
-        history = History(self.store, self._log_of(session))
-        history.load()
-        return self._keep(Session(self, history))
+        return session
+
+    def exists(self, session: str) -> bool:
+        """Whether there is a session with that id; one in the trash is not there."""
+        try:
+            exactly(self.store.open, session).close()
+        except NotFound:
+            return False
+        return True
+
+    def find(self, text: str, workspace: str | os.PathLike[str] | None = None, *, deleted: bool = False) -> str:
+        """The id of the one session that is called so: an id, a unique beginning of one or of a handle, or `latest`.
+
+        With a workspace only its sessions count. Nothing is opened.
+        """
+        return find_id(self.store, text, workspace, deleted=deleted)
+
+    def sessions(
+        self,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        parent: str | None = None,
+        deleted: bool = False,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> list[Info]:
+        """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
+        return sessions(self.store, workspace, labels, parent, deleted=deleted, limit=limit, after=after)
+
+    # ── removing ──────────────────────────────────────────────────────────────────────────────────
+
+    def delete(self, session: str) -> None:
+        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working."""
+        exactly(self.store.delete, session)
+
+    def restore(self, session: str, *, as_: str | None = None) -> None:
+        """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
+
+        Under another id it is another session, with all that was in it; forks of the old one keep what they need.
+        """
+        if as_ is None or as_ == session:
+            exactly(self.store.restore, session)
+            return
+        from turnlog.transfer.renaming import restore_as
+
+        exactly(lambda name: restore_as(self.store, name, as_), session)
+
+    def purge(self, session: str, *, deleted: bool | None = None) -> None:
+        """Remove the session with that id for good, deleted or not. What forks of it need is kept.
+
+        Where there is one and a deleted one, `deleted` says which.
+        """
+        exactly(lambda name: self.store.purge(name, deleted=deleted), session)
+
+    # ── other agents, other homes ─────────────────────────────────────────────────────────────────
 
     def import_sessions(
         self,
@@ -253,24 +230,52 @@ class Home(Lookup, Moving):
         """
         from turnlog.exchange.source import bring_all, sources
 
-        return list(bring_all(self, sources(path, agent=agent, workspace=workspace), progress))
+        return list(bring_all(self.creator, sources(path, agent=agent, workspace=workspace), progress))
 
-    def subagents_usage(self, ids: Iterable[str], seen: set[str]) -> Usage:
-        """What these subagents spent, and theirs."""
-        total = Usage()
-        for session_id in ids:
-            if session_id in seen:
-                continue
-            seen.add(session_id)
-            try:
-                log = self.store.base(session_id)
-            except NotFound:
-                continue
-            history = History(self.store, log)
-            history.load()
-            log.close()
-            total = total + history.state.own + self.subagents_usage(history.state.children, seen)
-        return total
+    def push(
+        self,
+        other: Home,
+        ids: Iterable[str] | None = None,
+        *,
+        dry_run: bool = False,
+        include_ignored: bool = False,
+        progress: Tell | None = None,
+    ) -> list[Transferred]:
+        """Bring sessions to another home (all of them, without `ids`): only what is missing, verified, and in such an
+        order that it can be interrupted anywhere and done again.
+
+        A session that went on there, too, becomes a fork of theirs. What it builds on and its subagents come with it.
+        What is in ignored files that checkpoints cover stays here, unless `include_ignored`.
+        """
+        return _moved(self, other, ids, dry_run, include_ignored, progress)
+
+    def pull(
+        self,
+        other: Home,
+        ids: Iterable[str] | None = None,
+        *,
+        dry_run: bool = False,
+        include_ignored: bool = False,
+        progress: Tell | None = None,
+    ) -> list[Transferred]:
+        """The same, from another home to this one."""
+        return _moved(other, self, ids, dry_run, include_ignored, progress)
+
+    def sync(
+        self,
+        other: Home,
+        ids: Iterable[str] | None = None,
+        *,
+        dry_run: bool = False,
+        include_ignored: bool = False,
+        progress: Tell | None = None,
+    ) -> tuple[list[Transferred], list[Transferred]]:
+        """Both: what was pushed, and what was pulled. Ids may be of sessions that only one side has."""
+        from turnlog.transfer.mover import sides
+
+        here, there = (None, None) if ids is None else sides(self.store, other.store, ids)
+        pushed = _moved(self, other, here, dry_run, include_ignored, progress)
+        return pushed, _moved(other, self, there, dry_run, include_ignored, progress)
 
     # ── disk ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,7 +285,7 @@ class Home(Lookup, Moving):
         With a quota, automatic checkpoints are given up, the oldest first, until the rest fits. A home that has a
         quota itself makes room for as much again: it goes down to half of that.
         """
-        from turnlog.session.garbage import collect, estimate
+        from turnlog.thread.garbage import collect, estimate
 
         if quota_bytes is None and self.settings.quota_bytes is not None:
             quota_bytes = self.settings.quota_bytes // 2
@@ -291,8 +296,8 @@ class Home(Lookup, Moving):
     def _drop(self, given_up: list[Kept]) -> None:
         """Written into their sessions. Forks, which have them, too, see it by what is there."""
         for session_id in {kept.session: None for kept in given_up}:
-            with self.resume(session_id) as session:
-                session.append(Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id]))
+            with appending(self.store, self.store.open(session_id)) as appender:
+                appender.append([Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id])])
 
     def disk(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""
@@ -311,3 +316,16 @@ class Home(Lookup, Moving):
     def get_blob(self, digest: str) -> bytes:
         """The bytes with that digest, verified."""
         return self.store.get(digest)
+
+
+def _moved(
+    source: Home, target: Home, ids: Iterable[str] | None, dry_run: bool, include_ignored: bool, progress: Tell | None
+) -> list[Transferred]:
+    from turnlog.transfer.mover import Mover
+
+    mover = Mover(source.store, target.store, dry_run=dry_run, include_ignored=include_ignored)
+    wanted = None if ids is None else list(ids)
+    for name in wanted or ():
+        if not source.exists(name):
+            raise NotFound(f"no session {name!r:.80}", hint="home.find gives the id for a beginning of one")
+    return list(mover.run(wanted, progress))

@@ -1,10 +1,11 @@
-"""Which sessions there are, which one is meant, and removing one: by its id and nothing else."""
+"""Which sessions there are, and which one is meant: by its id and nothing else where one is opened or changed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.log.ids import handle_of
@@ -13,117 +14,70 @@ from turnlog.store import Listed, Log, Store, behind
 from turnlog.thread.report import Info, info_of
 
 _FIND = "`turnlog ls` shows the sessions there are; home.find gives the id for a beginning of one"
+_R = TypeVar("_R")
 
 
-class Lookup:
-    """The half of a home that finds sessions. What changes one takes its id: a beginning of another never will do."""
+def exactly(call: Callable[[str], _R], session: str) -> _R:
+    """Do it with the session that has that id, or say that there is none: a beginning of another will not do."""
+    _refuse_no_text(session)
+    try:
+        return call(session)
+    except Invalid:  # no session can be called that
+        raise _unknown(session) from None
+    except Ambiguous:
+        raise
+    except NotFound as error:
+        raise NotFound(error.message, hint=error.hint if "deleted" in (error.hint or "") else _FIND) from None
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
 
-    # ── finding ───────────────────────────────────────────────────────────────────────────────────
+def log_to_read(store: Store, session: str) -> Log:
+    """The log of exactly that session, deleted or not. Of one that was purged, nobody reads what its forks need."""
+    _refuse_no_text(session)
+    if not any(session in store.ids(like=session, deleted=deleted) for deleted in (False, True)):
+        raise _unknown(session)
+    return exactly(store.base, session)
 
-    def exists(self, session: str) -> bool:
-        """Whether there is a session with that id; one in the trash is not there."""
-        try:
-            self._log_of(session).close()
-        except NotFound:
-            return False
-        return True
 
-    def _log_of(self, session: str) -> Log:
-        """The log of exactly that session."""
-        _refuse_no_text(session)
-        try:
-            return self.store.open(session)
-        except Invalid:  # no session can be called that
-            raise _unknown(session) from None
-        except NotFound as error:
-            raise NotFound(error.message, hint=error.hint if "deleted" in (error.hint or "") else _FIND) from None
+def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *, deleted: bool) -> str:
+    """The id of the one session that is called so: an id, a unique beginning of one or of a handle, or `latest`."""
+    _refuse_no_text(text)
+    ids = list(store.ids(like=text, deleted=deleted)) if text else []
+    if ids and workspace is not None:
+        ids = [row.id for row in _chosen(store.sessions(deleted=deleted, ids=set(ids)), workspace)]
+    if text in ids:
+        return text
+    return newest_id(store, workspace) if text == "latest" and not deleted else _match(text, ids)
 
-    def find(self, text: str, workspace: str | os.PathLike[str] | None = None, *, deleted: bool = False) -> str:
-        """The id of the one session that is called so: an id, a unique beginning of one or of a handle, or `latest`.
 
-        With a workspace only its sessions count. Nothing is opened.
-        """
-        _refuse_no_text(text)
-        ids = list(self.store.ids(like=text, deleted=deleted)) if text else []
-        if ids and workspace is not None:
-            ids = [row.id for row in _chosen(self.store.sessions(deleted=deleted, ids=set(ids)), workspace)]
-        if text in ids:
-            return text
-        return self._newest_id(workspace) if text == "latest" and not deleted else _match(text, ids)
+def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
+    """The id of the newest session, of a workspace if told: neither a hidden one nor a subagent."""
+    rows = (row for row in _chosen(store.newest(), workspace) if not row.hidden and row.parent is None)
+    first = next(rows, None)
+    if first is None:
+        where = f" for {workspace_path(workspace)}" if workspace is not None else ""
+        raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
+    # A session that was made just now and has nothing in it yet is not what one wants to go on with.
+    return first.id if first.seq > 1 else next((row for row in rows if row.seq > 1), first).id
 
-    def _newest_id(self, workspace: str | os.PathLike[str] | None = None) -> str:
-        """The id of the newest session, of a workspace if told: neither a hidden one nor a subagent."""
-        rows = (row for row in _chosen(self.store.newest(), workspace) if not row.hidden and row.parent is None)
-        first = next(rows, None)
-        if first is None:
-            where = f" for {workspace_path(workspace)}" if workspace is not None else ""
-            raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
-        # A session that was made just now and has nothing in it yet is not what one wants to go on with.
-        return first.id if first.seq > 1 else next((row for row in rows if row.seq > 1), first).id
 
-    def sessions(
-        self,
-        *,
-        workspace: str | os.PathLike[str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        parent: str | None = None,
-        deleted: bool = False,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> list[Info]:
-        """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
-        if limit is None:
-            # Every one of them, whatever grows meanwhile; only then in their order.
-            found = sorted(self.store.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
-            rows = behind(iter(found), after)
-        else:
-            rows = self.store.newest(deleted=deleted, after=after)
-        return list(islice(_chosen(rows, workspace, labels, parent), limit))
-
-    def infos(self, ids: Iterable[str]) -> list[Info]:
-        """The rows of these sessions, in this order; those that are gone are left out."""
-        rows = {found.id: info_of(found) for found in self.store.sessions(ids=set(ids))}
-        return [rows[session_id] for session_id in ids if session_id in rows]
-
-    # ── removing ──────────────────────────────────────────────────────────────────────────────────
-
-    def delete(self, session: str) -> None:
-        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working."""
-        self._exactly(self.store.delete, session)
-
-    def restore(self, session: str, *, as_: str | None = None) -> None:
-        """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
-
-        Under another id it is another session, with all that was in it; forks of the old one keep what they need.
-        """
-        if as_ is None or as_ == session:
-            self._exactly(self.store.restore, session)
-            return
-        from turnlog.session.renaming import restore_as
-
-        self._exactly(lambda name: restore_as(self.store, name, as_), session)
-
-    def purge(self, session: str, *, deleted: bool | None = None) -> None:
-        """Remove the session with that id for good, deleted or not. What forks of it need is kept.
-
-        Where there is one and a deleted one, `deleted` says which.
-        """
-        self._exactly(lambda name: self.store.purge(name, deleted=deleted), session)
-
-    def _exactly(self, change: Callable[[str], None], session: str) -> None:
-        """Do it to the session with that id, or say that there is none."""
-        _refuse_no_text(session)
-        try:
-            change(session)
-        except Invalid:  # no session can be called that
-            raise _unknown(session) from None
-        except Ambiguous:
-            raise
-        except NotFound as error:
-            raise NotFound(error.message, hint=_FIND) from None
+def sessions(
+    store: Store,
+    workspace: str | os.PathLike[str] | None,
+    labels: Mapping[str, str] | None,
+    parent: str | None,
+    *,
+    deleted: bool,
+    limit: int | None,
+    after: str | None,
+) -> list[Info]:
+    """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
+    if limit is None:
+        # Every one of them, whatever grows meanwhile; only then in their order.
+        found = sorted(store.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
+        rows = behind(iter(found), after)
+    else:
+        rows = store.newest(deleted=deleted, after=after)
+    return list(islice(_chosen(rows, workspace, labels, parent), limit))
 
 
 def _refuse_no_text(name: object) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from functools import cached_property
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, Invalid, NotFound
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import (
-    WIDE_FACTS,
     AnyEntry,
     Changed,
     Checkpoint,
@@ -27,43 +28,87 @@ from turnlog.log.entry import (
     Note,
     Ref,
     Set,
+    Spawned,
     Spent,
     Track,
     Turn,
     Uncompact,
 )  # fmt: skip
+from turnlog.log.fold import State
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
-from turnlog.machine import place_in, workspace_path
-from turnlog.rewind.target import Target, rewind_to, seq_of
-from turnlog.session.readable import Readable
-from turnlog.thread.compaction import compaction
+from turnlog.machine import place_in
+from turnlog.session.readonly import ReadOnlySession, Surroundings, listed
+from turnlog.thread.appender import Appender
+from turnlog.thread.compaction import applying, check_compaction, compaction
+from turnlog.thread.creator import Creator
+from turnlog.thread.history import History
+from turnlog.thread.target import Target, rewind_to, seq_of
 
 if TYPE_CHECKING:
-    from turnlog.rewind.files import Progress
-    from turnlog.workspace.plan import Plan
+    from turnlog.rewind.bracket import Bracket
+    from turnlog.rewind.snapshot import Progress
+    from turnlog.rewind.travel import Travel
+    from turnlog.workspace.restore import Outcome
 
 Content = str | Sequence[AnyBlock]
 _E = TypeVar("_E", bound=AnyEntry)
-_T = TypeVar("_T")
 
 
 def _blocks(content: Content) -> list[AnyBlock]:
-    return [Text(content)] if isinstance(content, str) else _listed(content)
+    return [Text(content)] if isinstance(content, str) else listed(content)
 
 
-def _listed(items: Sequence[_T]) -> list[_T]:
-    try:
-        return list(items)
-    except TypeError:
-        raise Invalid(f"text or a list, not {items!r:.80}") from None
+class Owner(Surroundings, Protocol):
+    """What a session asks of its home besides."""
+
+    @property
+    def creator(self) -> Creator:
+        """What makes forks and subagents."""
+        ...
+
+    def hold(self, history: History) -> Session:
+        """A session that was just made, closed with the home."""
+        ...
 
 
-class Session(Readable):
+class Session(ReadOnlySession):
     """One session. Safe to use from many threads; made by `Home.create` and `Home.resume`."""
 
-    _given: Context | None = None
-    """How far the last context went that was given out."""
+    _home: Owner
+
+    def __init__(self, home: Owner, history: History) -> None:
+        super().__init__(home, history)
+        self._appender = Appender(home.store, history)
+        self._append = self._appender.append
+        self._given: Context | None = None
+        """How far the last context went that was given out."""
+
+    @property
+    def _state(self) -> State:
+        return self._appender.state
+
+    def refresh(self) -> None:
+        """Take in what other processes have written since."""
+        self._appender.refresh()
+
+    @contextmanager
+    def _steady(self) -> Generator[None]:
+        # In this order, or two threads wait for ever: who collects asks sessions to write what was given up.
+        with self._store.keeping(), self.history.mutex:
+            yield
+
+    @cached_property
+    def _bracket(self) -> Bracket:
+        from turnlog.rewind.bracket import Bracket
+
+        return Bracket(self._store, self.history, self._files, self._append)
+
+    @cached_property
+    def _travel(self) -> Travel:
+        from turnlog.rewind.travel import Travel
+
+        return Travel(self._store, self._appender, self._files, self._planner)
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -97,7 +142,7 @@ class Session(Readable):
             entries = [replace(e, id=id if not i else f"{id}/{i}") for i, e in enumerate(entries)]
         head = None if after is None else seq_of(after)
         if once:
-            self._refuse_inherited(entry.id for entry in entries)
+            self.history.refuse_inherited({entry.id for entry in entries})
         done = self._append(entries, head=head, rebase=rebase, once=once)
         return done[0] if len(done) == 1 else done
 
@@ -120,20 +165,10 @@ class Session(Readable):
         **fields: Any,
     ) -> Message:
         """A model's response, whole: one response is one message."""
-        blocks = _blocks(content)
-        return self._append(
-            [
-                Message(
-                    role="assistant",
-                    blocks=blocks,
-                    model=model,
-                    usage=usage,
-                    request=request,
-                    stop=stop,
-                    **fields,
-                )
-            ]
-        )[0]
+        said = Message(
+            role="assistant", blocks=_blocks(content), model=model, usage=usage, request=request, stop=stop, **fields
+        )
+        return self._append([said])[0]
 
     def tool_result(
         self,
@@ -151,7 +186,7 @@ class Session(Readable):
             content = content.decode("utf-8", "surrogateescape")
         result = ToolResult(
             call=call.id if isinstance(call, ToolCall) else call,
-            content=content if isinstance(content, str) else _listed(content),
+            content=content if isinstance(content, str) else listed(content),
             is_error=is_error,
             name=call.name if isinstance(call, ToolCall) else None,
             duration_ms=duration_ms,
@@ -178,7 +213,7 @@ class Session(Readable):
         """
         turn = new_id()
         try:
-            with self._mutex:
+            with self.history.mutex:
                 if self._appender.turn is not None:
                     raise Invalid("a turn has begun already and not ended", hint="turns do not nest")
                 self._appender.turn = turn
@@ -206,26 +241,16 @@ class Session(Readable):
 
     def set(self, key: str, value: Any) -> Set:
         """A fact. It follows the branch, except title, tags, workspace and archived, which are the session's."""
-        if key == "workspace" and value is not None:
-            value = workspace_path(value)
-        return self._set(Set(key=key, value=value))
+        return self._fact(Set(key=key, value=value))
 
     def unset(self, key: str) -> Set:
         """That fact is no more."""
-        return self._set(Set(key=key, unset=True))
+        return self._fact(Set(key=key, unset=True))
 
-    def _set(self, entry: Set) -> Set:
+    def _fact(self, entry: Set) -> Set:
         if not isinstance(entry.key, str) or not entry.key:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"a fact needs a name, not {entry.key!r:.80}")
-        while entry.key in WIDE_FACTS:
-            facts = {**self._state.wide, entry.key: entry.value}
-            if entry.unset:
-                del facts[entry.key]
-            try:
-                return self._append([replace(entry, all=facts)], alone=True)[0]
-            except Conflict:
-                self._appender.catch_up()
-        return self._append([entry])[0]
+        return self._appender.set(entry)
 
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────
 
@@ -250,43 +275,28 @@ class Session(Readable):
         model: see `thread/summary.py`. A tool call is never parted from its result: where the cut would do that, more
         is kept.
         """
-        if type(keep) is not int or keep < 0:
-            raise Invalid(f"cannot keep {keep!r:.80} messages")
-        if of is not None and not isinstance(of, Context):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"a compaction of {of!r:.80}", hint="of=session.context(), taken before the summary was made")
         if isinstance(summary, str):
             summary = [Message(role="user", blocks=[Text(summary)])]
-        replacement = None if summary is None else _listed(summary)
-        for item in replacement or ():
-            if not isinstance(item, (Message, Ref)):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise Invalid(f"{item!r:.80} in a summary", hint="text, turnlog.Message or turnlog.Ref")
-        with self._mutex:
+        replacement = None if summary is None else listed(summary)
+        check_compaction(replacement, keep=keep, of=of)
+        with self.history.mutex:
             if of is None and replacement is not None:
                 of = self._given
-            made = compaction(self._history, self._state.head, replacement, keep=keep, of=of)
+            made = compaction(self.history, self._state.head, replacement, keep=keep, of=of)
             return self._append([replace(made, **fields)])[0]
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:
         """That compaction (the newest one) no longer applies."""
-        with self._mutex:
-            cancelled: set[int] = set()
-            for node in self._history.path(self._state.head):
-                if isinstance(node, Uncompact):
-                    cancelled.add(node.compaction)
-                elif (
-                    isinstance(node, Compaction)
-                    and node.seq not in cancelled
-                    and (compaction is None or node.seq == seq_of(compaction))
-                ):
-                    return self._append([Uncompact(compaction=node.seq)])[0]
-        which = "compaction" if compaction is None else f"compaction {seq_of(compaction)}"
-        raise NotFound(f"no {which} applies to this conversation")
+        with self.history.mutex:
+            which = None if compaction is None else seq_of(compaction)
+            return self._append([Uncompact(compaction=applying(self.history, self._state.head, which))])[0]
 
     def edit(self, entry: Target, blocks: Content | None) -> Edit:
         """For the model, that entry reads as these blocks, or is left out. The original stays."""
         seq = seq_of(entry)
-        with self._mutex:
-            if not any(node.seq == seq and isinstance(node, (Message, Custom)) for node in self._down_to(seq)):
+        with self.history.mutex:
+            path = takewhile(lambda node: node.seq >= seq, self.history.path(self._state.head))
+            if not any(node.seq == seq and isinstance(node, (Message, Custom)) for node in path):
                 raise NotFound(f"entry {seq} is not a message of this conversation")
             return self._append([Edit(entry=seq, blocks=None if blocks is None else _blocks(blocks))])[0]
 
@@ -308,34 +318,20 @@ class Session(Readable):
         `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
         at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch.
         """
-        with self._keeping(), self._mutex:
-            head = rewind_to(self._history, to=to, before=before, turns=turns)
-            paths = None if only is None else _listed(only)
+        with self._steady():
+            head = rewind_to(self.history, to=to, before=before, turns=turns)
+            paths = None if only is None else listed(only)
             moved = self._travel.rewind(head, files=files, conversation=conversation, only=paths, force=force)
             return moved.entry
 
-    def plan_rewind(
-        self,
-        to: Target | None = None,
-        *,
-        before: Target | None = None,
-        turns: int | None = None,
-        only: Sequence[str] | None = None,
-        force: bool = False,
-    ) -> Plan:
-        """What a rewind would do to each file, and why; nothing is touched."""
-        with self._keeping(), self._mutex:
-            head = rewind_to(self._history, to=to, before=before, turns=turns)
-            return self._travel.plan(head.asof, only=None if only is None else _listed(only), force=force)
-
     def undo(self) -> Head:
         """Take back the newest rewind that has not been taken back, files and conversation together."""
-        with self._keeping(), self._mutex:
+        with self._steady():
             return self._travel.take_back("undo").entry
 
     def redo(self) -> Head:
         """Take back the newest undo. Anything said since makes that impossible."""
-        with self._keeping(), self._mutex:
+        with self._steady():
             return self._travel.take_back("redo").entry
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
@@ -344,7 +340,7 @@ class Session(Readable):
         """The files as they are now, to come back to. Everything is on the disk when this returns."""
         if self._state.intent:
             self._travel.settle()
-        with self._keeping():
+        with self._store.keeping():
             return self._append([self._files.take(label=label, progress=progress)])[0]
 
     def _append_end(self, turn: Turn, when: str) -> None:
@@ -366,21 +362,31 @@ class Session(Readable):
     def _place_of(self, path: str | os.PathLike[str], *, is_relative: bool) -> str:
         return place_in(self.workspace, path, is_relative=is_relative)
 
+    def problems(self) -> list[Outcome]:
+        """What the last rewind, undo or redo of this object could not do to files, and why."""
+        return list(self._travel.problems)
+
+    def incomplete(self) -> list[Outcome]:
+        """What it did put back, but for an owner or an attribute that the system does not allow to set."""
+        return list(self._travel.notes)
+
     def finish_rewind(self, *, abort: bool = False) -> Head | None:
         """Finish an interrupted rewind, or take back what was done of it."""
-        with self._keeping(), self._mutex:
+        with self._steady():
             moved = self._travel.finish_interrupted(abort=abort, asked=True)
             return None if moved is None else moved.entry
 
     def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:
         """A new session that continues this one, from its end or from entry `at`. Nothing is copied."""
-        with self._mutex:
-            return self._home.fork(self._history, self._state.seq if at is None else seq_of(at), name, fields)
+        with self.history.mutex:
+            seq = self._state.seq if at is None else seq_of(at)
+            return self._home.hold(self._home.creator.fork(self.history, seq, name, fields))
 
     def spawn(
         self, *, agent: str | None = None, call: str | None = None, role: str | None = None, **fields: Any
     ) -> Session:
         """A subagent's session, linked to this one and to the tool call that started it."""
-        session_id = self._home.new_id(fields.pop("id", None))
+        session_id = self._home.creator.new_id(fields.pop("id", None))
         self._append([Child(session=session_id, call=call, agent=agent)])
-        return self._home.spawn(session_id, self, agent, call, role, fields)
+        spawned, fields = Spawned(self.id, call, role), {"agent": agent, **fields}
+        return self._home.hold(self._home.creator.spawn(session_id, spawned, self.workspace, fields))

@@ -63,7 +63,7 @@ class FormatContract:
             yield home
 
     def _bring(self, home: Home, path: Path) -> list[Imported]:
-        return list(bring_all(home, list(self._form.find(str(path)))))
+        return list(bring_all(home.creator, list(self._form.find(str(path)))))
 
     def _sources(self) -> list[Source]:
         return [source for sample in self.samples for source in self._form.find(str(sample))]

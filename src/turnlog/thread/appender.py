@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning, Unsupported
+from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import AnyEntry, Entry, Set, Writer, is_fence
+from turnlog.log.entry import WIDE_FACTS, AnyEntry, Entry, Set, Writer, is_fence
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process_word, word_of
 from turnlog.log.secret import mask
-from turnlog.machine import this_process
-from turnlog.store import Store
-from turnlog.thread.history import History
+from turnlog.machine import this_process, workspace_path
+from turnlog.store import Log, Store
+from turnlog.thread.history import History, opened
 from turnlog.version import __version__
 
 _FOLD_BYTES = 128 << 10
@@ -32,10 +31,9 @@ _FOLD_SHARE = 16
 
 
 class Appender:
-    """Appends to one log and keeps its history in step. `mutex` guards both."""
+    """Appends to one log and keeps its history in step. The mutex of the history guards both."""
 
     def __init__(self, store: Store, history: History) -> None:
-        self.mutex = threading.RLock()
         self.history = history
         self.turn: str | None = None
         self._store = store
@@ -56,14 +54,13 @@ class Appender:
 
     def after_fork(self) -> None:
         """In a child process: another thread of the parent may have been in the middle of something."""
-        self.mutex = threading.RLock()
         self._is_stale = True
 
     @property
     def state(self) -> State:
         """What is known, looked up anew if the last append failed: then we do not know what is in the log."""
         if self._is_stale:
-            with self.mutex:
+            with self.history.mutex:
                 if self._is_stale:
                     self._recover()
         return self.history.state
@@ -84,7 +81,7 @@ class Appender:
 
     def refresh(self) -> None:
         """Take in what other processes have written since; our caller knows it now."""
-        with self.mutex:
+        with self.history.mutex:
             try:
                 self.history.load()
             except BaseException:
@@ -95,7 +92,7 @@ class Appender:
 
     def catch_up(self) -> None:
         """Take in what others have written, but let their nodes be news to our caller."""
-        with self.mutex:
+        with self.history.mutex:
             _ = self.state  # looked up anew if need be
             try:
                 self._saw(self.history.catch_up())
@@ -148,6 +145,20 @@ class Appender:
             self._write_fold()
         return [self.history.whole(entry) if entry.blobs else entry for entry in done]
 
+    def set(self, entry: Set) -> Set:
+        """Append a fact. A session-wide one says all of them: it is made anew where somebody else changed one."""
+        if entry.key == "workspace" and entry.value is not None:
+            entry = replace(entry, value=workspace_path(entry.value))
+        while entry.key in WIDE_FACTS:
+            facts = {**self.state.wide, entry.key: entry.value}
+            if entry.unset:
+                del facts[entry.key]
+            try:
+                return self.append([replace(entry, all=facts)], alone=True)[0]
+            except Conflict:
+                self.catch_up()
+        return self.append([entry])[0]
+
     def _keep(self, drafts: list[Draft], blobs: dict[str, bytes]) -> None:
         """What an entry refers to is there, and durable, before the entry is."""
         for digest in {digest for draft in drafts for digest in draft.blobs}:
@@ -159,7 +170,7 @@ class Appender:
     def _take_turns(
         self, drafts: list[Draft], size: int, head: int | None, rebase: bool, once: bool, alone: bool
     ) -> list[AnyEntry]:
-        with self.mutex:
+        with self.history.mutex:
             if head is not None and head != self.state.head:
                 raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
             done = self._write(drafts, rebase, once, alone)
@@ -181,7 +192,7 @@ class Appender:
     def _try(self, drafts: list[Draft], once: bool, alone: bool) -> list[AnyEntry]:
         state = self.state
         if state.critical:
-            self.understand()
+            self.history.understand()
         try:
             self._tried.update([draft.id for draft in drafts])
             if process_word() not in state.writers:
@@ -203,15 +214,6 @@ class Appender:
             raise
         self._tried = set()
         return done
-
-    def understand(self) -> None:
-        """Refuse to go on where a newer version said that one must understand it."""
-        critical = self.state.critical
-        if critical:
-            raise Unsupported(
-                f"session {self._log.id} has entries that only a newer Turnlog understands: {', '.join(critical)}",
-                hint="upgrade Turnlog; entries() and messages() still work",
-            )
 
     def _introduce(self, at: int | None) -> None:
         """The first thing a process appends says who it is; at the time of what follows, if that is of long ago."""
@@ -255,7 +257,7 @@ class Appender:
         )
 
     def _write_fold(self) -> None:
-        with self.mutex:
+        with self.history.mutex:
             draft, blobs = prepare(to_fold(self.state))
             size = len(draft.body) + sum(len(data) for data in blobs.values())
             self._fold_at = max(_FOLD_BYTES, _FOLD_SHARE * size)
@@ -285,6 +287,13 @@ def _masked(entry: Set) -> Set:
         warnings.warn(f"a secret was left out of a fact: {names}", TurnlogWarning, stacklevel=4)
         return replace(entry, value=value, all=facts)
     return entry
+
+
+@contextmanager
+def appending(store: Store, log: Log) -> Generator[Appender]:
+    """What appends to a log, until this is left: then the log is closed."""
+    with opened(store, log) as history:
+        yield Appender(store, history)
 
 
 def turns_here() -> set[str]:

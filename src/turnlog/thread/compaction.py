@@ -6,10 +6,32 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from turnlog.errors import NotFound
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, visible
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
 from turnlog.thread.history import History
+
+
+def check_compaction(replacement: list[Message | Ref] | None, *, keep: int, of: Context | None) -> None:
+    """Raise `Invalid` for what a caller cannot have meant."""
+    if type(keep) is not int or keep < 0:
+        raise Invalid(f"cannot keep {keep!r:.80} messages")
+    if of is not None and not isinstance(of, Context):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"a compaction of {of!r:.80}", hint="of=session.context(), taken before the summary was made")
+    for item in replacement or ():
+        if not isinstance(item, (Message, Ref)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"{item!r:.80} in a summary", hint="text, turnlog.Message or turnlog.Ref")
+
+
+def applying(history: History, head: int, which: int | None) -> int:
+    """The `seq` of that compaction, or of the newest one, if it applies to the conversation; raises `NotFound`."""
+    cancelled: set[int] = set()
+    for node in history.path(head):
+        if isinstance(node, Uncompact):
+            cancelled.add(node.compaction)
+        elif isinstance(node, Compaction) and node.seq not in cancelled and which in (None, node.seq):
+            return node.seq
+    raise NotFound(f"no compaction {'' if which is None else f'{which} '}applies to this conversation")
 
 
 def compaction(

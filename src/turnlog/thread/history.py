@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
-from turnlog.errors import Corrupt, NotFound, TurnlogWarning
+from turnlog.errors import AlreadyExists, Corrupt, NotFound, TurnlogWarning, Unsupported
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry, Fold, Fork, Head, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
@@ -22,11 +26,12 @@ _FAR = 512
 
 
 class History:
-    """Entries of one session, inherited ones included. Not for two threads at once: the session has the lock."""
+    """Entries of one session, inherited ones included. Not for two threads at once: who shares it holds `mutex`."""
 
     def __init__(self, store: Store, log: Log) -> None:
         self._store = store
         self.log = log
+        self.mutex = threading.RLock()
         self.state = State()
         self.since_fold = 0
         """How many entries `load` had to read behind the newest fold."""
@@ -36,6 +41,7 @@ class History:
         self._first: str | None = None
         self._parent: History | None = None
         self._has_start = False
+        _histories.add(self)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────
 
@@ -45,6 +51,15 @@ class History:
         self.state, self._recent = self._state_before(None)
         folds = (behind for behind, entry in enumerate(reversed(self._recent)) if type(entry) is Fold)
         self.since_fold = next(folds, len(self._recent))
+
+    def understand(self) -> None:
+        """Refuse to go on where a newer version said that one must understand it."""
+        if self.state.critical:
+            kinds = ", ".join(self.state.critical)
+            raise Unsupported(
+                f"session {self.log.id} has entries that only a newer Turnlog understands: {kinds}",
+                hint="upgrade Turnlog; entries() and messages() still work",
+            )
 
     def catch_up(self) -> list[AnyEntry]:
         """Take in what has been appended since; returns it."""
@@ -154,9 +169,9 @@ class History:
         return self._parent
 
     def close(self) -> None:
-        """Let go of the logs above."""
+        """Let go of the log and of those above. They may be used again."""
+        self.log.close()
         if self._parent is not None:
-            self._parent.log.close()
             self._parent.close()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -205,6 +220,13 @@ class History:
         if limit:
             yield from self._above().back(limit if before is None else min(limit, before - 1))
 
+    def refuse_inherited(self, ids: Collection[str]) -> None:
+        """Raise `AlreadyExists` for an id that is in what this session was forked from."""
+        limit = self.inherited_to
+        for entry in self.forward(0, limit + 1) if limit else ():
+            if entry.id in ids:
+                raise AlreadyExists(f"the entry id {entry.id!r} is already in session {self.log.id}, inherited")
+
     def path(self, head: int) -> Iterator[AnyEntry]:
         """The nodes from `head` to the beginning. Where one cannot be read, the one before it in the log."""
         wanted = head
@@ -226,3 +248,48 @@ class History:
 
 def _seq(entry: AnyEntry) -> int:
     return entry.seq
+
+
+def loaded(store: Store, log: Log) -> History:
+    """The history of an open log, and all that is known at its end."""
+    history = History(store, log)
+    history.load()
+    return history
+
+
+@contextmanager
+def opened(store: Store, log: Log) -> Generator[History]:
+    """The same, until this is left: then the log is closed."""
+    history = History(store, log)
+    try:
+        history.load()
+        yield history
+    finally:
+        history.close()
+
+
+def subagents(store: Store, history: History) -> Iterator[History]:
+    """The histories of the subagents of a session, and of theirs, each once; those that are gone are left out."""
+    seen = {history.log.id}
+    waiting = list(history.state.children)
+    for name in waiting:  # grows while it is gone through
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            log = store.base(name)
+        except NotFound:
+            continue
+        with opened(store, log) as child:
+            waiting += child.state.children
+            yield child
+
+
+def _renew_all() -> None:
+    """In a child process: another thread of the parent may have held a mutex, and will never let go of it here."""
+    for history in list(_histories):
+        history.mutex = threading.RLock()
+
+
+_histories: WeakSet[History] = WeakSet()
+os.register_at_fork(after_in_child=_renew_all)

@@ -12,7 +12,7 @@ from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Compaction, Fork, Message, Uncompact
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
-from turnlog.store import Listed
+from turnlog.store import Listed, Store
 
 
 class Info(Struct, frozen=True):
@@ -65,6 +65,12 @@ def info_of(found: Listed) -> Info:
         found.size_bytes,
         start is not None,
     )
+
+
+def infos(store: Store, ids: Iterable[str]) -> list[Info]:
+    """The rows of these sessions, in this order; those that are gone are left out."""
+    rows = {row.id: info_of(row) for row in store.sessions(ids=set(ids))}
+    return [rows[session_id] for session_id in ids if session_id in rows]
 
 
 class Stats(Struct, frozen=True):

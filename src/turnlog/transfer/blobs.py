@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError, Unavailable
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.rewind.content import stays
 from turnlog.store import Pack, Store
+from turnlog.thread.content import stays
 from turnlog.transfer.outgoing import Shipment
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Fold, Set, Writer
 from turnlog.log.ids import new_id
-from turnlog.session.session import Session
-from turnlog.store import Log
-from turnlog.thread.history import History
+from turnlog.store import Store
+from turnlog.thread.appender import Appender
+from turnlog.thread.reader import SessionReader
 from turnlog.transfer.outgoing import Outgoing, Shipment
-
-if TYPE_CHECKING:
-    from turnlog.session.home import Home
 
 _NOT_NEEDED = (Writer, Fold)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,41 +26,35 @@ def merges(going: Outgoing, after: int) -> bool:
     )
 
 
-def loaded(home: Home, log: Log) -> Session:
-    """The session of a log."""
-    history = History(home.store, log)
-    history.load()
-    return Session(home, history)
-
-
-def merge(session: Session, going: Outgoing, after: int, *, dry_run: bool) -> int:
+def merge(store: Store, appender: Appender, going: Outgoing, after: int, *, dry_run: bool) -> int:
     """Append it there, under its ids, at its times; what is there already is left out. Returns how many were new.
 
     Of two facts with the same name, the later one stays: where that is theirs, it is said once more.
     """
-    theirs = {entry.key: entry for entry in session.entries(after=after) if isinstance(entry, Set)}
+    there = SessionReader(store, appender.history)
+    theirs = {entry.key: entry for entry in there.entries(after=after) if isinstance(entry, Set)}
     added = 0
     for entry in _entries(going, after):
-        if isinstance(entry, _NOT_NEEDED) or session.find(entry.id) is not None:
+        if isinstance(entry, _NOT_NEEDED) or there.find(entry.id) is not None:
             continue
         added += 1
         if dry_run:
             continue
         if not isinstance(entry, Set):
-            session.append(entry)
+            appender.append([entry])
             continue
-        session.append(_in_place(entry, session))
+        appender.append([_in_place(entry, appender)])
         newest = theirs.get(entry.key)
         if newest is not None and _when(newest) > _when(entry):
-            session.append(_in_place(replace(newest, id=new_id(), at=None, clock=None), session))
+            appender.append([_in_place(replace(newest, id=new_id(), at=None, clock=None), appender)])
     return added
 
 
-def _in_place(entry: Set, session: Session) -> Set:
+def _in_place(entry: Set, appender: Appender) -> Set:
     """A fact that goes there, with all session-wide ones as they are there."""
     if entry.key not in WIDE_FACTS:
         return entry
-    facts = {name: value for name, value in session.facts.items() if name in WIDE_FACTS and name != entry.key}
+    facts = {name: value for name, value in appender.state.wide.items() if name in WIDE_FACTS and name != entry.key}
     return replace(entry, all=facts if entry.unset else {**facts, entry.key: entry.value})
 
 

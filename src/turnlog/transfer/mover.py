@@ -10,53 +10,32 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound, TurnlogError, Unavailable
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Start
 from turnlog.log.written import WrittenLine
-from turnlog.rewind.content import left_out
-from turnlog.session.garbage import forget_unneeded
-from turnlog.store import Listed, Log
-from turnlog.thread.history import History
+from turnlog.store import Listed, Log, Store
+from turnlog.thread.appender import appending
+from turnlog.thread.content import left_out
+from turnlog.thread.garbage import forget_unneeded
+from turnlog.thread.history import opened
 from turnlog.transfer.agreement import Meeting, meet
 from turnlog.transfer.blobs import Cargo, Carrier, held
 from turnlog.transfer.image import came_from
-from turnlog.transfer.merge import loaded, merge, merges
+from turnlog.transfer.merge import merge, merges
 from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing
 from turnlog.transfer.private import bring_private
-
-if TYPE_CHECKING:
-    from turnlog.session.home import Home
+from turnlog.transfer.report import Transferred
 
 _BYTES = 1 << 20
 _TRIES = 100
 
 Tell = Callable[[int, int, str], None]
 """Told before each session: how many are done, how many there are, and which comes now."""
-
-
-class Transferred(Struct):
-    """What became of one session."""
-
-    id: str
-    outcome: str = "same"
-    """`new`, `grown`, `same`; `forked`: the other side had gone on with it, too; `merged`: what was new needed no fork;
-    `deleted`: it is in the trash there, and was left alone; `failed`."""
-    entries: int = 0
-    """How many were sent."""
-    blobs: int = 0
-    blob_bytes: int = 0
-    into: str | None = None
-    """The fork there that has what was new."""
-    problems: list[str] = []
-    """What is damaged or missing here, and so there as well."""
-    private: int = 0
-    """Checkpoints that came without the contents of ignored files, which stay where they are."""
-    error: TurnlogError | None = None
 
 
 class _Which(NamedTuple):
@@ -77,12 +56,14 @@ class _Part(Struct, frozen=True):
 class Mover:
     """One run from `source` to `target`."""
 
-    def __init__(self, source: Home, target: Home, *, dry_run: bool = False, include_ignored: bool = False) -> None:
+    def __init__(self, source: Store, target: Store, *, dry_run: bool = False, include_ignored: bool = False) -> None:
+        if source is target or source.own_folders() & target.own_folders():
+            raise Invalid("a home cannot be moved to itself", hint="give the location of another one")
         self._source = source
         self._target = target
         self._dry_run = dry_run
         self._include_ignored = include_ignored
-        self._carrier = Carrier(source.store, target.store)
+        self._carrier = Carrier(source, target)
         self._placed: dict[_Which, list[_Part]] = {}
         self._rows: dict[_Which, Transferred] = {}
         self._moving: list[_Which] = []
@@ -93,7 +74,7 @@ class Mover:
 
     def run(self, ids: Iterable[str] | None, tell: Tell | None = None) -> Iterator[Transferred]:
         """Move these sessions (all, for None), with what they build on and the subagents they started."""
-        source, target = self._source.store, self._target.store
+        source, target = self._source, self._target
         here = {_Which(found.id, found.first): found for found in source.sessions()}
         self._live = set(here)
         self._there = {_Which(found.id, found.first): found for found in target.sessions()}
@@ -106,7 +87,7 @@ class Mover:
             if name not in self._placed:
                 self._settle(name, here.get(name))
             if self._include_ignored:
-                bring_private(self._source.store, self._target.store, self._carrier, self._row(name), self._dry_run)
+                bring_private(self._source, self._target, self._carrier, self._row(name), self._dry_run)
             # What it builds on may have come with it, and so be told before its turn.
             yield from self._news()
         yield from self._news()
@@ -127,12 +108,8 @@ class Mover:
             if name in chosen:
                 continue
             chosen[name] = None
-            log = self._source.store.base(*name)
-            history = History(self._source.store, log)
-            history.load()
-            waiting += [live[child] for child in history.state.children if child in live]
-            history.close()
-            log.close()
+            with opened(self._source, self._source.base(*name)) as history:
+                waiting += [live[child] for child in history.state.children if child in live]
         return list(chosen)
 
     def _settle(self, name: _Which, found: Listed | None) -> None:
@@ -162,10 +139,10 @@ class Mover:
         if name in self._moving:
             raise Corrupt(f"session {name.id} is a fork of itself", hint=f"look with `turnlog doctor {name.id}`")
         self._moving.append(name)
-        log = self._source.store.base(*name)
+        log = self._source.base(*name)
         try:
-            going = outgoing(self._source.store, log)
-            is_image = came_from(self._target.store, self._there.values(), self._source.store, going)
+            going = outgoing(self._source, log)
+            is_image = came_from(self._target, self._there.values(), self._source, going)
             going = going if is_image else self._beside_its_parent(going)
             row = self._rows[name] = Transferred(name.id)
             self._placed[name] = [] if is_image else self._send(going, row)
@@ -191,10 +168,10 @@ class Mover:
 
     def _bring(self, name: _Which) -> list[_Part]:
         """Have a session there as such."""
-        log = self._source.store.base(*name)
+        log = self._source.base(*name)
         try:
             row = self._rows.setdefault(name, Transferred(name.id))
-            going = self._beside_its_parent(outgoing(self._source.store, log))
+            going = self._beside_its_parent(outgoing(self._source, log))
             self._placed[name] = self._send(going, row, may_merge=False)
             return self._placed[name]
         finally:
@@ -202,14 +179,14 @@ class Mover:
 
     def _log_there(self, name: str, first: str | None) -> Log | None:
         try:
-            return self._target.store.base(name, first)
+            return self._target.base(name, first)
         except NotFound:
             return None
 
     def _is_another(self, going: Outgoing) -> bool:
         """Whether the session there that is called so is not this one."""
         try:
-            log = self._target.store.open(going.id)
+            log = self._target.open(going.id)
         except NotFound:
             return False
         try:
@@ -253,14 +230,8 @@ class Mover:
         return [*parts, _Part(_END, _Which(going.id, going.first), going.cuts)]
 
     def _dropped(self, going: Outgoing) -> frozenset[str]:
-        log = self._source.store.base(*going.source)
-        history = History(self._source.store, log)
-        try:
-            history.load()
+        with opened(self._source, self._source.base(*going.source)) as history:
             return frozenset(history.state.dropped)
-        finally:
-            history.close()
-            log.close()
 
     def _merged(self, going: Outgoing, found: Meeting, row: Transferred) -> bool:
         """Facts, notes and spending need no fork: they are appended there, as those of two processes would be."""
@@ -269,11 +240,11 @@ class Mover:
         if self._is_another(going):
             return False
         try:
-            log = self._target.store.open(going.id)
+            log = self._target.open(going.id)
         except NotFound:
             return False
-        with loaded(self._target, log) as session:
-            added = merge(session, going, found.last, dry_run=self._dry_run)
+        with appending(self._target, log) as appender:
+            added = merge(self._target, appender, going, found.last, dry_run=self._dry_run)
         if added:
             row.outcome, row.entries = "merged", row.entries + added
         return True
@@ -285,7 +256,7 @@ class Mover:
         is_live = going.source in self._live
         deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
         digest, sent = sha256(), 0
-        first = self._target.store.portion if is_new else _BYTES
+        first = self._target.portion if is_new else _BYTES
         for chunk in _chunks(going.lines(after=found.last), row.problems, first):
             if self._dry_run:
                 cargo = self._carrier.load(chunk, lambda: self._dropped(going))
@@ -293,7 +264,7 @@ class Mover:
             else:
                 lines = [carried.line for carried in chunk]
                 adopt = partial(
-                    self._target.store.adopt,
+                    self._target.adopt,
                     going.id,
                     lines,
                     after=after,
@@ -318,7 +289,7 @@ class Mover:
         if not any(carried.blobs or carried.entry.blobs for carried in chunk):
             adopt()
             return Cargo()
-        source, target = self._source.store, self._target.store
+        source, target = self._source, self._target
         for is_last in (False, True):
             # From finding out what is there until an entry refers to it, nobody collects any of it.
             with held(source), target.keeping():
@@ -338,7 +309,7 @@ class Mover:
 
     def _compare(self, name: _Which, after: int, last: int, digest: bytes) -> None:
         """Read back what was sent: it has to be what was sent."""
-        theirs = self._target.store.base(*name)
+        theirs = self._target.base(*name)
         whole = sha256()
         try:
             for item in theirs.lines(after=after):
@@ -389,3 +360,13 @@ def _chunks(items: Iterable[Shipment | Damage], problems: list[str], first: int)
             chunk, size, most = [], 0, _BYTES
     if chunk:
         yield chunk
+
+
+def sides(store: Store, other: Store, ids: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Which of these sessions the one has, and which the other; raises `NotFound` for one that nobody has."""
+    wanted = list(ids)
+    here, there = set(store.ids()), set(other.ids())
+    for name in wanted:
+        if name not in here and name not in there:
+            raise NotFound(f"no session {name!r:.80} in either home", hint="home.find gives the id for a beginning")
+    return [name for name in wanted if name in here], [name for name in wanted if name in there]

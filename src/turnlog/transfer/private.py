@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.rewind.content import stays
 from turnlog.store import Store
+from turnlog.thread.content import stays
 from turnlog.transfer.blobs import Carrier, held
-
-if TYPE_CHECKING:
-    from turnlog.transfer.mover import Transferred
+from turnlog.transfer.report import Transferred
 
 
 def bring_private(source: Store, target: Store, carrier: Carrier, row: Transferred, dry_run: bool) -> None:

@@ -14,7 +14,7 @@ from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import Place, checkpoint_at, place_of
-from turnlog.session.readable import Readable
+from turnlog.session.readonly import ReadOnlySession
 
 
 @click.command()
@@ -63,7 +63,7 @@ def command(
         print(line)
 
 
-def _checkpoint(found: Readable, text: str) -> Checkpoint:
+def _checkpoint(found: ReadOnlySession, text: str) -> Checkpoint:
     place: Place = place_of(found, text)
     checkpoint = checkpoint_at(found, place)
     if checkpoint is None:

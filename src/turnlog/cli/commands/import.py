@@ -70,7 +70,7 @@ def command(
         wanted = list(dict.fromkeys(found))
         with unhurried("this session is finished first") as is_enough:
             try:
-                for item in bring_all(home, wanted, _tell):
+                for item in bring_all(home.creator, wanted, _tell):
                     done.append(item)
                     if is_enough():
                         break

@@ -24,7 +24,7 @@ from turnlog.reader.name import SessionRef
 if TYPE_CHECKING:
     from turnlog.exchange.handover import Resumable
     from turnlog.session import Home
-    from turnlog.session.readable import Readable
+    from turnlog.session.readonly import ReadOnlySession
 
 
 @click.command()
@@ -68,7 +68,7 @@ def command(
 
     with this_home() as home, ExitStack() as stack:
         chosen = names(home).find(session)
-        found: Readable
+        found: ReadOnlySession
         if chosen.source is None:
             found = stack.enter_context(look_at(home, chosen.id))
         elif agent in (None, chosen.source.agent):
@@ -95,7 +95,7 @@ def command(
         _run(done.command, done.cwd)
 
 
-def _is_own(home: Home, found: Readable, chosen: SessionRef) -> bool:
+def _is_own(home: Home, found: ReadOnlySession, chosen: SessionRef) -> bool:
     """Whether this person made it, here; another agent's if it lies where that agent keeps this person's."""
     from turnlog.exchange.source import lies_at_home
     from turnlog.exchange.transcript import transcript_of

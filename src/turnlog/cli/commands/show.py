@@ -24,7 +24,7 @@ from turnlog.reader.reader import OpenedSession
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
-    from turnlog.session.readable import Readable
+    from turnlog.session.readonly import ReadOnlySession
 
 
 _NAMED = 5
@@ -107,7 +107,7 @@ def command(
         warn_of_interruption(found)
 
 
-def warn_of_damage(found: Readable) -> None:
+def warn_of_damage(found: ReadOnlySession) -> None:
     """Say it where a person sees it, if something in the log could not be read."""
     damage = found.damage
     if damage:

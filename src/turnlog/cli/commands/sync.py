@@ -30,9 +30,9 @@ def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_jso
     with this_home() as home, patience():
         home.store.ids()  # a home that cannot be read says so first
         with other_home(url, must_exist=False) as other:
-            from turnlog.session.moving import sides
+            from turnlog.transfer.mover import sides
 
-            here, there = sides(home, other, in_either(home, other, names)) if names else (None, None)
+            here, there = sides(home.store, other.store, in_either(home, other, names)) if names else (None, None)
             if ways[0].go(home, other, here):
                 again()
                 ways[1].go(other, home, there)

@@ -156,7 +156,7 @@ def _read_again(opened: OpenedSession) -> None:
     from turnlog.exchange.source import bring_all
 
     assert opened.source is not None
-    for done in bring_all(opened.home, [opened.source]):
+    for done in bring_all(opened.home.creator, [opened.source]):
         if not done.id:
             print(one_line(f"problem: {done.source.path}: {done.problems[-1].what}"), file=sys.stderr)
     opened.session.refresh()

@@ -13,7 +13,7 @@ from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.progress import tell
 from turnlog.errors import Conflict
 from turnlog.session import Home, Session, open_home
-from turnlog.session.readable import Readable
+from turnlog.session.readonly import ReadOnlySession
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ def refuse_interrupted(session: Session) -> None:
         )
 
 
-def warn_of_interruption(found: Readable) -> None:
+def warn_of_interruption(found: ReadOnlySession) -> None:
     """Say it where a person sees it, if a rewind was begun and not finished."""
     if found.interrupted():
         name = one_line(found.handle)

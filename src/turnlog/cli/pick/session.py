@@ -67,7 +67,7 @@ def session_brought(home: Home, word: str | None, chosen: SessionRef | None = No
     from turnlog.exchange.source import bring_all
 
     with patience():
-        done = next(item for item in bring_all(home, [chosen.source]) if item.source == chosen.source)
+        done = next(item for item in bring_all(home.creator, [chosen.source]) if item.source == chosen.source)
     if not done.id:
         raise Unavailable(f"{chosen.source.path}: {done.problems[-1].what}")
     if done.added:

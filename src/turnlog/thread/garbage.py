@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt, NotFound, OutOfSpace
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
-from turnlog.rewind.content import private_of, trees_of
 from turnlog.store import Log, Store
+from turnlog.thread.content import private_of, trees_of
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
 

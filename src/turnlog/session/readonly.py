@@ -1,0 +1,145 @@
+"""A session to look at: its log, the files it remembers, and what it would be for another agent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from turnlog.errors import Invalid, NotFound
+from turnlog.log.entry import Checkpoint
+from turnlog.store import Store
+from turnlog.thread.history import History
+from turnlog.thread.reader import SessionReader
+from turnlog.thread.report import Settings
+from turnlog.thread.target import Target, rewind_to
+
+if TYPE_CHECKING:
+    from turnlog.exchange.transcript import Exported
+    from turnlog.rewind.files import Files
+    from turnlog.rewind.planner import Planner
+    from turnlog.workspace.diff import Difference
+    from turnlog.workspace.plan import Plan
+
+_Path = str | os.PathLike[str]
+_T = TypeVar("_T")
+
+
+def listed(items: Sequence[_T]) -> list[_T]:
+    """Items that a caller gave, or `Invalid`."""
+    try:
+        return list(items)
+    except TypeError:
+        raise Invalid(f"text or a list, not {items!r:.80}") from None
+
+
+class Surroundings(Protocol):
+    """What a session that is only read asks of its home."""
+
+    @property
+    def store(self) -> Store:
+        """Where its log and its blobs are."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """How much of a workspace is looked at."""
+        ...
+
+
+class ReadOnlySession(SessionReader):
+    """One session, to look at; made by `Home.read`.
+
+    It takes no lock, settles nothing that somebody left unfinished and never writes to the home, so it works beside a
+    writer and on a disk that cannot be written. It shows what was acknowledged when it was opened; `refresh` takes in
+    the rest.
+    """
+
+    def __init__(self, home: Surroundings, history: History) -> None:
+        super().__init__(home.store, history)
+        self._home = home
+
+    @cached_property
+    def _files(self) -> Files:
+        from turnlog.rewind.files import Files  # only who asks for files pays for loading what knows them
+
+        return Files(self._store, self.history, self._home.settings)
+
+    @cached_property
+    def _planner(self) -> Planner:
+        from turnlog.rewind.planner import Planner
+
+        return Planner(self._store, self.history, self._files)
+
+    def _steady(self) -> AbstractContextManager[object]:
+        """Nothing changes inside under whoever compares files."""
+        return self.history.mutex
+
+    def diff(
+        self,
+        before: Checkpoint | None = None,
+        after: Checkpoint | None = None,
+        *,
+        turn: int | str | None = None,
+        lines: bool = True,
+    ) -> list[Difference]:
+        """The net change of a turn, between two checkpoints, or from one until now; the newest turn's if not told.
+
+        Without `lines`, only what happened to each path: comparing large texts takes a while.
+        """
+        with self._steady():
+            if before is None:
+                span = self._files.turn(turn)
+                before, after = span.begin, span.end
+            if after is None:
+                after = self._files.look()
+            return self._files.diff(before, after, lines=lines)
+
+    def plan_rewind(
+        self,
+        to: Target | None = None,
+        *,
+        before: Target | None = None,
+        turns: int | None = None,
+        only: Sequence[str] | None = None,
+        force: bool = False,
+    ) -> Plan:
+        """What a rewind would do to each file, and why; nothing is touched."""
+        with self._steady():
+            head = rewind_to(self.history, to=to, before=before, turns=turns)
+            return self._planner.plan(head.asof, only=None if only is None else listed(only), force=force)
+
+    def plan_undo(self) -> Plan:
+        """What an undo would do to each file, and why; nothing is touched."""
+        with self._steady():
+            if not self._state.undo:
+                raise NotFound("there is no rewind to undo")
+            return self._planner.plan_back(self._state.undo[-1])
+
+    def plan_redo(self) -> Plan:
+        """What a redo would do to each file, and why; nothing is touched."""
+        with self._steady():
+            if not self._state.redo:
+                raise NotFound("there is no undo to take back")
+            return self._planner.plan_back(self._state.redo[-1])
+
+    def interrupted(self) -> bool:
+        """Whether a rewind was begun and not finished. The next rewind finishes it first."""
+        if not self._state.intent:
+            return False
+        from turnlog.rewind.intent import interrupted_in
+
+        with self.history.mutex:
+            return interrupted_in(self.history) is not None
+
+    def export(
+        self, agent: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None,
+        include_ignored: bool = False,
+    ) -> Exported:  # fmt: skip
+        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where."""
+        from turnlog.exchange.transcript import send
+
+        with self.history.mutex:
+            return send(self, agent, place, force=force, format_version=format_version, include_ignored=include_ignored)

@@ -1,0 +1,27 @@
+"""What a transfer did, session by session. A pure value."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from turnlog.errors import TurnlogError
+
+
+class Transferred(Struct):
+    """What became of one session."""
+
+    id: str
+    outcome: str = "same"
+    """`new`, `grown`, `same`; `forked`: the other side had gone on with it, too; `merged`: what was new needed no fork;
+    `deleted`: it is in the trash there, and was left alone; `failed`."""
+    entries: int = 0
+    """How many were sent."""
+    blobs: int = 0
+    blob_bytes: int = 0
+    into: str | None = None
+    """The fork there that has what was new."""
+    problems: list[str] = []
+    """What is damaged or missing here, and so there as well."""
+    private: int = 0
+    """Checkpoints that came without the contents of ignored files, which stay where they are."""
+    error: TurnlogError | None = None
