@@ -163,6 +163,14 @@ def test_an_unknown_kind_is_kept_to_the_letter():
     assert decode(line_of(entry)[:-1]).json.count('"id":"i"') == 1
 
 
+@pytest.mark.parametrize("kind", [b"[]", b"{}", b"7", b"null"])
+def test_a_block_whose_kind_is_no_text_is_kept_to_the_letter(kind):
+    text = b'{"type":"message","seq":3,"id":"i","role":"user","blocks":[{"type":%b,"x":1}]}' % kind
+    entry = decode(text[:-1] + b',"c":"%08x"}' % zlib.crc32(text[:-1]))
+    assert isinstance(entry, Message)
+    assert entry.blocks[0].json.encode() == b'{"type":%b,"x":1}' % kind
+
+
 @given(st.integers(0, 253402300799999))
 def test_times_are_written_as_they_are_read(ms):
     text = to_text(ms)

@@ -324,7 +324,7 @@ def _part(raw: Raw) -> Any:
     try:
         return _decode_block(raw)
     except msgspec.ValidationError:
-        if kind in BLOCKS:
+        if isinstance(kind, str) and kind in BLOCKS:
             try:
                 return _build(BLOCKS[kind], fields)
             except msgspec.ValidationError:

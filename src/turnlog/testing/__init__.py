@@ -16,6 +16,15 @@ A format inherits every promise of `turnlog.formats` with its name, its value an
         name = "my-agent"
         format = my_agent.FORMAT
         samples = [Path("tests/my-agent/session.jsonl")]
+
+A dialect inherits every promise of `turnlog.wire` with its name, a response, and the same one streamed:
+
+    from turnlog.testing import DialectContract
+
+    class TestMyProvider(DialectContract):
+        name = "my-provider"
+        speaks = my_provider
+        response, events = ...
 """
 
 from __future__ import annotations
@@ -28,12 +37,13 @@ except ModuleNotFoundError as error:
     raise Unsupported("turnlog.testing needs pytest", hint="pip install pytest") from error
 
 _pytest.register_assert_rewrite(
-    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.copying", "turnlog.testing.formats",
-    "turnlog.testing.reading", "turnlog.testing.sessions",
+    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.copying", "turnlog.testing.dialects",
+    "turnlog.testing.formats", "turnlog.testing.reading", "turnlog.testing.sessions",
 )  # fmt: skip
 
 from turnlog.testing.build import ManualClock, draft, entries_of, read, said  # noqa: E402
 from turnlog.testing.contract import StoreContract  # noqa: E402
+from turnlog.testing.dialects import DialectContract  # noqa: E402
 from turnlog.testing.formats import FormatContract  # noqa: E402
 
-__all__ = ["FormatContract", "ManualClock", "StoreContract", "draft", "entries_of", "read", "said"]
+__all__ = ["DialectContract", "FormatContract", "ManualClock", "StoreContract", "draft", "entries_of", "read", "said"]

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
@@ -87,10 +88,14 @@ class Dialect(Protocol):
 
 def dialect(name: str) -> Dialect:
     """The dialect with that name."""
-    try:
-        return cast("Dialect", import_module(f"turnlog.wire.{name}"))
-    except ModuleNotFoundError:
-        raise Unsupported(f"no dialect {name!r}", hint="anthropic, gemini or openai") from None
+    if name not in names():
+        raise Unsupported(f"no dialect {name!r}", hint=", ".join(names()))
+    return cast("Dialect", import_module(f"{__name__}.{name}"))
+
+
+def names() -> list[str]:
+    """The names of all dialects. What they share has a name with an underscore."""
+    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +161,7 @@ class RequestMessage(Struct, gc=False):
     message: Message
 
 
-class Draftsman:
+class RequestBuilder:
     """Reads a context for one provider and keeps the report."""
 
     def __init__(self, context: Context, provider: str, account: str | None, *, limit: int) -> None:

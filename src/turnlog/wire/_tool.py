@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.wire import Draftsman, fields, items
+from turnlog.wire import RequestBuilder, fields, items
 
 CHOICES = ("auto", "none", "required")
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema")
@@ -35,7 +35,7 @@ class Tools(Struct, frozen=True):
         return bool(self.client or self.native)
 
 
-def declared(work: Draftsman, *, limit: int) -> Tools:
+def declared(work: RequestBuilder, *, limit: int) -> Tools:
     """The tools of a context. Those that only another provider can run are left out."""
     client: list[Tool] = []
     native: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ def _native(raw: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "anthropic" if _DATED.fullmatch(kind) else "openai", raw
 
 
-def chosen(work: Draftsman, choice: str | None, tools: Tools, *, limit: int) -> str | None:
+def chosen(work: RequestBuilder, choice: str | None, tools: Tools, *, limit: int) -> str | None:
     """The tool choice: auto, none, required, or the name of a tool as it is sent. None where there is no choice."""
     if choice is None:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.wire import GO_ON, NO_OUTPUT, NOTHING_BEFORE, Draftsman, Request, RequestMessage, fields, kind_of, own
+from turnlog.wire import GO_ON, NO_OUTPUT, NOTHING_BEFORE, Request, RequestBuilder, RequestMessage, fields, kind_of, own
 from turnlog.wire._media import PDF, PICTURES, load
 from turnlog.wire._tool import Tools, chosen, declared
 
@@ -35,7 +35,7 @@ def request(
     the system prompt is marked, and the moving mark is Anthropic's own, so no block changes from turn to turn.
     `prefill` lets the assistant speak last, to go on from there. Reasoning of another `account` is left out.
     """
-    work = Draftsman(context, PROVIDER, account, limit=ID_LIMIT)
+    work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
     tools = declared(work, limit=NAME_LIMIT)
     messages = _messages(work, prefill=prefill)
     mark = None if cache is None else {"type": "ephemeral", "ttl": cache}
@@ -71,7 +71,7 @@ def _tools(tools: Tools) -> list[dict[str, Any]]:
     return [*listed, *tools.native]
 
 
-def _undeclared(work: Draftsman, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _undeclared(work: RequestBuilder, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The tools of a conversation that has none any more: Anthropic takes no calls of tools it was not told of."""
     blocks = [block for message in messages for block in message["content"]]
     names = dict.fromkeys(block["name"] for block in blocks if block["type"] == "tool_use")
@@ -80,7 +80,7 @@ def _undeclared(work: Draftsman, messages: list[dict[str, Any]]) -> list[dict[st
     return [{"name": name, "input_schema": {"type": "object"}} for name in names]
 
 
-def _messages(work: Draftsman, *, prefill: bool) -> list[dict[str, Any]]:
+def _messages(work: RequestBuilder, *, prefill: bool) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
 
     def say(role: str, content: list[dict[str, Any]]) -> None:
@@ -136,7 +136,7 @@ def _is_open_text(message: dict[str, Any]) -> bool:
     return message["content"][-1]["type"] == "text" and bool(message["content"][-1]["text"].rstrip())
 
 
-def _settle_reasoning(work: Draftsman, messages: list[dict[str, Any]]) -> None:
+def _settle_reasoning(work: RequestBuilder, messages: list[dict[str, Any]]) -> None:
     """An assistant's message may not end in reasoning."""
     for message in messages:
         content = message["content"]
@@ -157,7 +157,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _user(work: Draftsman, turn: RequestMessage) -> list[dict[str, Any]]:
+def _user(work: RequestBuilder, turn: RequestMessage) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     for block in turn.blocks:
         if isinstance(block, Text):
@@ -170,7 +170,7 @@ def _user(work: Draftsman, turn: RequestMessage) -> list[dict[str, Any]]:
     return content
 
 
-def _assistant(work: Draftsman, turn: RequestMessage, *, paused: bool) -> list[dict[str, Any]]:
+def _assistant(work: RequestBuilder, turn: RequestMessage, *, paused: bool) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     answered = {block.call for block in turn.blocks if isinstance(block, ToolResult)}
     called = {block.id for block in turn.blocks if isinstance(block, ToolCall)}
@@ -208,7 +208,7 @@ def _is_taken(key: str, value: Any) -> bool:
     return key != "caller" or kind == "direct" or kind.startswith("code_execution_")
 
 
-def _thinking(work: Draftsman, block: Thinking, turn: RequestMessage) -> list[dict[str, Any]]:
+def _thinking(work: RequestBuilder, block: Thinking, turn: RequestMessage) -> list[dict[str, Any]]:
     data = fields(block.data)
     if work.context.is_stale(turn.message):
         work.note("left out", "thinking", "what came before it has been compacted or edited since", turn.message)
@@ -221,7 +221,9 @@ def _thinking(work: Draftsman, block: Thinking, turn: RequestMessage) -> list[di
     return []
 
 
-def _result(work: Draftsman, result: ToolResult, turn: RequestMessage, held: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(
+    work: RequestBuilder, result: ToolResult, turn: RequestMessage, held: list[dict[str, Any]]
+) -> dict[str, Any]:
     form: dict[str, Any] = {"type": "tool_result", "tool_use_id": work.result_id(result)}
     content: list[dict[str, Any]] = []
     for part in work.result_parts(result, turn.message):
@@ -240,7 +242,7 @@ def _result(work: Draftsman, result: ToolResult, turn: RequestMessage, held: lis
     return form
 
 
-def _media(work: Draftsman, block: Image | File, message: Message) -> dict[str, Any]:
+def _media(work: RequestBuilder, block: Image | File, message: Message) -> dict[str, Any]:
     media = load(block, work.context, PROVIDER)
     why = media if isinstance(media, str) else ""
     source: dict[str, Any] | None = None

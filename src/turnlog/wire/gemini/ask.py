@@ -8,7 +8,7 @@ from typing import Any
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.wire import GO_ON, NOTHING_BEFORE, Draftsman, Request, RequestMessage, fields, kind_of, own
+from turnlog.wire import GO_ON, NOTHING_BEFORE, Request, RequestBuilder, RequestMessage, fields, kind_of, own
 from turnlog.wire._media import PDF, load
 from turnlog.wire._tool import chosen, declared
 
@@ -36,7 +36,7 @@ def request(
 
     `tool_choice` is auto, none, required or a tool's name. Reasoning of another `account` is left out.
     """
-    work = Draftsman(context, PROVIDER, account, limit=ID_LIMIT)
+    work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
     tools = declared(work, limit=NAME_LIMIT)
     config: dict[str, Any] = {}
     if context.system.strip():
@@ -85,7 +85,7 @@ def _is_old(model: str) -> bool:
 class _Contents:
     """The turns of a request, as they are being made."""
 
-    def __init__(self, work: Draftsman, *, is_old: bool) -> None:
+    def __init__(self, work: RequestBuilder, *, is_old: bool) -> None:
         self._work = work
         self._is_old = is_old
         self._contents: list[dict[str, Any]] = []

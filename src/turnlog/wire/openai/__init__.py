@@ -15,7 +15,7 @@ from typing import Any
 from turnlog.errors import Invalid
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.wire import Draftsman, Feed, Request, known_names, plain
+from turnlog.wire import Feed, Request, RequestBuilder, known_names, plain
 from turnlog.wire._tool import chosen, declared
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.part import ID_LIMIT, NAME_LIMIT, PROVIDER
@@ -47,7 +47,7 @@ def request(
     tools of another `account` are left out.
     """
     _check(api)
-    work = Draftsman(context, PROVIDER, account, limit=ID_LIMIT)
+    work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
     tools = declared(work, limit=NAME_LIMIT)
     choice = chosen(work, tool_choice, tools, limit=NAME_LIMIT)
     made = (responses if api == "responses" else chat).request(work, tools, choice, max_tokens)

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
-from turnlog.wire import NOTHING_BEFORE, Draftsman, RequestMessage, fields, items, kind_of, log_name, own, tagged
+from turnlog.wire import NOTHING_BEFORE, RequestBuilder, RequestMessage, fields, items, kind_of, log_name, own, tagged
 from turnlog.wire._media import PDF, PICTURES, load
 from turnlog.wire._tool import Tools
 from turnlog.wire.openai.part import NAME_LIMIT, PROVIDER, REFUSAL, arguments_of, input_of
@@ -19,7 +19,7 @@ _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def request(work: Draftsman, tools: Tools, choice: str | None, max_tokens: int | None) -> dict[str, Any]:
+def request(work: RequestBuilder, tools: Tools, choice: str | None, max_tokens: int | None) -> dict[str, Any]:
     """Everything of a request but its model."""
     made: dict[str, Any] = {}
     listed: list[dict[str, Any]] = []
@@ -44,7 +44,7 @@ def request(work: Draftsman, tools: Tools, choice: str | None, max_tokens: int |
     return made
 
 
-def _messages(work: Draftsman) -> list[dict[str, Any]]:
+def _messages(work: RequestBuilder) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     if work.context.system.strip():
         made.append({"role": "system", "content": work.context.system})
@@ -84,7 +84,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _assistant(work: Draftsman, turn: RequestMessage) -> list[dict[str, Any]]:
+def _assistant(work: RequestBuilder, turn: RequestMessage) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     for block in turn.blocks:
@@ -110,7 +110,7 @@ def _assistant(work: Draftsman, turn: RequestMessage) -> list[dict[str, Any]]:
     return [made] if len(made) > 1 else []
 
 
-def _result(work: Draftsman, result: ToolResult, message: Message, held: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(work: RequestBuilder, result: ToolResult, message: Message, held: list[dict[str, Any]]) -> dict[str, Any]:
     id = work.result_id(result)
     texts = ["[error]"] if result.is_error else []
     for part in work.result_parts(result, message):
@@ -125,7 +125,7 @@ def _result(work: Draftsman, result: ToolResult, message: Message, held: list[di
     return {"role": "tool", "tool_call_id": id, "content": "\n".join(texts)}
 
 
-def _content(work: Draftsman, block: Text | Image | File, message: Message) -> dict[str, Any]:
+def _content(work: RequestBuilder, block: Text | Image | File, message: Message) -> dict[str, Any]:
     if isinstance(block, Text):
         return _text(block.text)
     media = load(block, work.context, PROVIDER)

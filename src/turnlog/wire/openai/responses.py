@@ -11,7 +11,7 @@ from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 from turnlog.wire import (
     NOTHING_BEFORE,
-    Draftsman,
+    RequestBuilder,
     RequestMessage,
     count,
     fields,
@@ -38,7 +38,7 @@ _OFFICE = ("application/vnd.openxmlformats-", "application/vnd.ms-", "applicatio
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def request(work: Draftsman, tools: Tools, choice: str | None, max_tokens: int | None) -> dict[str, Any]:
+def request(work: RequestBuilder, tools: Tools, choice: str | None, max_tokens: int | None) -> dict[str, Any]:
     """Everything of a request but its model."""
     made: dict[str, Any] = {}
     if work.context.system.strip():
@@ -63,7 +63,7 @@ def request(work: Draftsman, tools: Tools, choice: str | None, max_tokens: int |
     return made
 
 
-def _items(work: Draftsman) -> list[dict[str, Any]]:
+def _items(work: RequestBuilder) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     custom: set[str] = set()
     """The calls of tools that take text instead of JSON."""
@@ -92,7 +92,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "input_text", "text": text}
 
 
-def _assistant(work: Draftsman, turn: RequestMessage, custom: set[str]) -> list[dict[str, Any]]:
+def _assistant(work: RequestBuilder, turn: RequestMessage, custom: set[str]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     message = turn.message
     for block in turn.blocks:
@@ -122,7 +122,7 @@ def _assistant(work: Draftsman, turn: RequestMessage, custom: set[str]) -> list[
     return _settled(work, turn, made)
 
 
-def _settled(work: Draftsman, turn: RequestMessage, made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _settled(work: RequestBuilder, turn: RequestMessage, made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Reasoning goes with what it led to: nothing behind it, and it is left out; itself missing, so are run tools."""
     while made and made[-1]["type"] == "reasoning":
         made.pop()
@@ -145,7 +145,7 @@ def _reasoning(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "reasoning", **kept, "id": id, "summary": items(kept.get("summary"))}
 
 
-def _result(work: Draftsman, result: ToolResult, message: Message, custom: set[str]) -> dict[str, Any]:
+def _result(work: RequestBuilder, result: ToolResult, message: Message, custom: set[str]) -> dict[str, Any]:
     id = work.result_id(result)
     parts = [_content(work, part, message) for part in work.result_parts(result, message)]
     if result.is_error:
@@ -159,7 +159,7 @@ def _result(work: Draftsman, result: ToolResult, message: Message, custom: set[s
     }
 
 
-def _content(work: Draftsman, block: Text | Image | File, message: Message) -> dict[str, Any]:
+def _content(work: RequestBuilder, block: Text | Image | File, message: Message) -> dict[str, Any]:
     if isinstance(block, Text):
         return _text(block.text)
     media = load(block, work.context, PROVIDER)
