@@ -13,16 +13,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
-from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.records import (
     RawRecord,
     count,
     fields,
     files_under,
+    first_records,
     items,
     json_text,
     moment,
     record_at,
+    record_in,
     rows,
     tell,
     text,
@@ -70,31 +72,17 @@ def _in_file(path: str) -> Iterator[Source]:
     calls: dict[str, None] = {}
     for line in lines(path):
         if b'"parentToolCallId"' in line.data:
-            try:
-                call = text(fields(fields(decode(line.data)).get("data")).get("parentToolCallId"))
-            except ValueError:
-                continue
+            call = text(fields(record_in(line.data).get("data")).get("parentToolCallId"))
             if call is not None:
                 calls[call] = None
     yield from (Source(_NAME, path, call) for call in calls)
 
 
 def _is_ours(path: str) -> bool:
-    if not path.endswith(".jsonl"):
-        return False
-    try:
-        for number, line in enumerate(lines(path, limit=64 << 20)):
-            if number > 10:
-                break
-            try:
-                record = fields(decode(line.data))
-            except ValueError:
-                continue
-            if isinstance(record.get("data"), dict) and "." in str(record.get("type")) and "parentId" in record:
-                return True
-    except OSError:
-        return False
-    return False
+    return path.endswith(".jsonl") and any(
+        isinstance(record.get("data"), dict) and "." in str(record.get("type")) and "parentId" in record
+        for record in first_records(path, 11)
+    )
 
 
 def read(source: Source) -> Reading:

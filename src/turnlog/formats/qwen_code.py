@@ -15,13 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Step, Watching
-from turnlog.formats._shared.json import decode, lines
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.parts import parts_of, said
 from turnlog.formats._shared.records import (
     count,
     fields,
     files_under,
+    first_records,
     heads,
     items,
     json_text,
@@ -63,22 +63,13 @@ def _is_ours(path: str) -> bool:
     """Claude Code's records look alike, but hold content, not parts."""
     if not path.endswith(".jsonl"):
         return False
-    try:
-        for number, line in enumerate(lines(path, limit=64 << 20)):
-            if number > 20:
-                break
-            try:
-                record = fields(decode(line.data))
-            except ValueError:
-                continue
-            if record.get("type") in _TYPES and {"uuid", "sessionId", "parentUuid"} <= record.keys():
-                message = fields(record.get("message"))
-                if "content" in message:
-                    return False
-                if "parts" in message or "systemPayload" in record:
-                    return True
-    except OSError:
-        return False
+    for record in first_records(path, 21):
+        if record.get("type") in _TYPES and {"uuid", "sessionId", "parentUuid"} <= record.keys():
+            message = fields(record.get("message"))
+            if "content" in message:
+                return False
+            if "parts" in message or "systemPayload" in record:
+                return True
     return False
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -152,10 +153,23 @@ def record_at(path: str, offset: int) -> dict[str, Any]:
     """The record that begins there, once more; empty if it lies in a damaged line."""
     with open(path, "rb") as file:
         file.seek(offset)
-        try:
-            return fields(decode(file.readline()))
-        except ValueError:
-            return {}
+        return record_in(file.readline())
+
+
+def record_in(line: bytes) -> dict[str, Any]:
+    """The record in a line; empty for one that is damaged."""
+    try:
+        return fields(decode(line))
+    except ValueError:
+        return {}
+
+
+def first_records(path: str, most: int) -> Iterator[dict[str, Any]]:
+    """The first records of a file, to tell whose it is; none of one that cannot be opened."""
+    try:
+        yield from (record_in(line.data) for line in islice(lines(path, limit=64 << 20), most))
+    except (OSError, EOFError):
+        return
 
 
 def files_under(path: str) -> Iterator[str]:

@@ -51,6 +51,23 @@ class Tally:
         """Count that several texts became one."""
         self.add("separate texts", "one text", int(sum(isinstance(block, Text) for block in blocks) > 1))
 
+    def said_in_words(self, block: AnyBlock, where: str = "") -> str:
+        """A text in the place of a block that cannot be carried, which is counted."""
+        if isinstance(block, (Image, File)):
+            what = ("image" if isinstance(block, Image) else "file") + where
+        else:
+            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
+        self.add(what, "a text that says so")
+        return stand_in(block) or "[?]"
+
+    def given(self, call: ToolCall) -> dict[str, Any]:
+        """What a tool was given, as an object."""
+        given: Any = call.input
+        if isinstance(given, dict):
+            return fields(given)
+        self.add("tool input that is no object", 'an object with the key "input"')
+        return {"input": given}
+
     def result(self, content: str | list[AnyBlock]) -> str:
         """A tool result as one text; what is not text in it is lost, and where one text ended."""
         if not isinstance(content, str):

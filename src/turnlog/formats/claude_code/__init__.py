@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
-from turnlog.formats._shared.json import decode, lines
-from turnlog.formats._shared.records import fields, files_under
+from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.records import fields, files_under, first_records, record_in
 from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read
@@ -46,20 +46,11 @@ def _in_file(path: str) -> Iterator[Source]:
 
 def _is_ours(path: str) -> bool:
     """Whether one of the first records is of the chain, as only this program writes it."""
-    try:
-        for number, line in enumerate(lines(path, limit=64 << 20)):
-            if number >= _HEAD:
-                break
-            try:
-                record = fields(decode(line.data))
-            except ValueError:
-                continue
-            if record.get("type") in CHAIN and isinstance(record.get("sessionId"), str) and "uuid" in record:
-                message = fields(record.get("message"))
-                is_other = "parts" in message or "systemPayload" in record  # qwen-code's
-                return not is_other and ("parentUuid" in record or "role" in message)
-    except OSError:
-        return False
+    for record in first_records(path, _HEAD):
+        if record.get("type") in CHAIN and isinstance(record.get("sessionId"), str) and "uuid" in record:
+            message = fields(record.get("message"))
+            is_other = "parts" in message or "systemPayload" in record  # qwen-code's
+            return not is_other and ("parentUuid" in record or "role" in message)
     return False
 
 
@@ -85,10 +76,7 @@ def _subagents_inside(path: str) -> list[str]:
     for line in lines(path):
         if _SIDE not in line.data:
             continue
-        try:
-            record = fields(decode(line.data))
-        except ValueError:
-            continue
+        record = record_in(line.data)
         if (
             record.get("isSidechain") is True
             and not record.get("parentUuid")

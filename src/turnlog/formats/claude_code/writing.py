@@ -241,10 +241,7 @@ class _Writer:
         if isinstance(block, Text):
             return {"type": "text", "text": self.tally.text(block.text)} if block.text.strip() else None
         if isinstance(block, ToolCall) and block.by is None:
-            given: Any = block.input
-            if not isinstance(given, dict):
-                given = {"input": given}
-                self.tally.add("tool input that is no object", 'an object with the key "input"')
+            given = self.tally.given(block)
             return {"type": "tool_use", "id": self._call(block.id), "name": block.name or "unknown", "input": given}
         if isinstance(block, Thinking):
             data = fields(block.data)
@@ -255,15 +252,7 @@ class _Writer:
                 return {"type": "redacted_thinking", "data": data["redacted"]}
             self.tally.add("reasoning")
             return None
-        self._odd(block)
-        return {"type": "text", "text": stand_in(block) or "[?]"}
-
-    def _odd(self, block: AnyBlock) -> None:
-        if isinstance(block, (Image, File)):
-            self.tally.add("image" if isinstance(block, Image) else "file", "a text that says so")
-        else:
-            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
-            self.tally.add(what, "a text that says so")
+        return {"type": "text", "text": self.tally.said_in_words(block)}
 
     def _call(self, id: str) -> str:
         """The API takes ids of letters, digits, dashes and underscores, and each only once."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
-from turnlog.formats._shared.json import decode, lines
-from turnlog.formats._shared.records import fields, moment, text
+from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.records import fields, first_records, moment, record_in, text
 
 NAME = "codex"
 _HEAD = 20
@@ -18,23 +18,14 @@ _NEAR = 5000
 
 def first_meta(path: str) -> dict[str, Any] | None:
     """The first `session_meta`, which alone counts, or the header of 2025; None for a file of another kind."""
-    try:
-        for number, line in enumerate(lines(path, limit=64 << 20)):
-            if number >= _HEAD:
-                break
-            try:
-                record = fields(decode(line.data))
-            except ValueError:
-                continue
-            payload = record.get("payload")
-            if record.get("type") == "session_meta" and isinstance(payload, dict):
-                return {"timestamp": record.get("timestamp"), **fields(payload)}
-            if record.keys() >= {"id", "timestamp", "instructions"} and "type" not in record:
-                return record
-            if record.get("type") in ("response_item", "event_msg", "turn_context") and isinstance(payload, dict):
-                return {"timestamp": record.get("timestamp")}  # its beginning is missing
-    except (OSError, EOFError):
-        return None
+    for record in first_records(path, _HEAD):
+        payload = record.get("payload")
+        if record.get("type") == "session_meta" and isinstance(payload, dict):
+            return {"timestamp": record.get("timestamp"), **fields(payload)}
+        if record.keys() >= {"id", "timestamp", "instructions"} and "type" not in record:
+            return record
+        if record.get("type") in ("response_item", "event_msg", "turn_context") and isinstance(payload, dict):
+            return {"timestamp": record.get("timestamp")}  # its beginning is missing
     return None
 
 
@@ -84,10 +75,7 @@ def _named(path: str, id: str) -> str | None:
     if _home(path) and os.path.isfile(index):
         for line in lines(index):
             if id.encode() in line.data:
-                try:
-                    record = fields(decode(line.data))
-                except ValueError:
-                    continue
+                record = record_in(line.data)
                 if record.get("id") == id:
                     found = text(record.get("thread_name"))
     return found

@@ -13,10 +13,10 @@ from turnlog.formats._shared.json import fields
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.records import json_text
 from turnlog.formats._shared.rest import tell_rest
-from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.view import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
 from turnlog.formats.codex.items import failed, is_aside
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED, split_system
 from turnlog.log.entry import Compaction, Message, Spent
 from turnlog.log.usage import Usage
@@ -233,8 +233,7 @@ class _Writer:
                 item = self._reasoning(block)
                 items += [item] if item is not None else []
             else:
-                self._odd(block)
-                items.append(_spoken(stand_in(block) or "[?]"))
+                items.append(_spoken(self.tally.said_in_words(block)))
         return items
 
     def _reasoning(self, block: Thinking) -> dict[str, Any] | None:
@@ -244,13 +243,6 @@ class _Writer:
             return {"type": "reasoning", **item}
         self.tally.add("reasoning")
         return None
-
-    def _odd(self, block: AnyBlock, where: str = "") -> None:
-        if isinstance(block, (Image, File)):
-            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
-        else:
-            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
-            self.tally.add(what, "a text that says so")
 
     def _call(self, block: ToolCall) -> dict[str, Any]:
         name = block.name or "unknown"
@@ -288,8 +280,7 @@ class _Writer:
             kind = block.media_type or "image/png"
             url = block.url if block.data is None else f"data:{kind};base64,{b64encode(block.data).decode()}"
             return {"type": "input_image", "image_url": url}
-        self._odd(block, where)
-        return {"type": "input_text", "text": stand_in(block) or "[?]"}
+        return {"type": "input_text", "text": self.tally.said_in_words(block, where)}
 
 
 CARRIED = frozenset((

@@ -13,7 +13,7 @@ import msgspec
 from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.place import put_file, put_files
 from turnlog.formats._shared.rest import tell_rest
-from turnlog.formats._shared.tally import Tally, fields, stand_in
+from turnlog.formats._shared.tally import Tally, fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.gemini_cli.content import is_aside
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
@@ -188,23 +188,14 @@ class _Writer:
     def _text(self, block: AnyBlock) -> str:
         if isinstance(block, Text):
             return self.tally.text(block.text)
-        self._odd(block)
-        return stand_in(block) or "[?]"
-
-    def _odd(self, block: AnyBlock, where: str = "") -> None:
-        if isinstance(block, (Image, File)):
-            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
-        else:
-            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
-            self.tally.add(what, "a text that says so")
+        return self.tally.said_in_words(block)
 
     def _part(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
         if isinstance(block, Text):
             return {"text": self.tally.text(block.text)}
         if isinstance(block, (Image, File)) and block.data is not None and block.media_type:
             return {"inlineData": {"mimeType": block.media_type, "data": b64encode(block.data).decode()}}
-        self._odd(block, where)
-        return {"text": stand_in(block) or "[?]"}
+        return {"text": self.tally.said_in_words(block, where)}
 
     def _call(self, call: ToolCall, result: ToolResult | None, at: str) -> dict[str, Any]:
         name, given = call.name or "unknown", _given(call)

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Source
-from turnlog.formats._shared.json import decode, lines
-from turnlog.formats._shared.records import fields
+from turnlog.formats._shared.records import fields, first_records
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
 
@@ -59,26 +58,17 @@ def _was_cleared(path: str) -> bool:
 def _kind(path: str) -> str:
     """`context` and `wire` are of kimi-cli, `code` of kimi-code; "" is neither."""
     is_wire = False
-    try:
-        for number, line in enumerate(lines(path, limit=64 << 20)):
-            if number > 20:
-                break
-            try:
-                record = fields(decode(line.data))
-            except ValueError:
-                continue
-            if record.get("role") in _MARKS and "type" not in record:
-                return "context"
-            if record.get("type") == "metadata" and "protocol_version" in record:
-                is_wire = True
-            elif is_wire and "type" in fields(record.get("message")) and "timestamp" in record:
-                return "wire"
-            elif is_wire and str(record.get("type")).startswith(_FAMILIES):
-                return "code"
-            elif os.path.basename(path) == "context.jsonl" and _is_message(record):
-                return "context"
-    except OSError:
-        return ""
+    for record in first_records(path, 21):
+        if record.get("role") in _MARKS and "type" not in record:
+            return "context"
+        if record.get("type") == "metadata" and "protocol_version" in record:
+            is_wire = True
+        elif is_wire and "type" in fields(record.get("message")) and "timestamp" in record:
+            return "wire"
+        elif is_wire and str(record.get("type")).startswith(_FAMILIES):
+            return "code"
+        elif os.path.basename(path) == "context.jsonl" and _is_message(record):
+            return "context"
     return ""
 
 

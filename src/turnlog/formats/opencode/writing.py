@@ -231,15 +231,10 @@ class _Writer:
             return self._thinking(block, ms)
         if isinstance(block, (Image, File)):
             return self._file(block)
-        what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
-        self.tally.add(what, "a text that says so")
-        return {"type": "text", "text": stand_in(block) or "[?]"}
+        return {"type": "text", "text": self.tally.said_in_words(block)}
 
     def _tool(self, call: ToolCall, ms: int) -> dict[str, Any]:
-        given: Any = call.input
-        if not isinstance(given, dict):
-            given = {"input": given}
-            self.tally.add("tool input that is no object", 'an object with the key "input"')
+        given = self.tally.given(call)
         result, at = self._results.pop(call.id, (None, None))
         end = ms if at is None else at
         content = result.content if result is not None else "[no result]"

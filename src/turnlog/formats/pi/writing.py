@@ -11,9 +11,9 @@ from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.json import fields
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
-from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent
 from turnlog.log.usage import Usage
 
@@ -173,16 +173,12 @@ class _Writer:
         if isinstance(block, Text):
             return {"type": "text", "text": self.tally.text(block.text)}
         if isinstance(block, ToolCall) and block.by is None:
-            given: Any = block.input
-            if not isinstance(given, dict):
-                given = {"input": given}
-                self.tally.add("tool input that is no object", 'an object with the key "input"')
+            given = self.tally.given(block)
             name = block.name or "unknown"
             return {"type": "toolCall", "id": self._call(block.id, name), "name": name, "arguments": given}
         if isinstance(block, Thinking):
             return self._thinking(block, provider)
-        self._odd(block)
-        return {"type": "text", "text": stand_in(block) or "[?]"}
+        return {"type": "text", "text": self.tally.said_in_words(block)}
 
     def _call(self, id: str, name: str) -> str:
         made = id or "call"
@@ -191,13 +187,6 @@ class _Writer:
         self._called.add(made)
         self._calls[id] = (made, name)
         return made
-
-    def _odd(self, block: AnyBlock, where: str = "") -> None:
-        if isinstance(block, (Image, File)):
-            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
-        else:
-            what = "provider's tool call" if isinstance(block, ToolCall) else "unknown block"
-            self.tally.add(what, "a text that says so")
 
     def _thinking(self, block: Thinking, provider: str) -> dict[str, Any] | None:
         data = fields(block.data)
@@ -233,8 +222,7 @@ class _Writer:
         if isinstance(block, Image) and block.data is not None:
             kind = block.media_type or "image/png"
             return {"type": "image", "data": b64encode(block.data).decode(), "mimeType": kind}
-        self._odd(block, where)
-        return {"type": "text", "text": stand_in(block) or "[?]"}
+        return {"type": "text", "text": self.tally.said_in_words(block, where)}
 
 
 CARRIED = frozenset((
