@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from turnlog.log.context import Context
     from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Ref, Set, Spent
     from turnlog.log.usage import Usage, UsageReport
-    from turnlog.machine import instructions
     from turnlog.session import Home, Session
     from turnlog.session import open_home as open
+    from turnlog.session.instructions import instructions
 
 __all__ = [
     "AlreadyExists", "Ambiguous", "Catalog", "Compaction", "Conflict", "Context", "Corrupt", "Custom", "Damage",
@@ -52,7 +52,7 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.log.entry": "Compaction Custom Edit Entry Message Note Ref Set Spent",
         "turnlog.log.usage": "Usage UsageReport",
         "turnlog.session": "Home Session",
-        "turnlog.machine": "instructions",
+        "turnlog.session.instructions": "instructions",
     }
     _HOME = {name: module for module, names in _WHERE.items() for name in names.split()}
 

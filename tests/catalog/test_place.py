@@ -9,7 +9,8 @@ import pytest
 
 from turnlog.catalog.index.database import place_of
 from turnlog.errors import Unavailable, Unsupported
-from turnlog.machine import default_home, kind_of
+from turnlog.machine.environment import default_home
+from turnlog.machine.location import kind_of
 
 
 @pytest.fixture

@@ -18,7 +18,9 @@ from turnlog.catalog.index.database import Damaged, Database, place_of, remove_o
 from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Synced, TokenSums
 from turnlog.catalog.watch.sweep import OURS, Changes, purged, sweep
 from turnlog.errors import Unavailable
-from turnlog.machine import absolute, default_home, environment, kind_of, user_folder, workspace_path
+from turnlog.machine.environment import default_home, environment, user_folder
+from turnlog.machine.folder import absolute, workspace_path
+from turnlog.machine.location import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

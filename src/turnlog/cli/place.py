@@ -36,7 +36,7 @@ def log_path(home: Home, session_id: str) -> str:
 
 def refuse_folder(folder: str) -> None:
     """Raise `Invalid` for a folder of which there are no checkpoints, before anything is written."""
-    from turnlog.machine import refuses_checkpoints, workspace_path
+    from turnlog.machine.folder import refuses_checkpoints, workspace_path
 
     place = workspace_path(folder)
     if not Path(os.fsdecode(path_bytes(place))).is_dir():

@@ -18,7 +18,7 @@ from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
-from turnlog.machine import is_here, workspace_path
+from turnlog.machine.folder import is_here, workspace_path
 from turnlog.session import Session
 from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, Plan

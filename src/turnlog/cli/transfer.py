@@ -14,7 +14,7 @@ from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
-from turnlog.machine import expand
+from turnlog.machine.folder import expand
 from turnlog.session import open_home
 from turnlog.view.number import count, size
 

@@ -35,7 +35,7 @@ from turnlog.formats import (
     is_known,
 )
 from turnlog.log.entry import Head, Message
-from turnlog.machine import current_folder, places_of, workspace_path
+from turnlog.machine.folder import current_folder, places_of, workspace_path
 from turnlog.thread.reader import SessionReader
 
 _FORK = "`turnlog fork` makes one with another id"

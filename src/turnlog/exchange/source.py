@@ -30,7 +30,7 @@ from turnlog.formats import (
 )
 from turnlog.log.entry import Child, Spawned, Start
 from turnlog.log.secret import mask
-from turnlog.machine import absolute, places_of, workspace_path
+from turnlog.machine.folder import absolute, places_of, workspace_path
 from turnlog.store import Store
 from turnlog.thread.appender import Appender, appending
 from turnlog.thread.creator import Creator

@@ -28,7 +28,7 @@ from turnlog.formats import (
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
-from turnlog.machine import absolute
+from turnlog.machine.folder import absolute
 from turnlog.thread.reader import SessionReader
 from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
 

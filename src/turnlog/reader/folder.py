@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from turnlog.machine import current_folder, is_here, refuses_checkpoints, user_folder, workspace_path
+from turnlog.machine.environment import user_folder
+from turnlog.machine.folder import current_folder, is_here, refuses_checkpoints, workspace_path
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow

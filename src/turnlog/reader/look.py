@@ -13,7 +13,7 @@ from turnlog.log.context import cut_for_keep, split_system, text_of
 from turnlog.log.entry import AnyEntry, Head, Message, Set
 from turnlog.log.ids import word_of
 from turnlog.log.usage import Usage
-from turnlog.machine import is_alive
+from turnlog.machine.process import is_alive
 from turnlog.session import Home
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.thread.history import loaded

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, Unavailable
-from turnlog.machine import expand, workspace_path
+from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import levels, newest_here, sessions_here
 from turnlog.view.visible import one_line

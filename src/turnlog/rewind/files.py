@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
-from turnlog.machine import refuses_checkpoints
+from turnlog.machine.folder import refuses_checkpoints
 from turnlog.rewind.intent import carry_out, place_of
 from turnlog.rewind.others import Work, seen_by_others
 from turnlog.rewind.overlay import Overlay, same_root
@@ -294,11 +294,7 @@ class Files:
                 continue
             content = partial(self._content, root) if lines else None
             private = [tree for end in (before, after) if (tree := self._overlay.private(end, root)) is not None]
-
-            def is_private(path: bytes, private: list[Tree] = private) -> bool:
-                return any(lookup(tree, path, self._tree) is not None for tree in private)
-
-            here = list(differences(*trees, self._tree, content, is_private))
+            here = list(differences(*trees, self._tree, content, partial(self._is_in, private)))
             end = same_root(after, root)
             if end is not None and root.is_partial != end.is_partial:  # of what only one covers, nothing can be said
                 few = trees[0] if root.is_partial else trees[1]
@@ -307,6 +303,9 @@ class Files:
                 here = [replace(item, path=f"{root.path}/{item.path}") for item in here]
             found += here
         return found
+
+    def _is_in(self, trees: list[Tree], path: bytes) -> bool:
+        return any(lookup(tree, path, self._tree) is not None for tree in trees)
 
     def _content(self, root: Root, path: bytes, node: TreeNode) -> bytes | None:
         if node.digest in self._glance.contents and not self._store.has(node.digest):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.ids import new_id, word_of
-from turnlog.machine import is_alive, this_process
+from turnlog.machine.process import is_alive, this_process
 from turnlog.thread.history import History
 from turnlog.workspace.folder import close_root, make_root
 from turnlog.workspace.ignore import ALWAYS

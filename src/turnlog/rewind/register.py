@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.errors import TurnlogError
 from turnlog.log.ids import process_word
-from turnlog.machine import lives, this_process
+from turnlog.machine.process import lives, this_process
 from turnlog.store import Store
 from turnlog.thread.appender import turns_here
 

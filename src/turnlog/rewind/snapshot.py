@@ -14,10 +14,12 @@ from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.fold import State
 from turnlog.log.payload import digest
-from turnlog.machine import outside_rules
+from turnlog.machine.environment import config_folder, user_folder
+from turnlog.machine.folder import expand
 from turnlog.store import Pack, Store
 from turnlog.thread.report import Settings
 from turnlog.workspace import cache
+from turnlog.workspace.exclude import global_excludes, outside_rules
 from turnlog.workspace.folder import permissions_of
 from turnlog.workspace.found import Scan
 from turnlog.workspace.git import git_now
@@ -129,7 +131,7 @@ class Snapshots:
                     roots.append(Root(IGNORED, roots[-1].path, tree, is_private=True))
             if mode < 0:
                 continue
-            outside = [] if is_partial else outside_rules(path)
+            outside = [] if is_partial else _outside(path)
             what = (path, sorted(tracked), is_partial, self._settings.max_file_bytes)
             key = "scan-" + digest(repr(what).encode())[7:39]
             seen = cache.load(self._store.derived(key))
@@ -215,6 +217,10 @@ def _mode(path: str, is_partial: bool) -> int:
             return _UNTOLD
         raise
     return _GONE if mode is None else mode
+
+
+def _outside(path: str) -> Outside:
+    return outside_rules(path, expand(global_excludes(user_folder(), config_folder())))
 
 
 def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Root, Turn, Writer
 from turnlog.log.ids import process_word, word_of
-from turnlog.machine import lives
+from turnlog.machine.process import lives
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.thread.appender import turns_here

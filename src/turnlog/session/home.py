@@ -12,8 +12,10 @@ from weakref import WeakSet
 from turnlog.errors import Invalid, NotFound, Unsupported
 from turnlog.log.entry import Drop
 from turnlog.log.payload import digest
-from turnlog.machine import default_home, expand, kind_of
-from turnlog.session.lookup import exactly, find_id, log_to_read, newest_id, sessions
+from turnlog.machine.environment import default_home
+from turnlog.machine.folder import expand
+from turnlog.machine.location import kind_of
+from turnlog.session.lookup import exactly, find_id, log_to_read, log_to_write, newest_id, sessions
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store
@@ -141,8 +143,7 @@ class Home:
 
         `find` gives the id for a beginning of one.
         """
-        log = exactly(self.store.open, self._one(session, workspace))
-        return self.hold(loaded(self.store, log))
+        return self.hold(loaded(self.store, log_to_write(self.store, self._one(session, workspace))))
 
     def read(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> ReadOnlySession:
         """A session to look at, chosen as `resume` does it; one in the trash can be read by its id, too.
@@ -164,7 +165,7 @@ class Home:
     def exists(self, session: str) -> bool:
         """Whether there is a session with that id; one in the trash is not there."""
         try:
-            exactly(self.store.open, session).close()
+            log_to_write(self.store, session).close()
         except NotFound:
             return False
         return True

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.log.ids import handle_of
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 from turnlog.store import Listed, Log, Store, behind
 from turnlog.thread.report import Info, info_of
 
@@ -27,7 +27,17 @@ def exactly(call: Callable[[str], _R], session: str) -> _R:
     except Ambiguous:
         raise
     except NotFound as error:
-        raise NotFound(error.message, hint=error.hint if "deleted" in (error.hint or "") else _FIND) from None
+        raise NotFound(error.message, hint=_FIND) from None
+
+
+def log_to_write(store: Store, session: str) -> Log:
+    """The log of exactly that session."""
+    try:
+        return exactly(store.open, session)
+    except NotFound as error:
+        if session in store.ids(like=session, deleted=True):
+            raise NotFound(error.message, hint="it was deleted; home.restore brings it back") from None
+        raise
 
 
 def log_to_read(store: Store, session: str) -> Log:

@@ -37,7 +37,7 @@ from turnlog.log.entry import (
 from turnlog.log.fold import State
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
-from turnlog.machine import place_in
+from turnlog.machine.folder import place_in
 from turnlog.session.readonly import ReadOnlySession, Surroundings, listed
 from turnlog.thread.appender import Appender
 from turnlog.thread.compaction import applying, check_compaction, compaction

@@ -17,7 +17,8 @@ from turnlog.log.entry import WIDE_FACTS, AnyEntry, Entry, Set, Writer, is_fence
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process_word, word_of
 from turnlog.log.secret import mask
-from turnlog.machine import this_process, workspace_path
+from turnlog.machine.folder import workspace_path
+from turnlog.machine.process import this_process
 from turnlog.store import Log, Store
 from turnlog.thread.history import History, opened
 from turnlog.version import __version__

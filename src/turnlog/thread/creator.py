@@ -15,7 +15,7 @@ from turnlog.log.entry import Entry, Fork, Spawned, Start
 from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import new_session_id
 from turnlog.log.secret import mask
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 from turnlog.store import Clock, Store
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made

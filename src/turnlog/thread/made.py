@@ -14,7 +14,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from turnlog.log.entry import Entry, Start
-from turnlog.machine import absolute, key_of, kind_of, state_folder
+from turnlog.machine.environment import state_folder
+from turnlog.machine.folder import absolute
+from turnlog.machine.location import key_of, kind_of
 
 if TYPE_CHECKING:
     from turnlog.thread.history import History

@@ -168,7 +168,7 @@ class CardMaker:
         """Whether one of the processes that wrote it last is still there, on this machine."""
         found = self._alive.get(writer)
         if found is None:
-            from turnlog.machine import lives
+            from turnlog.machine.process import lives
 
             found = any(lives(_who(line)) for line in writer.split("\n"))
             self._alive[writer] = found
@@ -176,7 +176,7 @@ class CardMaker:
 
     def _is_elsewhere(self, writer: str) -> bool:
         """Whether it was written where nobody here can look, of which nothing is known but when."""
-        from turnlog.machine import lives
+        from turnlog.machine.process import lives
 
         return any(line and lives(_who(line)) is None for line in writer.split("\n"))
 

@@ -6,7 +6,9 @@ import os
 import sqlite3
 
 from turnlog.errors import Unsupported
-from turnlog.machine import cache_folders, default_home, expand, key_of
+from turnlog.machine.environment import cache_folders, default_home
+from turnlog.machine.folder import expand
+from turnlog.machine.location import key_of
 
 _MOST = 200
 _ELSEWHERE = ("memory:", "postgres:", "postgresql:")

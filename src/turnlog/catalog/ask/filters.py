@@ -160,7 +160,7 @@ def _of_entry(found: Filter) -> Clause:
 
 def _workspace(value: str) -> Clause:
     if value[0] in "~./":
-        from turnlog.machine import expand, workspace_path
+        from turnlog.machine.folder import expand, workspace_path
 
         path = workspace_path(expand(value))
         # The folder itself, wherever links lead, and what is below it.
@@ -171,7 +171,7 @@ def _workspace(value: str) -> Clause:
 
 def _file(value: str) -> Clause:
     if value.startswith("~"):
-        from turnlog.machine import expand
+        from turnlog.machine.folder import expand
 
         value = expand(value)
     path = value.removeprefix("./") or value

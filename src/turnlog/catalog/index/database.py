@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.schema import APPLICATION, TABLES, VERSION
 from turnlog.errors import OutOfSpace, Unavailable
-from turnlog.machine import cache_folders, key_of
+from turnlog.machine.environment import cache_folders
+from turnlog.machine.location import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

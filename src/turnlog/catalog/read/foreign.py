@@ -13,7 +13,7 @@ from turnlog.catalog.read.intake import Taking, row_of
 from turnlog.catalog.read.totals import written
 from turnlog.catalog.watch.sweep import Stamp, proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 
 if TYPE_CHECKING:
     import sqlite3

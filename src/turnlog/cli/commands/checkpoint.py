@@ -16,7 +16,7 @@ from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_change
 from turnlog.cli.place import refuse_folder
 from turnlog.log.entry import AnyEntry, Checkpoint
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import in_repository, newest_at, newest_here, project, project_told
 from turnlog.session import Home, Session
 from turnlog.view.number import count, size

@@ -23,7 +23,7 @@ from turnlog.cli.frame.option import shared
 from turnlog.cli.frame.output import print_json
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
-from turnlog.machine import default_home
+from turnlog.machine.environment import default_home
 from turnlog.session import open_home
 from turnlog.view.number import size
 

@@ -84,7 +84,7 @@ def _write(
     from turnlog.cli.draw.document import ENDINGS, notice, write
     from turnlog.cli.frame.progress import patience
     from turnlog.formats import put_file
-    from turnlog.machine import absolute
+    from turnlog.machine.folder import absolute
 
     with patience():
         written = write(opened, form, is_redacted=is_redacted)

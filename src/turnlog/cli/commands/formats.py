@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
     turnlog formats
     """
     from turnlog.formats import every
-    from turnlog.machine import expand, places_of
+    from turnlog.machine.folder import expand, places_of
 
     places = places_of(None)
     rows: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ def command(as_json: bool) -> None:
 
 def _short(path: str, home: str) -> str:
     """A folder as people write it: from here, or from their home."""
-    from turnlog.machine import current_folder
+    from turnlog.machine.folder import current_folder
 
     for base, mark in sorted([(current_folder(), "."), (home, "~")], key=lambda pair: -len(pair[0])):
         if base != "/" and (path + "/").startswith(base + "/"):

@@ -11,7 +11,7 @@ from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, Takes
 from turnlog.cli.pick.catalog import catalog, query_of
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import ask_here, tilde, within
 from turnlog.view.number import count
 

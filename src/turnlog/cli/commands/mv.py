@@ -12,7 +12,7 @@ from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.output import print_json
 from turnlog.errors import Invalid, NotFound
-from turnlog.machine import expand, workspace_path
+from turnlog.machine.folder import expand, workspace_path
 from turnlog.view.number import count
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from turnlog.cli.pick.session import session_to_change
 from turnlog.cli.rewinding import How, make_move, report
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
-from turnlog.machine import named_here
+from turnlog.machine.folder import named_here
 from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.session import Session
 from turnlog.view.number import count

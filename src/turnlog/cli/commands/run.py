@@ -21,7 +21,7 @@ from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import newest_here
 from turnlog.reader.look import look_at
 from turnlog.rewind.snapshot import WORKSPACE

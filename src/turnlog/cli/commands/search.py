@@ -41,7 +41,7 @@ def work(
         raise Invalid("nothing to look for", hint="`turnlog search flaky test`; `turnlog search --help` has more")
     asked_for = query
     if here or workspace is not None:
-        from turnlog.machine import workspace_path
+        from turnlog.machine.folder import workspace_path
         from turnlog.reader.folder import project
 
         query = within(query, project() if workspace is None else workspace_path(workspace))

@@ -38,7 +38,7 @@ def work(
     by = by or "day"
     query = query_of(words)
     if here or workspace is not None:
-        from turnlog.machine import workspace_path
+        from turnlog.machine.folder import workspace_path
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     with catalog(home) as asked:

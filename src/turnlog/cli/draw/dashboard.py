@@ -11,7 +11,7 @@ from turnlog.cli.draw.listing import listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame.quick import Takes
 from turnlog.cli.pick.catalog import catalog
-from turnlog.machine import workspace_path
+from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import is_in, of_here, project, tilde
 from turnlog.reader.shortname import short_names
 from turnlog.version import __version__

@@ -152,7 +152,7 @@ def _told(error: Exception, own: Sequence[str]) -> int:
 
 
 def _is_here() -> bool:
-    from turnlog.machine import is_here
+    from turnlog.machine.folder import is_here
 
     return is_here()
 

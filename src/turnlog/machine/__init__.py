@@ -1,0 +1,1 @@
+"""This machine: the only room that reads the environment, the home directory and `/proc`."""

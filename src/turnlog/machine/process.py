@@ -1,0 +1,58 @@
+"""Which process this is, and whether another one still runs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def this_process() -> dict[str, Any]:
+    """What tells this process from any other, now or later: its pid alone does not."""
+    return {
+        "pid": os.getpid(),
+        "started": _read_word("/proc/self/stat", after=")", index=19),
+        "host": os.uname().nodename,
+        "boot": _read_word("/proc/sys/kernel/random/boot_id"),
+        "namespace": _read_link("/proc/self/ns/pid"),
+    }
+
+
+def _read_link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _read_word(path: str, *, after: str = "", index: int = 0) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return None
+    words = text.rpartition(after)[2].split() if after else text.split()
+    return words[index] if index < len(words) else None
+
+
+def lives(who: dict[str, Any]) -> bool | None:
+    """Whether that process still runs; None for one on another machine or in another PID namespace: who knows."""
+    here = this_process()
+    if who.get("host") != here["host"]:
+        return None
+    if who.get("boot") != here["boot"]:
+        return False
+    if who.get("namespace") is not None and who.get("namespace") != here["namespace"]:
+        return None
+    started = _read_word(f"/proc/{who.get('pid')}/stat", after=")", index=19)
+    if here["started"] is not None:
+        return started is not None and started == who.get("started")
+    try:
+        os.kill(int(who.get("pid") or 0), 0)
+    except OSError:
+        return False
+    return True
+
+
+def is_alive(who: dict[str, Any]) -> bool:
+    """Whether that process runs, or may run where nobody here can look."""
+    return lives(who) is not False

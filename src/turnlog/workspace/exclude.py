@@ -1,0 +1,68 @@
+"""Git's ignore rules that lie outside a tree: where git would find them, and what they say."""
+
+from __future__ import annotations
+
+import os
+
+from turnlog.workspace.read import refuse_hole
+
+
+def outside_rules(root: str, general: str) -> list[tuple[bytes, bytes]]:
+    """Ignore rules for a tree that are not in it: global excludes, `info/exclude`, `.gitignore` files above it.
+
+    Each with the path of the tree as those rules see it. Later ones count more, as with git. `general` is the
+    file with the rules of all repositories.
+    """
+    found: list[tuple[bytes, bytes]] = []
+    _add_rules(found, b"", general)
+    top = root
+    while top != os.path.dirname(top) and not _mode_of(os.path.join(top, ".git")):
+        top = os.path.dirname(top)
+    if not _mode_of(os.path.join(top, ".git")):
+        return found
+    lead = b"" if top == root else os.fsencode(os.path.relpath(root, top)) + b"/"
+    _add_rules(found, lead, os.path.join(top, ".git", "info", "exclude"))
+    folder = top
+    while lead:
+        _add_rules(found, lead, os.path.join(folder, ".gitignore"))
+        name, _, lead = lead.partition(b"/")
+        folder = os.path.join(folder, os.fsdecode(name))
+    return found
+
+
+def _mode_of(path: str) -> int:
+    """What is at a path, as `st_mode` has it; 0 for nothing. Raises where it is the system that cannot tell."""
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        refuse_hole(error, os.fsencode(path))
+        return 0
+
+
+def _add_rules(found: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(1 << 20)
+    except OSError as error:
+        refuse_hole(error, os.fsencode(path))
+        return
+    if text.strip():
+        found.append((lead, text))
+
+
+def global_excludes(home: str, config: str) -> str:
+    """The file with rules of all repositories: `core.excludesFile`, which may begin with `~`, or its default place."""
+    for path in (os.path.join(home, ".gitconfig"), os.path.join(config, "git", "config")):
+        section = ""
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    text = line.strip()
+                    if text.startswith("["):
+                        section = text.strip("[]").strip().lower()
+                    key, equals, value = text.partition("=")
+                    if section == "core" and equals and key.strip().lower() == "excludesfile":
+                        return value.strip().strip('"')
+        except OSError as error:
+            refuse_hole(error, os.fsencode(path))
+    return os.path.join(config, "git", "ignore")
