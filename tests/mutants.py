@@ -96,6 +96,7 @@ READ = "workspace/read.py"
 TRAVEL = "rewind/travel.py"
 INTENT = "rewind/intent.py"
 SESSION_FILE = "store/files/sessionfile.py"
+ADOPTING = "store/files/adopting.py"
 MOVER = "transfer/mover.py"
 RENUMBER = "transfer/renumber.py"
 MERGE = "transfer/merge.py"
@@ -112,7 +113,7 @@ MUTANTS = [
     Mutant(
         "a complete tail is sealed, not adopted",
         LOGFILE,
-        "        if not is_adoptable(self._file.read, size):\n",
+        "        if not is_adoptable(self.handle.read, size):\n",
         "        if True:\n",
         (CRASHES,),
     ),
@@ -133,8 +134,8 @@ MUTANTS = [
     Mutant(
         "the line that seals is not synced before others",
         LOGFILE,
-        "            self._sync_or_give_up()\n\n    def _write_or_cut",
-        "            pass\n\n    def _write_or_cut",
+        "            self._sync_or_give_up()\n\n    def _be_sure_of",
+        "            pass\n\n    def _be_sure_of",
         (CRASHES,),
     ),
     Mutant(
@@ -162,32 +163,32 @@ MUTANTS = [
     Mutant(
         "an append is not synced",
         LOGFILE,
-        "                self._disk.sync(fd)\n            except OSError:\n",
-        "                pass\n            except OSError:\n",
+        "                    self._disk.sync(fd)\n                except OSError:\n",
+        "                    pass\n                except OSError:\n",
         (CRASHES,),
     ),
     Mutant(
         "an error of a sync is ignored",
         LOGFILE,
-        "            except OSError:\n"
-        "                with self._mutex:\n"
-        "                    if fd == self._file.fd:\n"
-        "                        self._give_up_descriptor()\n"
-        "                raise\n",
-        "            except OSError:\n                pass\n",
+        "                except OSError:\n"
+        "                    with self.mutex:\n"
+        "                        if fd == handle.fd:\n"
+        "                            self._give_up_descriptor()\n"
+        "                    raise\n",
+        "                except OSError:\n                    pass\n",
         (ERRORS,),
     ),
     Mutant(
         "a descriptor is used again after a failed sync",
         LOGFILE,
-        "        self._tail = None\n        self._file.leave()\n        self._try_to_cut()\n",
-        "        self._tail = None\n        self._try_to_cut()\n",
+        "        self.tail = None\n        self.handle.leave()\n        self._try_to_cut()\n",
+        "        self.tail = None\n        self._try_to_cut()\n",
         (ERRORS,),
     ),
     Mutant(
         "a retry is answered from the page cache",
         KNOWN,
-        "        self._doubted.update(seqs)\n",
+        "        self.doubted.update(seqs)\n",
         "        return\n",
         (ERRORS,),
     ),
@@ -201,15 +202,15 @@ MUTANTS = [
     Mutant(
         "the lock is kept when the sync of a seal fails",
         HANDLE,
-        "            self._disk.unlock(self.fd)\n            self._old.append(self.fd)\n",
-        "            self._old.append(self.fd)\n",
+        "            self._disk.unlock(self.fd)\n            self.old.append(self.fd)\n",
+        "            self.old.append(self.fd)\n",
         (f"{ERRORS}::test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock",),
     ),
     Mutant(
         "a failed write is not cut back",
         LOGFILE,
-        "                self._disk.ftruncate(self._file.fd, start)\n                self._unsynced.cut()\n",
-        "                pass\n",
+        "            self._disk.ftruncate(self.handle.fd, start)\n            self._unsynced.waiting.pop()\n",
+        "            pass\n",
         (ERRORS,),
     ),
     Mutant(
@@ -703,9 +704,9 @@ MUTANTS = [
     ),
     Mutant(
         "the lock of a log stays held after an interrupt",
-        HANDLE,
-        "        except BaseException:\n            self.leave()\n            raise\n\n    def _unlock",
-        "        except BaseException:\n            raise\n\n    def _unlock",
+        LOGFILE,
+        "        except BaseException:\n            self.tail = None\n            handle.leave()\n            raise\n",
+        "        except BaseException:\n            self.tail = None\n            raise\n",
         (INTERRUPTS,),
     ),
     Mutant(
@@ -746,7 +747,7 @@ MUTANTS = [
     ),
     Mutant(
         "a node of another process is no conflict",
-        LOGFILE,
+        SESSION_FILE,
         "            self._refuse_conflict(after, alone)\n",
         "            pass\n",
         (PROCESSES,),
@@ -754,7 +755,7 @@ MUTANTS = [
     Mutant(
         "a file that was replaced is not noticed",
         LOGFILE,
-        "        if identity(status) != self._file.identity:\n",
+        "        if (status.st_dev, status.st_ino) != handle.identity:\n",
         "        if False:\n",
         (LOCKS,),
     ),
@@ -1035,23 +1036,23 @@ MUTANTS = [
     ),
     Mutant(
         "lines are taken over wherever a log ends",
-        SESSION_FILE,
-        "        if tail.last != after:\n",
-        "        if False:\n",
+        ADOPTING,
+        "    if tail.last != after:\n",
+        "    if False:\n",
         ("tests/store/test_contract.py::TestFiles",),
     ),
     Mutant(
         "many batches of a copy are one write",
-        SESSION_FILE,
-        "            if end < len(entries) and self._durable:\n",
-        "            if False:\n",
+        ADOPTING,
+        "        if end < len(entries):\n",
+        "        if False:\n",
         (MOVING_CUT,),
     ),
     Mutant(
         "what an unfinished batch left stays before lines of a copy",
-        SESSION_FILE,
-        "        if not remains:\n",
-        "        if True:\n",
+        ADOPTING,
+        " if remains else tail\n",
+        " if False else tail\n",
         (MOVING_DAMAGE, MOVING_CUT),
     ),
     Mutant(

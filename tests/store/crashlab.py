@@ -436,7 +436,7 @@ class Witness:
         """Write, but do not sync yet: that is what the function does that this returns."""
         self._tries(session_id, [draft.id for draft in drafts])
         log = self.home.store.open(session_id)
-        done = log.append([prepare(draft)[0] for draft in drafts], after=1 << 40, head=0, durable=False)
+        done = log.append([prepare(draft)[0] for draft in drafts], after=1 << 40, head=0)
 
         def sync() -> None:
             log.sync(done[-1].seq)

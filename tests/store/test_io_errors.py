@@ -136,7 +136,7 @@ def test_what_could_not_be_synced_is_written_again_behind_what_others_wrote(fold
     other = home_at(folder, disk).store.open("one")
     note, _ = prepare(Note(text="somebody else was here"))
     written: list[AnyEntry] = []
-    disk.before_failure = lambda: written.extend(other.append([note], after=1 << 40, head=0, durable=False))
+    disk.before_failure = lambda: written.extend(other.append([note], after=1 << 40, head=0))
     draft = said("b" * 5_000)
     with pytest.raises(Unavailable):
         session.append(draft)

@@ -20,6 +20,8 @@ from turnlog.log.field import shape
 
 MAX_LINE = 16 << 20
 """No writer makes a longer line, so no reader needs to hold one."""
+CHECKSUM = 16
+"""So many bytes of a line, at its end, are its checksum and what closes it."""
 
 
 def _plain(value: object) -> int:
@@ -38,8 +40,11 @@ _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @cache
-def _decoder() -> msgspec.json.Decoder[AnyEntry]:
-    """Made when it is needed: that takes longer than to load all else that many a reader needs."""
+def strict_decoder() -> msgspec.json.Decoder[AnyEntry]:
+    """Takes a line without its checksum that has nothing in it but what this version knows.
+
+    Made when it is needed: that takes longer than to load all else that many a reader needs.
+    """
     return msgspec.json.Decoder(AnyEntry)
 
 
@@ -173,18 +178,13 @@ def is_verified(line: bytes) -> bool:
     )
 
 
-def decode_strictly(line: bytes) -> AnyEntry:
-    """The entry of a verified line that has nothing in it but what this version knows; msgspec's errors otherwise."""
-    return _decoder().decode(line[:-16] + b"}")
-
-
 def decode(line: bytes) -> AnyEntry | Flawed:
     """The entry of a line (without its newline)."""
     # As in `is_verified`, once more: this is where reading a log spends its time.
     body = line[:-16]
     if line[-16:-10] == b',"c":"' and line[-2:] == b'"}' and b"%08x" % zlib.crc32(body) == line[-10:-2]:
         try:
-            entry = _decoder().decode(body + b"}")
+            entry = strict_decoder().decode(body + b"}")
         except msgspec.ValidationError:
             return _lenient(body + b"}")
         except _BAD_JSON:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any, cast
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
-from turnlog.log.codec import MAX_LINE, UNSTAMPED, Flawed, decode, decode_strictly, encode_body, seal
+from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, Flawed, decode, encode_body, seal, strict_decoder
 from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Unknown, is_wide
 from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
@@ -55,7 +54,7 @@ class Draft(Struct, frozen=True, gc=False):
                 raise Invalid(f"an entry that could not be read back: {entry.kind}")
             return line, entry
         try:
-            return line, decode_strictly(line[:-1])
+            return line, strict_decoder().decode(line[: -CHECKSUM - 1] + b"}")
         except msgspec.MsgspecError as error:
             raise Invalid(f"an entry that could not be read back: {error}") from None
 
@@ -87,7 +86,11 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     """A draft ready to be appended, and the blobs that have to be stored before it."""
     node = entry.is_node or (type(entry) is Unknown and entry.parent is not None)
     at = None
-    if entry.seq or entry.at is not None or _is_stamped(entry):
+    if (
+        entry.seq or entry.at is not None or entry.parent is not None or entry.clock is not None or entry.more
+        or entry.batch or entry.sealed or entry.again or entry.wide or entry.unverified
+    ):  # fmt: skip
+        # A caller filled in what only a store gives out.
         at = None if entry.at is None else to_ms(entry.clock or entry.at)
         entry = replace(entry, **UNSTAMPED)
     refers = _check(entry)
@@ -110,14 +113,6 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     return Draft(entry.id, body, start, node, fence, is_wide(entry), known, at, entry.blobs), blobs
 
 
-def _is_stamped(entry: Entry) -> bool:
-    """Whether a caller filled in what only a store gives out."""
-    return bool(
-        entry.parent is not None or entry.clock is not None or entry.more or entry.batch or entry.sealed
-        or entry.again or entry.wide or entry.unverified
-    )  # fmt: skip
-
-
 def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
     body, start, known = b"", 0, True
     for floor in (PAYLOAD_LIMIT, 16 << 10, 4 << 10, 1 << 10):
@@ -136,8 +131,9 @@ def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
     return entry, body, start, known
 
 
-def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Iterator[tuple[Draft, str, int]]:
+def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> list[tuple[Draft, str, int]]:
     """Each draft with the stamps that every store gives (`seq` above `floor`, times never backwards), and its time."""
+    numbered: list[tuple[Draft, str, int]] = []
     count = len(drafts)
     for index, draft in enumerate(drafts):
         floor += 1
@@ -152,7 +148,8 @@ def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> 
             stamps += f',"clock":"{to_text(when)}"'
         if count > 1:
             stamps += f',"more":{count - 1 - index},"batch":{count}'
-        yield draft, stamps, at
+        numbered.append((draft, stamps, at))
+    return numbered
 
 
 # ── what we refuse ────────────────────────────────────────────────────────────────────────────────

@@ -29,29 +29,30 @@ class _Process:
         self.counter = itertools.count(1)
 
 
-_process = _Process()
-os.register_at_fork(after_in_child=_process.renew)
+process = _Process()
+"""Nobody but those who append all the time needs it: the functions below say the same."""
+os.register_at_fork(after_in_child=process.renew)
 
 
 def new_id() -> str:
     """A fresh entry id."""
-    return f"{_process.prefix}{next(_process.counter):x}"
+    return f"{process.prefix}{next(process.counter):x}"
 
 
 def is_ours(entry_id: str) -> bool:
     """Whether this process made that id."""
-    return entry_id.startswith(_process.prefix)
+    return entry_id.startswith(process.prefix)
 
 
 def process_word() -> str:
     """The word that starts every entry id made by this process."""
-    return _process.word
+    return process.word
 
 
 def word_of(entry_id: str) -> str:
     """The process word in an entry id, or nothing for an id that a caller chose."""
     head, dash, _ = entry_id.partition("-")
-    return head if dash and len(head) == len(_process.word) else ""
+    return head if dash and len(head) == len(process.word) else ""
 
 
 def new_session_id(stamp: str) -> str:

@@ -80,9 +80,8 @@ class Look(ReadOnlySession):
 
     def news(self, last: int, *, seconds: float) -> list[AnyEntry]:
         """What was appended after entry `last`, by whomever; waits for it, but not longer than so many seconds."""
-        if not self._log.has_grown(last) and seconds > 0:
-            self._log.wait(last, seconds=seconds)
-        return list(self.entries(after=last)) if self._log.has_grown(last) else []
+        has_grown = self._log.wait(last) or (seconds > 0 and self._log.wait(last, seconds=seconds))
+        return list(self.entries(after=last)) if has_grown else []
 
     def message_seqs(self, head: int, *, most: int | None = None) -> list[int]:
         """The numbers of the messages that lead to a head, oldest first; only the last ones, if told how many."""

@@ -6,7 +6,6 @@ store, found by its name: `connect(location, …)` gives the store.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -102,9 +101,8 @@ class Log(Protocol):
         head: int,
         once: bool = False,
         alone: bool = False,
-        durable: bool = True,
     ) -> list[AnyEntry]:
-        """Append a batch, whole or not at all, durable when this returns.
+        """Append a batch, whole or not at all; durable when `sync` of its last entry has returned.
 
         `after` is the last entry the caller has seen: a node or head raises `Conflict` if another one came
         later (`alone`: anything raises it if anything came later). Other entries just follow. The first node
@@ -114,55 +112,27 @@ class Log(Protocol):
         ...
 
     def sync(self, seq: int) -> None:
-        """Entry `seq`, appended with `durable=False`, and all before it are durable when this returns."""
+        """Entry `seq` and all before it are durable when this returns."""
         ...
 
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
         """Entries with `after < seq < before`, and the damage met on the way."""
         ...
 
-    def find(self, entry_id: str) -> AnyEntry | None:
-        """The entry with that id."""
-        ...
-
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         """Entries after `after` with their bare lines, oldest first, and the damage: for another copy of this log."""
         ...
 
-    def has_grown(self, seq: int) -> bool:
-        """Whether there may be entries after `seq`: cheap, and never wrong when it says no."""
-        ...
+    def wait(self, seq: int, *, seconds: float = 0) -> bool:
+        """Whether there may be entries after `seq`; never wrong when it says no.
 
-    def stamp(self) -> object | None:
-        """Another value whenever the log is another; None if that cannot be told without reading it."""
-        ...
-
-    def wait(self, seq: int, *, seconds: float) -> None:
-        """Until there may be entries after `seq`, or about so long, or until `close`: it may also end for nothing."""
-        ...
-
-    def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
-        """Have `tell` called, on any thread, when there may be new entries, until what this returns is called.
-
-        None if nobody can tell. Who is told may be told for nothing, and now and then not at all.
+        Before it looks it waits about so long, or until it hears of news, or until `close`; or it ends for nothing.
         """
         ...
 
     def close(self) -> None:
         """Let go of what the log holds open. It may be used again."""
         ...
-
-
-class Polled:
-    """For logs that nobody tells of news: one waits a moment and looks."""
-
-    def wait(self, seq: int, *, seconds: float) -> None:
-        """See `Log.wait`."""
-        del seq
-        time.sleep(seconds)
-
-    def listen(self, tell: Callable[[], None]) -> None:
-        """See `Log.listen`."""
 
 
 class Pack(Protocol):

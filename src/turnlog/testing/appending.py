@@ -126,7 +126,7 @@ class Appending(Connected):
         assert log.append([note()], after=0, head=0)[0].seq == 2
 
     def test_what_is_not_synced_at_once_is_there_and_can_be_synced(self, store: Store, log: Log) -> None:
-        [done] = log.append([note()], after=0, head=0, durable=False)
+        [done] = log.append([note()], after=0, head=0)
         assert read(store.open("s"))[-1] == done
         log.sync(done.seq)
         assert read(log)[-1] == done

@@ -10,6 +10,7 @@ from turnlog.log.entry import Entry, Note, Start, Unknown
 from turnlog.log.payload import digest
 from turnlog.log.written import WrittenLine
 from turnlog.store import Log, Store, memory
+from turnlog.store.question import find
 from turnlog.testing.appending import Connected, note, together
 from turnlog.testing.build import ManualClock, draft, read, said, seqs, start
 from turnlog.testing.sessions import fork, title
@@ -74,7 +75,7 @@ class Copying(Connected):
         assert (new.seq, new.parent) == (7, 6)
         assert new.at == read(copy)[5].at
         assert len(bare_lines(copy)) == 7
-        assert copy.find(new.id) == new
+        assert find(copy, new.id) == new
         [again] = copy.append([said("one", id=read(copy)[1].id)], after=7, head=7)
         assert again.seq == 2
 
@@ -84,7 +85,7 @@ class Copying(Connected):
         log = store.open("s")
         assert seqs(read(log)) == [1]
         store.adopt("s", lines[1:], after=1)
-        assert log.has_grown(1)
+        assert log.wait(1)
         assert seqs(read(log)) == [1, 2, 3, 4, 5, 6]
         [new] = log.append([note()], after=0, head=0)
         assert new.seq == 7
@@ -223,7 +224,7 @@ class Copying(Connected):
         store.adopt("s", lines[:2], after=0)
         store.adopt("s", lines[2:], after=2)
         assert bare_lines(store.open("s")) == lines
-        found = store.open("s").find("same")
+        found = find(store.open("s"), "same")
         assert found is not None
 
     def test_a_store_says_which_blobs_it_lacks(self, store: Store) -> None:

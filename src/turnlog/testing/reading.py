@@ -1,4 +1,4 @@
-"""What `Log.read`, `find` and `has_grown` promise."""
+"""What `Log.read` and `wait` promise, and what is found by reading."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from turnlog.log.entry import Unknown
 from turnlog.store import Log, Store
+from turnlog.store.question import find
 from turnlog.testing.appending import Connected, note
 from turnlog.testing.build import draft, read, said, seqs
 
@@ -54,16 +55,16 @@ class Reading(Connected):
     def test_an_entry_is_found_by_its_id(self, ten: Log) -> None:
         [done] = ten.append([said("x", id="Äpfel/☃ ")], after=10, head=0)
         ten.append([note()], after=0, head=0)
-        assert ten.find("Äpfel/☃ ") == done
-        assert ten.find(read(ten)[4].id) == read(ten)[4]
-        assert ten.find("nobody's") is None
+        assert find(ten, "Äpfel/☃ ") == done
+        assert find(ten, read(ten)[4].id) == read(ten)[4]
+        assert find(ten, "nobody's") is None
 
     def test_growth_is_noticed_whoever_wrote(self, store: Store, log: Log) -> None:
         [done] = log.append([note()], after=0, head=0)
-        assert not log.has_grown(done.seq)
-        assert log.has_grown(done.seq - 1)
+        assert not log.wait(done.seq)
+        assert log.wait(done.seq - 1)
         [other] = store.open("s").append([note()], after=0, head=0)
-        assert log.has_grown(done.seq)
+        assert log.wait(done.seq)
         assert [entry.seq for entry in read(log, after=done.seq)] == [other.seq]
 
     def test_a_closed_log_may_be_used_again(self, log: Log) -> None:

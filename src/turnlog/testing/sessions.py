@@ -8,6 +8,7 @@ from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.entry import Entry, Fork, Note, Set
 from turnlog.log.ids import handle_of
 from turnlog.store import Listed, Log, Store
+from turnlog.store.question import find
 from turnlog.testing.appending import Connected, moment, note, together
 from turnlog.testing.build import NOON, ManualClock, draft, read, said, seqs, start
 
@@ -323,7 +324,7 @@ class Removing(Connected):
         base = store.base("s")
         assert read(base) == entries[:3]
         assert read(base, reverse=True) == entries[2::-1]
-        assert base.find(entries[2].id) == entries[2]
+        assert find(base, entries[2].id) == entries[2]
         with pytest.raises(NotFound):
             store.open("s")
 

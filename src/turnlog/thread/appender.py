@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
+from operator import attrgetter
 from typing import Any
 from weakref import WeakSet
 
@@ -15,7 +16,7 @@ from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogEr
 from turnlog.log.draft import Draft, prepare
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Entry, Set, Writer, is_fence
 from turnlog.log.fold import State, to_fold
-from turnlog.log.ids import process_word, word_of
+from turnlog.log.ids import process, word_of
 from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.process import this_process
@@ -29,6 +30,7 @@ _FOLD_RESUMED = 2 << 10
 """So many bytes are assumed for each entry that was there before us."""
 _FOLD_SHARE = 16
 """A fold is written when at least so many times its own size has been appended since the last."""
+_id = attrgetter("id")
 
 
 class Appender:
@@ -134,9 +136,9 @@ class Appender:
         if is_referring:
             with self._store.keeping():
                 self._keep(drafts, blobs)
-                done = self._take_turns(drafts, size, head, rebase, once, alone)
+                done = self._take_turn(drafts, size, head, rebase, once, alone)
         else:
-            done = self._take_turns(drafts, size, head, rebase, once, alone)
+            done = self._take_turn(drafts, size, head, rebase, once, alone)
         try:
             self._log.sync(done[-1].seq)
         except BaseException:
@@ -144,7 +146,10 @@ class Appender:
             raise
         if self._bytes_since_fold > self._fold_at or self._entries_since_fold > _FOLD_ENTRIES:
             self._write_fold()
-        return [self.history.whole(entry) if entry.blobs else entry for entry in done]
+        for entry in done:
+            if entry.blobs:
+                return [self.history.whole(entry) for entry in done]
+        return done
 
     def set(self, entry: Set) -> Set:
         """Append a fact. A session-wide one says all of them: it is made anew where somebody else changed one."""
@@ -168,44 +173,39 @@ class Appender:
         if blobs:
             self._store.put(blobs)
 
-    def _take_turns(
+    def _take_turn(
         self, drafts: list[Draft], size: int, head: int | None, rebase: bool, once: bool, alone: bool
     ) -> list[AnyEntry]:
+        """One thread after the other: into the log, and into what is known."""
         with self.history.mutex:
             if head is not None and head != self.state.head:
                 raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
-            done = self._write(drafts, rebase, once, alone)
-            self._bytes_since_fold += size
-            self._entries_since_fold += len(drafts)
-            return done
+            while True:
+                try:
+                    done = self._into_log(drafts, once, alone)
+                except Conflict:
+                    if alone:
+                        raise
+                    if not rebase:
+                        raise self._conflict() from None
+                    self.refresh()
+                else:
+                    self._bytes_since_fold += size
+                    self._entries_since_fold += len(drafts)
+                    return done
 
-    def _write(self, drafts: list[Draft], rebase: bool, once: bool, alone: bool) -> list[AnyEntry]:
-        while True:
-            try:
-                return self._try(drafts, once, alone)
-            except Conflict:
-                if alone:
-                    raise
-                if not rebase:
-                    raise self._conflict() from None
-            self.refresh()
-
-    def _try(self, drafts: list[Draft], once: bool, alone: bool) -> list[AnyEntry]:
-        state = self.state
+    def _into_log(self, drafts: list[Draft], once: bool, alone: bool) -> list[AnyEntry]:
+        if self._is_stale:
+            self._recover()
+        state = self.history.state
         if state.critical:
             self.history.understand()
         try:
-            self._tried.update([draft.id for draft in drafts])
-            if process_word() not in state.writers:
+            self._tried.update(map(_id, drafts))
+            if process.word not in state.writers:
                 self._introduce(drafts[0].at)
-            done = self._log.append(
-                drafts,
-                after=state.seq if alone else self._seen,
-                head=state.head,
-                once=once,
-                alone=alone,
-                durable=False,
-            )
+            after = state.seq if alone else self._seen
+            done = self._log.append(drafts, after=after, head=state.head, once=once, alone=alone)
             self._absorb(done)
         except (Conflict, AlreadyExists):
             raise  # nothing was written
@@ -218,20 +218,24 @@ class Appender:
 
     def _introduce(self, at: int | None) -> None:
         """The first thing a process appends says who it is; at the time of what follows, if that is of long ago."""
-        draft, _ = prepare(Writer(word=process_word(), version=__version__, **this_process()))
-        self._absorb(self._log.append([replace(draft, at=at)], after=self._seen, head=0, durable=False))
+        draft, _ = prepare(Writer(word=process.word, version=__version__, **this_process()))
+        self._absorb(self._log.append([replace(draft, at=at)], after=self._seen, head=0))
 
     def _absorb(self, done: list[AnyEntry]) -> None:
         """Fold what we appended, and what others put before it. Their nodes stay unseen until `refresh`."""
-        seq = self.history.state.seq
-        if done[0].seq <= seq:
+        state = self.history.state
+        first = done[0].seq
+        if first <= state.seq:
             return
-        between: list[AnyEntry] = []
-        if done[0].seq > seq + 1:
-            items = self._log.read(after=seq, before=done[0].seq)
+        if first > state.seq + 1:
+            items = self._log.read(after=state.seq, before=first)
             between = [item for item in items if isinstance(item, Entry)]
-        self.history.take(between + done)
-        self._saw(between)
+            self.history.take(between + done)
+            self._saw(between)
+        else:
+            self.history.take(done)
+            if not self._has_news:
+                self._seen = state.seq
 
     def _saw(self, theirs: list[AnyEntry]) -> None:
         """Others wrote these before what we know now."""
@@ -269,7 +273,7 @@ class Appender:
                 with self._store.keeping() if blobs else nullcontext():
                     if blobs:
                         self._store.put(blobs)
-                    self._absorb(self._log.append([draft], after=self._seen, head=0, durable=False))
+                    self._absorb(self._log.append([draft], after=self._seen, head=0))
             except BaseException as error:
                 self._is_stale = True
                 if not isinstance(error, TurnlogError):

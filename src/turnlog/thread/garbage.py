@@ -13,6 +13,7 @@ from turnlog.errors import Corrupt, NotFound, OutOfSpace
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
 from turnlog.store import Log, Store
+from turnlog.store.question import stamp
 from turnlog.thread.content import private_of, trees_of
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
@@ -101,7 +102,7 @@ def needs(store: Store, known: Known | None = None) -> Needs:
 
 
 def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
-    key = (log.id, log.stamp())  # before it is read: what comes meanwhile gives it another
+    key = (log.id, stamp(log))  # before it is read: what comes meanwhile gives it another
     if key[1] is None or key not in known:
         found, dropped = Needs(set(), [], {}, set()), set[tuple[str, str]]()
         _read(log, found, dropped)

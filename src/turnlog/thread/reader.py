@@ -14,6 +14,7 @@ from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Store
+from turnlog.store.question import find, listen
 from turnlog.thread.content import given_up
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
@@ -211,7 +212,7 @@ class SessionReader:
 
     def find(self, id: str) -> AnyEntry | None:
         """The entry with that id, inherited ones included."""
-        entry = self._log.find(id)
+        entry = find(self._log, id)
         if entry is not None:
             return self.history.whole(entry)
         limit = self.history.inherited_to
@@ -221,18 +222,18 @@ class SessionReader:
     def follow(self, *, after: Target | None = None) -> Iterator[AnyEntry]:
         """Entries as they are appended, by whomever: waits for the next one until the session is closed."""
         last = self._state.seq if after is None else seq_of(after)
+        pause = 0.0
         while not self.is_closed:
             before = last
-            if self._log.has_grown(last):
+            if self._log.wait(last, seconds=pause) and not self.is_closed:
                 for entry in self.entries(after=last):
                     last = entry.seq
                     yield entry
-            if last == before:
-                self._log.wait(last, seconds=_FOLLOW_PAUSE_S)
+            pause = _FOLLOW_PAUSE_S if last == before else 0.0
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
-        """See `Log.listen`."""
-        return self._log.listen(tell)
+        """See `turnlog.store.question.Telling`."""
+        return listen(self._log, tell)
 
     @property
     def damage(self) -> list[Damage]:

@@ -270,11 +270,12 @@ class Room:
     _LEAST, _MOST = 16 << 10, 256 << 10
 
     def __init__(self) -> None:
-        self.end = 0
+        self.end = self._LEAST
+        """Up to here there is nothing to be done."""
 
     def make(self, disk: Disk, fd: int, size: int) -> None:
         """Room for what comes after `size`."""
-        length = min(max(size // 4, self._LEAST), self._MOST) if size > self._LEAST else 0
+        length = min(max(size // 4, self._LEAST), self._MOST)
         self.end = size + length
         disk.reserve(fd, size, length)
 

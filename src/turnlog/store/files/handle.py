@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
-from typing import TypeVar
 
-from turnlog.errors import TurnlogError, Unavailable
+from turnlog.errors import Unavailable
 from turnlog.store.files.disk import Disk, Held, renew_after_fork
-
-_T = TypeVar("_T")
 
 
 class ReadingHandle(Held):
@@ -42,7 +38,7 @@ class FileHandle:
         self._read_only = read_only
         self.is_writable = fd >= 0
         """Whether what is open may be written; another time it may be different."""
-        self._old: list[int] = []
+        self.old: list[int] = []
         """Descriptors left behind while another thread may still be using them."""
 
     def identify(self) -> None:
@@ -92,48 +88,23 @@ class FileHandle:
         """A descriptor that reads what is open now, whatever becomes of this one."""
         return ReadingHandle(self._disk, self.fd)
 
-    def alone(self, work: Callable[[], _T]) -> _T:
-        """Do something under the writer's lock, which is free afterwards, wherever an interrupt comes up.
-
-        An unlock can be interrupted, too, so the descriptor is left behind then.
-        """
-        try:
-            self._disk.lock(self.fd)
-            done = work()
-            self._unlock()
-            return done
-        except (TurnlogError, OSError):
-            try:
-                self._unlock()
-            except BaseException:
-                self.leave()
-                raise
-            raise
-        except BaseException:
-            self.leave()
-            raise
-
-    def _unlock(self) -> None:
-        if self.fd >= 0:
-            self._disk.unlock(self.fd)
-
     def leave(self) -> None:
         """Do not use this descriptor again, and let go of its lock."""
         if self.fd >= 0:
             self._disk.unlock(self.fd)
-            self._old.append(self.fd)
+            self.old.append(self.fd)
             self.fd = -1
 
     def close_old(self) -> None:
         """Close what was left behind. Nobody uses any of it."""
-        while self._old:
-            self._disk.close(self._old.pop())
+        while self.old:
+            self._disk.close(self.old.pop())
 
     def close(self) -> None:
         """Let go of every descriptor. Each is forgotten before it is closed: its number may soon be another file's."""
         fd, self.fd = self.fd, -1
-        if fd >= 0 and fd not in self._old:
-            self._old.append(fd)
+        if fd >= 0 and fd not in self.old:
+            self.old.append(fd)
         self.close_old()
 
 

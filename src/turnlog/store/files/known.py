@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnlog.log.draft import Draft
-from turnlog.log.ids import is_ours, new_id
+from turnlog.log.ids import is_ours, new_id, process
 
 _RECENT = 1 << 16
 
@@ -18,19 +18,19 @@ class KnownIds:
         self._all: dict[str, int] | None = None
         self._forgotten = 0
         """Our ids with a counter up to this may have been appended and forgotten."""
-        self._doubted: dict[str, int] = {}
-        """Ids we wrote and could not sync: they may be in the log, and may be lost."""
+        self.doubted: dict[str, int] = {}
+        """Ids we wrote and could not sync, and their `seq`: they may be in the log, and may be lost."""
 
     def saw(self, entry_id: str, seq: int) -> None:
         """That id is in the log: somebody wrote it."""
-        if entry_id not in self._doubted:
+        if entry_id not in self.doubted:
             self.wrote({entry_id: seq})
 
     def wrote(self, seqs: dict[str, int]) -> None:
         """These ids are in the log."""
-        if self._doubted:
+        if self.doubted:
             for entry_id in seqs:
-                self._doubted.pop(entry_id, None)
+                self.doubted.pop(entry_id, None)
         if self._all is not None:
             for entry_id, seq in seqs.items():
                 self._all.setdefault(entry_id, seq)
@@ -56,7 +56,7 @@ class KnownIds:
         if self._all is not None:
             return True
         for draft in drafts:
-            if draft.id in self._own or not is_ours(draft.id):
+            if draft.id in self._own or not draft.id.startswith(process.prefix):
                 return True
             if self._forgotten and _counter(draft.id) <= self._forgotten:
                 return True
@@ -64,7 +64,7 @@ class KnownIds:
 
     def doubt(self, seqs: dict[str, int]) -> None:
         """These could not be synced: whoever appends them again gets them written again."""
-        self._doubted.update(seqs)
+        self.doubted.update(seqs)
         self.cut(seqs, doubted=True)
 
     def cut(self, seqs: dict[str, int], *, doubted: bool = False) -> None:
@@ -74,22 +74,18 @@ class KnownIds:
             if self._all is not None:
                 self._all.pop(entry_id, None)
             if not doubted:
-                self._doubted.pop(entry_id, None)
-
-    def doubted(self, entry_id: str) -> int:
-        """The `seq` under which that id may be in the log or may be lost; 0 if there is no doubt."""
-        return self._doubted.get(entry_id, 0) if self._doubted else 0
+                self.doubted.pop(entry_id, None)
 
     def seq_of(self, entry_id: str, look: Callable[[], dict[str, int]]) -> int:
         """The `seq` of the entry with that id, 0 if there is none. `look` reads all ids of the log."""
-        if entry_id in self._doubted:
+        if entry_id in self.doubted:
             return 0
         if self._all is None:
             if is_ours(entry_id):
                 seq = self._own.get(entry_id, 0)
                 if seq or not self._forgotten or _counter(entry_id) > self._forgotten:
                     return seq
-            self._all = {key: seq for key, seq in look().items() if key not in self._doubted}
+            self._all = {key: seq for key, seq in look().items() if key not in self.doubted}
         return self._all.get(entry_id, 0)
 
 

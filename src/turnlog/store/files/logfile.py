@@ -1,4 +1,4 @@
-"""One log in one file: the append protocol.
+"""The file of one log: where it ends, and how something gets behind that end and onto the disk.
 
 Lock · is it still our file, does it end where we left it · one write · unlock · sync. A failed write is cut back
 under the lock; after a failed sync nothing is acknowledged through that descriptor again. Nothing else ever
@@ -9,44 +9,31 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError, Unavailable
-from turnlog.log.codec import Damage
-from turnlog.log.draft import Draft
-from turnlog.log.entry import AnyEntry, Entry, is_fence
-from turnlog.store import Clock, Polled
-from turnlog.store.files.disk import Disk, Room, as_error, disk_errors, renew_after_fork
-from turnlog.store.files.handle import FileHandle, identity
+from turnlog.errors import Conflict, TurnlogError, Unavailable
+from turnlog.store.files.disk import Disk, Room, as_error, renew_after_fork
+from turnlog.store.files.handle import FileHandle, ReadingHandle
 from turnlog.store.files.known import KnownIds
-from turnlog.store.files.lines import Read, session_in
-from turnlog.store.files.reading import newest_first, oldest_first
-from turnlog.store.files.tail import Tail, is_adoptable
+from turnlog.store.files.tail import Placed, Tail, is_adoptable
 from turnlog.store.files.unsynced import Unsynced
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
-class LogFile(Polled):
-    """A log for reading and, unless `read_only`, for writing."""
+class LogFile:
+    """A log's file for reading and, unless `read_only`, for writing. `mutex` is held by whoever uses more than `sync`.
 
-    def __init__(
-        self,
-        disk: Disk,
-        path: str,
-        session_id: str,
-        *,
-        clock: Clock,
-        durable: bool = True,
-        read_only: bool = False,
-        fd: int = -1,
-    ) -> None:
+    Locks are taken in one order: that of the syncs, `mutex`, the file's.
+    """
+
+    def __init__(self, disk: Disk, path: str, session_id: str, *, durable: bool, read_only: bool, fd: int) -> None:
         self.id = session_id
+        self.handle = FileHandle(disk, path, read_only=read_only, fd=fd)
         self._disk = disk
-        self._clock = clock
         self._durable = durable
-        self._file = FileHandle(disk, path, read_only=read_only, fd=fd)
         self._is_named = fd >= 0
         """Whether the file's name is on the disk: whoever creates a file sees to that himself."""
         self._room = Room()
@@ -54,82 +41,126 @@ class LogFile(Polled):
         renew_after_fork(self)
 
     def _begin_anew(self) -> None:
-        self._mutex = threading.RLock()
+        self.mutex = threading.RLock()
         self._sync_mutex = threading.Lock()
-        self._tail: Tail | None = None
+        self.tail: Tail | None = None
         """None where we do not know how the log ends."""
-        self._known = KnownIds()
+        self.known = KnownIds()
         self._unsynced = Unsynced()
-
-    # ── the file ──────────────────────────────────────────────────────────────────────────────────
-
-    def named(self, path: str) -> None:
-        """The file was given another name."""
-        self._file.path = path
-
-    def _open(self, *, for_writing: bool = False) -> None:
-        if self._file.open_for_writing() if for_writing else self._file.open():
-            self._tail, self._is_named = None, False
-            self._unsynced.replaced()
-
-    def open(self) -> None:
-        """Look at the file, and settle its tail if we may write, so that everything after builds on it."""
-        with self._mutex, disk_errors(f"opening the log of session {self.id}"):
-            self._open()
-            self._check_id()
-            if self._file.is_writable:
-                self._alone(self._try_to_look)
-
-    def _try_to_look(self) -> None:
-        try:
-            self._look(self._file.size())
-        except OSError:
-            self._tail = None  # a full disk must not keep anybody from reading; an append will look again
-
-    def _check_id(self) -> None:
-        line, newline, _ = self._file.read(1 << 16, 0).partition(b"\n")
-        held = session_in(line) if newline else None
-        if held not in (None, self.id):
-            raise Corrupt(
-                f"the file of session {self.id!r} holds session {held!r}",
-                hint=f"somebody renamed or copied {os.path.basename(self._file.path)}; put it back",
-            )
 
     def close(self) -> None:
         """Let go of the descriptor. The next use opens the file again."""
-        with self._sync_mutex, self._mutex:
-            self._file.close()
-            self._tail = None
+        with self._sync_mutex, self.mutex:
+            self.handle.close()
+            self.tail = None
 
     def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            self._file.close()
+        if hasattr(self, "handle"):
+            self.handle.close()
 
     def after_fork(self) -> None:
         """In a child process: a descriptor shared with the parent would share its lock, too."""
-        self._file.close()
+        self.handle.close()
         self._begin_anew()
 
-    def _alone(self, work: Callable[[], _T]) -> _T:
-        """Do something under the writer's lock. Unless we ended it ourselves, nothing is known of the log after."""
+    # ── opening ───────────────────────────────────────────────────────────────────────────────────
+
+    def open(self) -> None:
+        """Have a descriptor, for writing where that may be."""
+        if self.handle.open():
+            self._found_another()
+
+    def _open_for_writing(self) -> None:
+        if self.handle.open_for_writing():
+            self._found_another()
+
+    def _found_another(self) -> None:
+        self.tail, self._is_named = None, False
+        self._unsynced.replaced()
+
+    def begin(self, tail: Tail) -> None:
+        """A file that nobody else knows yet: it has no name that anybody looks for."""
+        self.handle.identify()
+        self.tail = tail
+
+    def settle(self) -> None:
+        """Learn how the log ends, if we may write, so that everything after builds on it."""
+        if self.handle.is_writable:
+            self.locked(self._try_to_look)
+
+    def _try_to_look(self) -> None:
         try:
-            return self._file.alone(work)
-        except TurnlogError:
+            self._look(self.handle.size())
+        except OSError:
+            self.tail = None  # a full disk must not keep anybody from reading; an append will look again
+
+    def copy(self) -> ReadingHandle:
+        """A descriptor to read from at leisure what is there now."""
+        self.open()
+        if self._unsynced.unsure:
+            self._try_to_cut()
+            self.open()
+        return self.handle.copy()
+
+    # ── the lock ──────────────────────────────────────────────────────────────────────────────────
+
+    def locked(self, work: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
+        """Do something under the writer's lock, which is free afterwards, wherever an interrupt comes up.
+
+        An unlock can be interrupted, too, so the descriptor is left behind then. Unless we ended it ourselves, nothing
+        is known of the log after.
+        """
+        handle = self.handle
+        try:
+            if handle.fd < 0 or not handle.is_writable:
+                self._open_for_writing()
+            self._disk.lock(handle.fd)
+            done = work(*args, **options)
+            self._disk.unlock(handle.fd)
+            return done
+        except (TurnlogError, OSError) as error:
+            try:
+                if isinstance(error, OSError):
+                    self.tail = None
+                if handle.fd >= 0:
+                    self._disk.unlock(handle.fd)
+            except BaseException:
+                self.tail = None
+                handle.leave()
+                raise
             raise
         except BaseException:
-            self._tail = None
+            self.tail = None
+            handle.leave()
             raise
 
     # ── where it ends ─────────────────────────────────────────────────────────────────────────────
 
+    def end(self) -> Tail:
+        """Under the lock: where the log ends by now."""
+        handle = self.handle
+        status = self._disk.stat(handle.path)
+        size = status.st_size
+        if (status.st_dev, status.st_ino) != handle.identity:
+            self._take_new_file()
+            size = handle.size()
+        if self._unsynced.unsure:
+            size = self._cut_unsure(size)
+        tail = self.tail
+        if tail is None:
+            tail = self._look(size)
+        elif size != tail.end:
+            self._catch_up(tail, size)
+        return tail
+
     def _look(self, size: int) -> Tail:
         """Under the lock: learn how the log ends."""
-        size = self._adopt(size)
+        size = self._complete(size)
         tail = Tail()
-        self._known.forget()
-        tail.look(self._file.read, size, self._known.saw)
-        tail.floor = max(tail.floor, self._tail.floor if self._tail is not None else 0, self._unsynced.last_failed)
-        self._tail = tail
+        self.known.forget()
+        tail.look(self.handle.read, size, self.known.saw)
+        tail.floor = max(tail.floor, self.tail.floor if self.tail is not None else 0, self._unsynced.last_failed)
+        self.tail = tail
         return tail
 
     def _catch_up(self, tail: Tail, size: int) -> None:
@@ -140,73 +171,63 @@ class LogFile(Polled):
                 f"the log of session {self.id} became shorter under this writer",
                 hint="call refresh() on the session, or resume it again",
             )
-        tail.catch_up(self._file.read, self._adopt(size), self._known.saw)
+        tail.catch_up(self.handle.read, self._complete(size), self.known.saw)
 
-    def _adopt(self, size: int) -> int:
+    def _complete(self, size: int) -> int:
         """A complete entry that only lacks its newline gets it; anything else is left to be sealed off."""
-        if not is_adoptable(self._file.read, size):
+        if not is_adoptable(self.handle.read, size):
             return size
-        self._disk.write(self._file.fd, b"\n")
+        self._disk.write(self.handle.fd, b"\n")
         return size + 1
 
-    # ── appending ─────────────────────────────────────────────────────────────────────────────────
-
-    def append(
-        self,
-        drafts: list[Draft],
-        *,
-        after: int,
-        head: int,
-        once: bool = False,
-        alone: bool = False,
-        durable: bool = True,
-    ) -> list[AnyEntry]:
-        """See `Log.append`."""
-        with self._mutex:
-            try:
-                self._open(for_writing=True)
-                entries = self._alone(lambda: self._append(drafts, after, head, once, alone))
-            except OSError as error:
-                raise as_error(error, f"appending to session {self.id}") from error
-        if durable:
-            self.sync(entries[-1].seq)
-        return entries
-
-    def _append(self, drafts: list[Draft], after: int, head: int, once: bool, alone: bool) -> list[AnyEntry]:
-        """Under the lock."""
-        tail = self._end()
-        if self._known.may_have(drafts) and (known := self._answer_known(drafts, once)):
-            return known
-        if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
-            self._refuse_conflict(after, alone)
-        if tail.last < head <= self._unsynced.last_failed:
-            raise Unavailable(
-                f"session {self.id}: entry {head}, which these drafts build on, could not be synced",
-                hint="it was taken out of the log again; append it once more, or go on without it",
+    def _take_new_file(self) -> None:
+        """The file was replaced: go on with the new one if it holds all we know, and refuse otherwise."""
+        tail = self.tail
+        self.handle.leave()
+        self._open_for_writing()
+        self._disk.lock(self.handle.fd)
+        if tail is not None and not tail.is_in(self.handle.read, self.handle.size()):
+            raise Conflict(
+                f"the file of session {self.id} was replaced by another one under this writer",
+                hint="look at it with `turnlog doctor`, then resume the session again",
             )
-        self._be_sure_of(tail)
-        return self._write(tail, drafts, head)
+        self.tail = tail
 
-    def _end(self) -> Tail:
-        """Under the lock: where the log ends by now."""
-        status = self._disk.stat(self._file.path)
-        size = status.st_size
-        if identity(status) != self._file.identity:
-            self._take_new_file()
-            size = self._file.size()
-        if self._unsynced.unsure:
-            size = self._cut_unsure(size)
-        tail = self._tail
-        if tail is None:
-            tail = self._look(size)
-        elif size != tail.end:
-            self._catch_up(tail, size)
-        return tail
+    def has_grown(self, seq: int) -> bool:
+        """Whether there may be entries after `seq`."""
+        self.open()
+        tail = self.tail
+        return tail is None or tail.last != seq or self.handle.size() != tail.end
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, tail: Tail, new: Placed) -> None:
+        """Under the lock: lines behind the end. A line that seals is on the disk when this returns."""
+        if not self._is_named or tail.ends_in_batch:
+            self._be_sure_of(tail)
+        fd, data, start = self.handle.fd, new.data, tail.end
+        end, is_sealing = start + len(data), tail.good < start
+        if end > self._room.end:
+            self._room.make(self._disk, fd, end)
+        # Before it is there: of a write that was interrupted, too, nobody may rely on a sync that failed.
+        self._unsynced.waiting.append((start, end, new.seqs, new.entries[-1].seq))
+        try:
+            self._disk.write(fd, data)
+        except BaseException:
+            self._cut_unfinished(start, end)
+            raise
+        if self._durable:
+            self._disk.push(fd, start, len(data))
+        tail.wrote(new)
+        self.known.wrote(new.seqs)
+        if is_sealing:
+            # Whoever reads a later line must find this one: it says which bytes before it do not count.
+            self._sync_or_give_up()
 
     def _be_sure_of(self, tail: Tail) -> None:
         """Under the lock: what we are going to acknowledge depends on these, and who wrote them may have died."""
         if not self._is_named:
-            folder = os.path.dirname(self._file.path)
+            folder = os.path.dirname(self.handle.path)
             self._disk.refuse_remote(folder)
             if self._durable:
                 self._disk.sync_folder(folder)
@@ -215,184 +236,103 @@ class LogFile(Polled):
             # With a line behind it, a batch of which the disk has only a part would seem to have been whole.
             self._sync_or_give_up()
 
+    def _cut_unfinished(self, start: int, end: int) -> None:
+        """A write failed or was interrupted."""
+        self.tail = None  # should the cut fail as well, what is there has to be looked at and sealed off
+        if self.handle.size() < end:  # somebody may have read what is whole: it stays
+            self._disk.ftruncate(self.handle.fd, start)
+            self._unsynced.waiting.pop()
+
+    def cut_to(self, size: int) -> Tail:
+        """Under the lock: what is behind that was never acknowledged, and goes."""
+        self._disk.ftruncate(self.handle.fd, size)
+        return self._look(size)
+
+    def sync_now(self, tail: Tail) -> None:
+        """Under the lock: everything up to here is on the disk before anything follows it."""
+        if self._durable:
+            # Of one write a power cut may leave the end and not the beginning, and nobody would notice a gap.
+            self._sync_or_give_up()
+            self._unsynced.done(tail.last)
+
     def _sync_or_give_up(self) -> None:
         try:
-            self._disk.sync(self._file.fd)
+            self._disk.sync(self.handle.fd)
         except OSError:
             self._give_up_descriptor()
             raise
 
-    def _write(self, tail: Tail, drafts: list[Draft], head: int) -> list[AnyEntry]:
-        read, doubted = self._file.read, self._known.doubted
-        stamped = tail.stamp(read, drafts, head=head, now=self._clock(), doubted=doubted)
-        self._put(tail, *stamped, is_batch=len(drafts) > 1)
-        return stamped[1]
-
-    def _put(self, tail: Tail, data: bytes, entries: list[AnyEntry], at: int, wide: int, *, is_batch: bool) -> None:
-        start, sealing = tail.end, tail.damaged > 0
-        if start + len(data) > self._room.end:
-            self._room.make(self._disk, self._file.fd, start + len(data))
-        seqs = {entry.id: entry.seq for entry in entries}
-        # Before it is there: of a write that was interrupted, too, nobody may rely on a sync that failed.
-        self._unsynced.wrote((start, start + len(data), seqs, entries[-1].seq))
-        self._write_or_cut(data, start)
-        if self._durable:
-            self._disk.push(self._file.fd, start, len(data))
-        tail.wrote(data, entries[-1].seq, at, wide, is_batch=is_batch)
-        self._known.wrote(seqs)
-        if sealing:
-            # Whoever reads a later line must find this one: it says which bytes before it do not count.
-            self._sync_or_give_up()
-
-    def _write_or_cut(self, data: bytes, start: int) -> None:
-        try:
-            self._disk.write(self._file.fd, data)
-        except BaseException:
-            self._tail = None  # should the cut fail as well, what is there has to be looked at and sealed off
-            if self._file.size() < start + len(data):  # somebody may have read what is whole: it stays
-                self._disk.ftruncate(self._file.fd, start)
-                self._unsynced.cut()
-            raise
+    # ── syncing ───────────────────────────────────────────────────────────────────────────────────
 
     def sync(self, seq: int) -> None:
-        """See `Log.sync`."""
+        """See `Log.sync`. One serves every thread that waits for it, and keeps nobody from writing meanwhile."""
         if not self._durable:
             return
+        handle = self.handle
         try:
-            self._sync(seq)
+            with self._sync_mutex:
+                with self.mutex:
+                    if seq in self._unsynced.failed:
+                        raise self._failed(seq)
+                    if self._unsynced.synced >= seq:
+                        return
+                    if handle.fd < 0:
+                        self.open()
+                    if handle.old:
+                        handle.close_old()
+                    fd = handle.fd
+                    mark = seq if self.tail is None else max(seq, self.tail.last)
+                try:
+                    self._disk.sync(fd)
+                except OSError:
+                    with self.mutex:
+                        if fd == handle.fd:
+                            self._give_up_descriptor()
+                    raise
+                with self.mutex:
+                    if seq in self._unsynced.failed:  # of two syncs at once, only one is told of an error
+                        raise self._failed(seq)
+                    if fd == handle.fd:
+                        self._unsynced.done(mark)
         except OSError as error:
             raise as_error(error, f"syncing session {self.id}") from error
 
-    def _sync(self, seq: int) -> None:
-        """One sync serves every thread that waits for it, and keeps nobody from writing meanwhile.
+    def _failed(self, seq: int) -> Unavailable:
+        return Unavailable(
+            f"session {self.id}: entry {seq} could not be synced and may be lost",
+            hint="append the same drafts again: an id counts once",
+        )
 
-        Locks are taken in one order: `_sync_mutex` before `_mutex`.
-        """
-        with self._sync_mutex:
-            with self._mutex:
-                self._refuse_failed(seq)
-                if self._unsynced.synced >= seq:
-                    return
-                self._open()
-                self._file.close_old()
-                fd = self._file.fd
-                mark = seq if self._tail is None else max(seq, self._tail.last)
-            try:
-                self._disk.sync(fd)
-            except OSError:
-                with self._mutex:
-                    if fd == self._file.fd:
-                        self._give_up_descriptor()
-                raise
-            with self._mutex:
-                self._refuse_failed(seq)  # of two syncs at once, only one is told of an error
-                if fd == self._file.fd:
-                    self._unsynced.done(mark)
-
-    def _refuse_failed(self, seq: int) -> None:
-        if seq in self._unsynced.failed:
+    def refuse_lost(self, head: int) -> None:
+        """That entry is not in the log: nobody builds on one that was taken out of it again."""
+        if head <= self._unsynced.last_failed:
             raise Unavailable(
-                f"session {self.id}: entry {seq} could not be synced and may be lost",
-                hint="append the same drafts again: an id counts once",
+                f"session {self.id}: entry {head}, which these drafts build on, could not be synced",
+                hint="it was taken out of the log again; append it once more, or go on without it",
             )
 
     def _give_up_descriptor(self) -> None:
         """After a failed sync the kernel may call lost pages clean: start over with a fresh descriptor."""
-        self._known.doubt(self._unsynced.fail())
-        self._tail = None
-        self._file.leave()
+        self.known.doubt(self._unsynced.fail())
+        self.tail = None
+        self.handle.leave()
         self._try_to_cut()
 
     def _try_to_cut(self) -> None:
         """Take what failed to sync out of the log, so that nobody builds on it. The next append insists."""
         try:
-            self._open(for_writing=True)
-            self._alone(lambda: self._cut_unsure(self._file.size()))
+            self.locked(self._cut_all_unsure)
         except (OSError, TurnlogError):
             return
+
+    def _cut_all_unsure(self) -> None:
+        self._cut_unsure(self.handle.size())
 
     def _cut_unsure(self, size: int) -> int:
         """Cut back our own writes that failed to sync, as far as nobody has written after them."""
         while span := self._unsynced.newest_unsure(size):
-            self._disk.ftruncate(self._file.fd, span[0])
+            self._disk.ftruncate(self.handle.fd, span[0])
             self._unsynced.unsure.pop()
-            self._known.cut(span[2])
-            self._tail, size = None, span[0]
+            self.known.cut(span[2])
+            self.tail, size = None, span[0]
         return size
-
-    def _take_new_file(self) -> None:
-        """The file was replaced: go on with the new one if it holds all we know, and refuse otherwise."""
-        tail = self._tail
-        self._file.leave()
-        self._open(for_writing=True)
-        self._disk.lock(self._file.fd)
-        if tail is not None and not tail.is_in(self._file.read, self._file.size()):
-            raise Conflict(
-                f"the file of session {self.id} was replaced by another one under this writer",
-                hint="look at it with `turnlog doctor`, then resume the session again",
-            )
-        self._tail = tail
-
-    def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry]:
-        """What is in the log already under these ids."""
-        seqs = [self._known.seq_of(draft.id, self._all_ids) for draft in drafts]
-        present = [draft.id for draft, seq in zip(drafts, seqs, strict=True) if seq]
-        if not present:
-            return []
-        if once or len(present) < len(drafts):
-            raise AlreadyExists(
-                f"the entry id {present[0]!r} is already in session {self.id}",
-                hint="use another id" if once else "some entries of this batch are there and some are not",
-            )
-        return [entry for seq in seqs for entry in self._entries(after=seq - 1, before=seq + 1)]
-
-    def _all_ids(self) -> dict[str, int]:
-        ids: dict[str, int] = {}
-        for entry in self._entries():
-            ids.setdefault(entry.id, entry.seq)
-        return ids
-
-    def _entries(self, *, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
-        for item in self.read(after=after, before=before):
-            if isinstance(item, Entry):
-                yield item
-
-    def _refuse_conflict(self, after: int, alone: bool) -> None:
-        for entry in self._entries(after=after):
-            if (alone or is_fence(entry)) and not self._known.doubted(entry.id):
-                raise Conflict(
-                    f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
-                    hint="call refresh() on the session and append again, or append with rebase=True",
-                )
-
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────
-
-    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
-        """See `Log.read`. Gives what is there when it begins; never blocks a writer."""
-        limit = 1 << 63 if before is None else before
-        way = newest_first if reverse else oldest_first
-        return self._read(lambda read, size: way(read, size, after=after, before=limit))
-
-    def _read(self, way: Callable[[Read, int], Iterator[_T]]) -> Iterator[_T]:
-        with self._mutex, disk_errors(f"reading session {self.id}"):
-            self._open()
-            if self._unsynced.unsure:
-                self._try_to_cut()
-                self._open()
-            copy = self._file.copy()
-        with copy:
-            try:
-                yield from way(copy.read_at, self._disk.fstat(copy.fileno()).st_size)
-            except OSError as error:
-                raise as_error(error, f"reading session {self.id}") from error
-
-    def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Log.find`."""
-        return next((item for item in self.read(reverse=True) if isinstance(item, Entry) and item.id == entry_id), None)
-
-    def has_grown(self, seq: int) -> bool:
-        """See `Log.has_grown`."""
-        with self._mutex, disk_errors(f"looking at session {self.id}"):
-            self._open()
-            tail = self._tail
-            return tail is None or tail.last != seq or self._file.size() != tail.end

@@ -1,120 +1,204 @@
-"""A log's file as the store makes, hands on and takes over: first lines, bare lines, the beginning that forks need."""
+"""One session's log in one file: whose turn it is, what is in it already, and reading it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from turnlog.errors import Conflict, Corrupt
-from turnlog.log.assemble import forward
-from turnlog.log.codec import Damage, is_verified
-from turnlog.log.draft import Draft, to_ms
-from turnlog.log.entry import AnyEntry, is_wide
-from turnlog.log.written import WrittenLine, entries_of, entry_of, with_hints
-from turnlog.store.files.disk import as_error, disk_errors
+from turnlog.errors import AlreadyExists, Conflict, Corrupt
+from turnlog.log.codec import Damage
+from turnlog.log.draft import Draft
+from turnlog.log.entry import AnyEntry, Entry, is_fence
+from turnlog.log.written import WrittenLine, entries_of, entry_of
+from turnlog.store import Clock
+from turnlog.store.files.adopting import adopt, placed
+from turnlog.store.files.disk import Disk, as_error, disk_errors
 from turnlog.store.files.handle import identity
-from turnlog.store.files.lines import last_newline
-from turnlog.store.files.lines import lines as lines_of
+from turnlog.store.files.lines import Read, session_in
 from turnlog.store.files.logfile import LogFile
-from turnlog.store.files.reading import prefix, written_after
+from turnlog.store.files.reading import newest_first, oldest_first, prefix, written_after
 from turnlog.store.files.tail import Tail
 
+_T = TypeVar("_T")
 
-class SessionFile(LogFile):
-    """See `LogFile`."""
+
+class SessionFile:
+    """See `Log`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        session_id: str,
+        *,
+        clock: Clock,
+        durable: bool = True,
+        read_only: bool = False,
+        fd: int = -1,
+    ) -> None:
+        self.id = session_id
+        self._disk = disk
+        self._clock = clock
+        self._file = LogFile(disk, path, session_id, durable=durable, read_only=read_only, fd=fd)
+
+    # ── the file ──────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, drafts: list[Draft], seq: int) -> None:
-        """The first entries of a new log, synced: the file has no name yet that anybody looks for."""
-        self._file.identify()
-        self._tail = Tail(floor=seq - 1)
+        """The first entries of a new log, synced."""
+        tail = Tail(floor=seq - 1)
+        self._file.begin(tail)
         for draft in drafts:
-            self._write(self._tail, [draft], 0)  # no batch: the file is there as a whole, or not at all
-        self._sync(self._tail.last)
+            self._write(tail, [draft], 0)  # no batch: the file is there as a whole, or not at all
+        self._file.sync(tail.last)
 
     def begin_with(self, lines: list[bytes]) -> None:
         """The same with lines of another copy of it."""
-        self._file.identify()
-        self._tail = Tail()
-        self._take(self._tail, lines, [entry_of(item) for item in entries_of(lines, after=0)])
-        self._sync(self._tail.last)
+        entries = [entry_of(item) for item in entries_of(lines, after=0)]
+        tail = Tail()
+        self._file.begin(tail)
+        self._file.write(tail, placed(tail, self._file.handle.read, lines, entries))
+        self._file.sync(tail.last)
+
+    def named(self, path: str) -> None:
+        """The file was given another name."""
+        self._file.handle.path = path
+
+    def open(self) -> None:
+        """Look at the file, and settle its tail if we may write."""
+        with self._file.mutex, disk_errors(f"opening the log of session {self.id}"):
+            self._file.open()
+            self._check_id()
+            self._file.settle()
+
+    def _check_id(self) -> None:
+        handle = self._file.handle
+        line, newline, _ = handle.read(1 << 16, 0).partition(b"\n")
+        held = session_in(line) if newline else None
+        if held not in (None, self.id):
+            raise Corrupt(
+                f"the file of session {self.id!r} holds session {held!r}",
+                hint=f"somebody renamed or copied {os.path.basename(handle.path)}; put it back",
+            )
+
+    def close(self) -> None:
+        """See `Log.close`."""
+        self._file.close()
+
+    # ── appending ─────────────────────────────────────────────────────────────────────────────────
+
+    def append(
+        self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
+    ) -> list[AnyEntry]:
+        """See `Log.append`."""
+        file = self._file
+        with file.mutex:
+            try:
+                return file.locked(self._append, drafts, after, head, once, alone)
+            except OSError as error:
+                raise as_error(error, f"appending to session {self.id}") from error
+
+    def _append(self, drafts: list[Draft], after: int, head: int, once: bool, alone: bool) -> list[AnyEntry]:
+        """Under the lock."""
+        file = self._file
+        tail = file.end()
+        if file.known.may_have(drafts) and (known := self._answer_known(drafts, once)):
+            return known
+        if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
+            self._refuse_conflict(after, alone)
+        if tail.last < head:
+            file.refuse_lost(head)
+        return self._write(tail, drafts, head)
+
+    def _write(self, tail: Tail, drafts: list[Draft], head: int) -> list[AnyEntry]:
+        file = self._file
+        new = tail.place(file.handle.read, drafts, head=head, now=self._clock(), doubted=file.known.doubted)
+        file.write(tail, new)
+        return new.entries
+
+    def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry]:
+        """What is in the log already under these ids."""
+        seqs = [self._file.known.seq_of(draft.id, self._all_ids) for draft in drafts]
+        present = [draft.id for draft, seq in zip(drafts, seqs, strict=True) if seq]
+        if not present:
+            return []
+        if once or len(present) < len(drafts):
+            raise AlreadyExists(
+                f"the entry id {present[0]!r} is already in session {self.id}",
+                hint="use another id" if once else "some entries of this batch are there and some are not",
+            )
+        return [entry for seq in seqs for entry in self._entries(after=seq - 1, before=seq + 1)]
+
+    def _all_ids(self) -> dict[str, int]:
+        ids: dict[str, int] = {}
+        for entry in self._entries():
+            ids.setdefault(entry.id, entry.seq)
+        return ids
+
+    def _entries(self, *, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
+        for item in self.read(after=after, before=before):
+            if isinstance(item, Entry):
+                yield item
+
+    def _refuse_conflict(self, after: int, alone: bool) -> None:
+        for entry in self._entries(after=after):
+            if (alone or is_fence(entry)) and entry.id not in self._file.known.doubted:
+                raise Conflict(
+                    f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
+                    hint="call refresh() on the session and append again, or append with rebase=True",
+                )
 
     def adopt(self, lines: list[bytes], *, after: int) -> None:
         """See `Store.adopt`. What an interrupted one left behind is sealed off as for any writer."""
         entries = [entry_of(item) for item in entries_of(lines, after=after)]
-        with self._mutex:
+        with self._file.mutex:
             try:
-                self._open(for_writing=True)
-                self._alone(lambda: self._adopt_lines(lines, entries, after))
+                self._file.locked(adopt, self._file, lines, entries, after)
             except OSError as error:
                 raise as_error(error, f"appending to session {self.id}") from error
-        self.sync(entries[-1].seq)
+        self._file.sync(entries[-1].seq)
 
-    def _adopt_lines(self, lines: list[bytes], entries: list[AnyEntry], after: int) -> None:
-        """Under the lock."""
-        tail = self._end()
-        if tail.last != after:
-            raise Conflict(f"session {self.id} ends with entry {tail.last}, not {after}", hint="look again, and go on")
-        if tail.damaged:
-            tail = self._without_remains(tail)
-        if tail.damaged and not is_verified(lines[0]):
-            raise Corrupt(
-                f"session {self.id} ends in {tail.damaged} bytes that an edited line cannot seal off",
-                hint="repair it with `turnlog doctor --repair`",
-            )
-        self._be_sure_of(tail)
-        for begin, end in _batches(entries):
-            self._take(tail, lines[begin:end], entries[begin:end])
-            if end < len(entries) and self._durable:
-                # Of one write a power cut may leave the end and not the beginning, and nobody would notice a gap.
-                self._sync_or_give_up()
-                self._unsynced.done(tail.last)
+    def sync(self, seq: int) -> None:
+        """See `Log.sync`."""
+        self._file.sync(seq)
 
-    def _without_remains(self, tail: Tail) -> Tail:
-        """What an unfinished batch left has numbers that are needed now; it was never acknowledged, so it goes."""
-        read = self._file.read
-        items = forward(lines_of(read, tail.good, last_newline(read, tail.end)), last=tail.last)
-        remains = [item.offset for item in items if isinstance(item, Damage) and item.kind == "unfinished"]
-        if not remains:
-            return tail
-        self._disk.ftruncate(self._file.fd, min(remains))
-        return self._look(min(remains))
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, tail: Tail, lines: list[bytes], entries: list[AnyEntry]) -> None:
-        torn = tail.damaged > 0 and self._file.read(1, tail.end - 1) != b"\n"
-        sealed = tail.damaged + torn if tail.damaged else 0
-        out, wide, at = [b"\n"] if torn else [], tail.wide, tail.at
-        offset = tail.end + torn
-        for line, entry in zip(lines, entries, strict=True):
-            placed = with_hints(line, wide=wide, sealed=sealed) + b"\n"
-            if is_wide(entry):
-                wide = offset
-            out.append(placed)
-            offset, sealed = offset + len(placed), 0
-            at = at if entry.at is None else max(at, to_ms(entry.at))
-        self._put(tail, b"".join(out), entries, at, wide, is_batch=len(entries) > 1)
+    def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
+        """See `Log.read`. Gives what is there when it begins; never blocks a writer."""
+        limit = 1 << 63 if before is None else before
+        way = newest_first if reverse else oldest_first
+        return self._read(lambda read, size: way(read, size, after=after, before=limit))
 
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         """See `Log.lines`."""
         return self._read(lambda read, size: written_after(read, size, after))
 
-    def stamp(self) -> object | None:
-        """See `Log.stamp`."""
-        with disk_errors(f"looking at session {self.id}"):
-            status = self._disk.stat(self._file.path)
-        return (*identity(status), status.st_size, status.st_mtime_ns)
+    def _read(self, way: Callable[[Read, int], Iterator[_T]]) -> Iterator[_T]:
+        with self._file.mutex, disk_errors(f"reading session {self.id}"):
+            copy = self._file.copy()
+        with copy:
+            try:
+                yield from way(copy.read_at, self._disk.fstat(copy.fileno()).st_size)
+            except OSError as error:
+                raise as_error(error, f"reading session {self.id}") from error
 
     def prefix(self, seq: int) -> bytes:
         """The log up to that entry, to the byte, with the rest of its batch."""
-        with self._mutex:
-            self._open()
-            return prefix(self._file.read, self._file.size(), seq)
+        with self._file.mutex:
+            self._file.open()
+            return prefix(self._file.handle.read, self._file.handle.size(), seq)
 
+    def wait(self, seq: int, *, seconds: float = 0) -> bool:
+        """See `Log.wait`. Nobody tells."""
+        if seconds:
+            time.sleep(seconds)
+        with self._file.mutex, disk_errors(f"looking at session {self.id}"):
+            return self._file.has_grown(seq)
 
-def _batches(entries: list[AnyEntry]) -> Iterator[tuple[int, int]]:
-    """From where to where each batch reaches; an entry without one is alone."""
-    begin = 0
-    for end, entry in enumerate(entries[1:], 1):
-        before = entries[begin]
-        if not before.batch or (entry.batch, entry.seq + entry.more) != (before.batch, before.seq + before.more):
-            yield begin, end
-            begin = end
-    yield begin, len(entries)
+    def stamp(self) -> object:
+        """See `Stamping`."""
+        with disk_errors(f"looking at session {self.id}"):
+            status = self._disk.stat(self._file.handle.path)
+        return (*identity(status), status.st_size, status.st_mtime_ns)

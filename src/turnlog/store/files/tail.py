@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec import Struct
+
 from turnlog.log.assemble import Oversize, backward, forward
 from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified
 from turnlog.log.draft import Draft, number, to_ms
@@ -16,6 +18,18 @@ _TRACE = 96
 
 Saw = Callable[[str, int], None]
 """Told the id and `seq` of every entry that is met."""
+
+
+class Placed(Struct, frozen=True):
+    """Lines that go behind the end of a log, and what is known of that end when they are there."""
+
+    data: bytes
+    entries: list[AnyEntry]
+    """What anybody will read from them."""
+    seqs: dict[str, int]
+    """Their ids and numbers."""
+    at: int
+    wide: int
 
 
 class Tail:
@@ -73,37 +87,39 @@ class Tail:
                 del ends[offset]
         self._settle(read, size, hidden)
 
-    def stamp(
-        self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: Callable[[str], int]
-    ) -> tuple[bytes, list[AnyEntry], int, int]:
-        """A batch that goes here: its bytes, what anybody will read from them, its time, and where `wide` leads."""
-        torn = self.damaged > 0 and read(1, self.end - 1) != b"\n"
+    def place(self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: dict[str, int]) -> Placed:
+        """A batch that goes here. `doubted` are ids that may be in the log already, and may be lost."""
+        damaged, out = self.end - self.good, list[bytes]()
+        if damaged and read(1, self.end - 1) != b"\n":
+            out, damaged = [b"\n"], damaged + 1
         entries: list[AnyEntry] = []
-        out, wide, offset, at = [b"\n"] if torn else [], self.wide, self.end + torn, self.at
+        seqs: dict[str, int] = {}
+        wide, offset, at = self.wide, self.good + damaged, self.at
         for draft, stamps, when in number(drafts, floor=self.floor, at=at, now=now, head=head):
-            if self.damaged and not entries:
-                stamps += f',"sealed":{self.damaged + torn}'
+            if damaged:
+                stamps, damaged = f'{stamps},"sealed":{damaged}', 0
             if wide:
-                stamps += f',"wide":{wide}'
-            again = doubted(draft.id)
-            if again:
-                stamps += f',"again":{again}'
+                stamps = f'{stamps},"wide":{wide}'
+            if draft.id in doubted:
+                stamps = f'{stamps},"again":{doubted[draft.id]}'
             line, entry = draft.sealed(stamps)
             entries.append(entry)
+            seqs[entry.id] = entry.seq
             out.append(line)
             if draft.is_wide:
                 wide = offset
             offset, at = offset + len(line), when
-        return out[0] if len(out) == 1 else b"".join(out), entries, at, wide
+        return Placed(out[0] if len(out) == 1 else b"".join(out), entries, seqs, at, wide)
 
-    def wrote(self, data: bytes, last: int, at: int, wide: int, *, is_batch: bool) -> None:
+    def wrote(self, new: Placed) -> None:
         """We appended this ourselves."""
-        self.ends_in_batch = is_batch
+        data, entries = new.data, new.entries
+        self.ends_in_batch = len(entries) > 1
         self.end += len(data)
         self.good = self.end
-        self.last = self.floor = last
-        self.at = at
-        self.wide = wide
+        self.last = self.floor = entries[-1].seq
+        self.at = new.at
+        self.wide = new.wide
         self.trace = data[-_TRACE:]
 
     def is_in(self, read: Read, size: int) -> bool:

@@ -18,33 +18,26 @@ class Unsynced:
         """The last of them: a number that somebody may have seen is not given out again."""
         self.unsure: list[Span] = []
         """Writes whose sync failed: they may be on the disk, and may be lost."""
-        self._waiting: list[Span] = []
-
-    def wrote(self, span: Span) -> None:
-        """One more write, about to be done, waits for its sync."""
-        self._waiting.append(span)
-
-    def cut(self) -> None:
-        """The newest of them was taken back."""
-        self._waiting.pop()
+        self.waiting: list[Span] = []
+        """Writes, the newest of which may only be about to be done, that wait for their sync."""
 
     def done(self, last: int) -> None:
         """Everything up to that entry is on the disk."""
         self.synced = max(self.synced, last)
-        if self._waiting and self._waiting[-1][3] <= last:
-            self._waiting.clear()
+        if self.waiting and self.waiting[-1][3] <= last:
+            self.waiting.clear()
         else:
-            self._waiting = [span for span in self._waiting if span[3] > last]
+            self.waiting = [span for span in self.waiting if span[3] > last]
 
     def fail(self) -> dict[str, int]:
         """A sync failed: nothing that waits is ever acknowledged. Returns the entries in doubt."""
         doubted: dict[str, int] = {}
-        for span in self._waiting:
+        for span in self.waiting:
             doubted.update(span[2])
             self.last_failed = max(self.last_failed, span[3])
         self.failed.update(doubted.values())
-        self.unsure += self._waiting
-        self.synced, self._waiting = 0, []
+        self.unsure += self.waiting
+        self.synced, self.waiting = 0, []
         return doubted
 
     def newest_unsure(self, size: int) -> Span | None:
@@ -56,4 +49,4 @@ class Unsynced:
 
     def replaced(self) -> None:
         """Another file took the place of the one we wrote to: what is on the disk of it is not known."""
-        self.synced, self._waiting, self.unsure = 0, [], []
+        self.synced, self.waiting, self.unsure = 0, [], []

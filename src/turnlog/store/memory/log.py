@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
@@ -11,10 +12,10 @@ from turnlog.log.codec import Damage, Flawed
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
-from turnlog.store import Clock, Polled
+from turnlog.store import Clock
 
 
-class MemoryLog(Polled):
+class MemoryLog:
     """See `Log`."""
 
     def __init__(self, session_id: str, clock: Clock, seq: int) -> None:
@@ -35,17 +36,9 @@ class MemoryLog(Polled):
         return self.entries[0].id if self.entries else self.id
 
     def append(
-        self,
-        drafts: list[Draft],
-        *,
-        after: int,
-        head: int,
-        once: bool = False,
-        alone: bool = False,
-        durable: bool = True,
+        self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
     ) -> list[AnyEntry]:
         """See `Log.append`."""
-        del durable
         with self._mutex:
             if self.is_gone:
                 raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
@@ -123,17 +116,19 @@ class MemoryLog(Polled):
             yield item if isinstance(item, Damage) else WrittenLine(item, self._lines[item.seq])
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Log.find`."""
+        """See `Indexed`."""
         with self._mutex:
             return self._by_id.get(entry_id)
 
-    def stamp(self) -> object | None:
-        """See `Log.stamp`."""
+    def stamp(self) -> object:
+        """See `Stamping`."""
         with self._mutex:
             return len(self.entries), self.entries[-1].id if self.entries else ""
 
-    def has_grown(self, seq: int) -> bool:
-        """See `Log.has_grown`."""
+    def wait(self, seq: int, *, seconds: float = 0) -> bool:
+        """See `Log.wait`. Nobody tells."""
+        if seconds:
+            time.sleep(seconds)
         with self._mutex:
             return bool(self.entries) and self.entries[-1].seq != seq
 

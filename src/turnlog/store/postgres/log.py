@@ -151,17 +151,9 @@ class PostgresLog:
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
 
     def append(
-        self,
-        drafts: list[Draft],
-        *,
-        after: int,
-        head: int,
-        once: bool = False,
-        alone: bool = False,
-        durable: bool = True,
+        self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
     ) -> list[AnyEntry]:
-        """See `Log.append`. It is durable in any case: to come back for that would cost a second round trip."""
-        del durable
+        """See `Log.append`. It is durable at once: to come back for that would cost a second round trip."""
         sent: list[list[bytes]] = []
         limit = after if any(draft.is_fence for draft in drafts) else NO_FENCE
 
@@ -333,27 +325,24 @@ class PostgresLog:
         return rows[0][0]
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Log.find`."""
+        """See `Indexed`."""
         values = (self._tenant, self._root, self._num, [key_of(entry_id)])
         rows = self._pool.rows(f"looking in session {self.id}", PRESENT, values)
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
-    def stamp(self) -> object | None:
-        """See `Log.stamp`."""
+    def stamp(self) -> object:
+        """See `Stamping`."""
         return self._num, self._end()
 
-    def has_grown(self, seq: int) -> bool:
-        """See `Log.has_grown`."""
+    def wait(self, seq: int, *, seconds: float = 0) -> bool:
+        """See `Log.wait`. Longer than asked, because it is told; but messages may be lost."""
+        if seconds:
+            closings = self._closings
+            self._watch.listener.wait(self._num, max(seconds, _LOOK_S), lambda: self._closings != closings)
         return self._end() != seq
 
-    def wait(self, seq: int, *, seconds: float) -> None:
-        """See `Log.wait`. Longer than that, because it is told; but messages may be lost."""
-        del seq
-        closings = self._closings
-        self._watch.listener.wait(self._num, max(seconds, _LOOK_S), lambda: self._closings != closings)
-
     def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """See `Log.listen`."""
+        """See `Telling`."""
         return self._watch.listener.subscribe(self._num, tell)
 
     def close(self) -> None:

@@ -1,0 +1,68 @@
+"""Lines of another copy of a log, taken over into this one's file just as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from turnlog.errors import Conflict, Corrupt
+from turnlog.log.assemble import forward
+from turnlog.log.codec import Damage, is_verified
+from turnlog.log.draft import to_ms
+from turnlog.log.entry import AnyEntry, is_wide
+from turnlog.log.written import with_hints
+from turnlog.store.files.lines import Read, last_newline, lines
+from turnlog.store.files.logfile import LogFile
+from turnlog.store.files.tail import Placed, Tail
+
+
+def adopt(file: LogFile, bare: list[bytes], entries: list[AnyEntry], after: int) -> None:
+    """Under the lock: bring them behind entry `after`, batch by batch."""
+    tail = file.end()
+    if tail.last != after:
+        raise Conflict(f"session {file.id} ends with entry {tail.last}, not {after}", hint="look again, and go on")
+    if tail.damaged:
+        tail = _without_remains(file, tail)
+    if tail.damaged and not is_verified(bare[0]):
+        raise Corrupt(
+            f"session {file.id} ends in {tail.damaged} bytes that an edited line cannot seal off",
+            hint="repair it with `turnlog doctor --repair`",
+        )
+    for begin, end in _batches(entries):
+        file.write(tail, placed(tail, file.handle.read, bare[begin:end], entries[begin:end]))
+        if end < len(entries):
+            file.sync_now(tail)
+
+
+def placed(tail: Tail, read: Read, bare: list[bytes], entries: list[AnyEntry]) -> Placed:
+    """Bare lines in their place behind that end."""
+    torn = tail.damaged > 0 and read(1, tail.end - 1) != b"\n"
+    sealed = tail.damaged + torn if tail.damaged else 0
+    out, wide, at = [b"\n"] if torn else [], tail.wide, tail.at
+    offset = tail.end + torn
+    for line, entry in zip(bare, entries, strict=True):
+        hinted = with_hints(line, wide=wide, sealed=sealed) + b"\n"
+        if is_wide(entry):
+            wide = offset
+        out.append(hinted)
+        offset, sealed = offset + len(hinted), 0
+        at = at if entry.at is None else max(at, to_ms(entry.at))
+    return Placed(b"".join(out), entries, {entry.id: entry.seq for entry in entries}, at, wide)
+
+
+def _without_remains(file: LogFile, tail: Tail) -> Tail:
+    """What an unfinished batch left has numbers that are needed now; it was never acknowledged, so it goes."""
+    read = file.handle.read
+    items = forward(lines(read, tail.good, last_newline(read, tail.end)), last=tail.last)
+    remains = [item.offset for item in items if isinstance(item, Damage) and item.kind == "unfinished"]
+    return file.cut_to(min(remains)) if remains else tail
+
+
+def _batches(entries: list[AnyEntry]) -> Iterator[tuple[int, int]]:
+    """From where to where each batch reaches; an entry without one is alone."""
+    begin = 0
+    for end, entry in enumerate(entries[1:], 1):
+        before = entries[begin]
+        if not before.batch or (entry.batch, entry.seq + entry.more) != (before.batch, before.seq + before.more):
+            yield begin, end
+            begin = end
+    yield begin, len(entries)
