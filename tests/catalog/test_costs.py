@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests import public
 from tests.catalog.machine import Machine
 from tests.formats.agents import count
 from tests.formats.agents.count_small import cline, copilot_cli, goose, kimi, qwen_code
@@ -17,8 +18,7 @@ from turnlog.formats import Places, format_of, names
 from turnlog.log.usage import Usage
 
 TESTS = Path(__file__).parents[1]
-SHARED = TESTS.parents[1] / "shared" / "fixtures"
-ROOTS = [TESTS / "formats" / "agents", TESTS / "formats" / "seeds", SHARED / "agents", SHARED / "seeds"]
+ROOTS = [TESTS / "formats" / "agents", TESTS / "formats" / "seeds", public.AGENTS, public.SEEDS]
 SMALL = {"cline": cline, "copilot-cli": copilot_cli, "goose": goose, "kimi": kimi, "qwen-code": qwen_code}
 FIELDS = Usage.__struct_fields__[:6]
 
@@ -45,6 +45,9 @@ def _lay(machine: Machine, agent: str, item: Path) -> Path:
     """A fixture where that agent keeps its sessions."""
     places = Places(home=str(machine.user), workspace=None if agent == "rho" else str(machine.work))
     target = Path(format_of(agent).homes(places)[0])
+    if target == machine.work:  # with its home is all that lies in it
+        target /= "sessions"
+    assert target.is_relative_to(machine.folder) and target not in (machine.user, machine.work)
     shutil.rmtree(target, ignore_errors=True)
     if item.is_file():
         target.mkdir(parents=True)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests import public
 from tests.formats.test_a3s import (
     CHILD,
     LOOP,
@@ -256,11 +257,10 @@ def test_nesting_is_bounded(tmp_path: Path) -> None:
     assert reading.problems
 
 
-def test_the_fixtures_are_those_of_the_specification() -> None:
-    shared = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "seeds" / "a3s"
-    if not shared.is_dir():
-        pytest.skip("the shared fixtures are not here")
-    for folder, _, names in os.walk(shared):
-        for name in names:
-            path = Path(folder, name)
-            assert (SEEDS / path.relative_to(shared)).read_bytes() == path.read_bytes()
+if (SPECIFIED := public.SEEDS / "a3s").is_dir():
+
+    def test_the_fixtures_are_those_of_the_specification() -> None:
+        files = [path for path in SPECIFIED.rglob("*") if path.is_file()]
+        assert files
+        for path in files:
+            assert (SEEDS / path.relative_to(SPECIFIED)).read_bytes() == path.read_bytes()

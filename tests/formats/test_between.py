@@ -14,13 +14,13 @@ from tests.formats import checkers
 from tests.formats.account import account, added, lost
 from tests.formats.checkers import claude_code, codex, gemini_cli, opencode, pi
 from tests.formats.composing import placed
+from tests.public import public
 from turnlog import Compaction, Custom, File, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.exchange.source import bring_all
 from turnlog.exchange.transcript import render
 from turnlog.formats import Rendered, format_of
 
 HERE = Path(__file__).parent
-SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
 CHECKERS = {
     "claude-code": claude_code, "codex": codex, "gemini-cli": gemini_cli, "opencode": opencode, "pi": pi,
@@ -278,7 +278,7 @@ ALIKE = ("agentsessions-record-zoo.jsonl",)
 def sources() -> list[tuple[str, Path]]:
     own = [(path.parent.name, path) for path in HERE.glob("agents/*/recorded")]
     own += [(path.parent.name, path) for path in HERE.glob("agents/*/composed")]
-    given = [(name, path) for name in AGENTS for path in SHARED.glob(f"{name}/*") if path.name not in ALIKE]
+    given = [(name, path) for name in AGENTS for path in public(f"{name}/*") if path.name not in ALIKE]
     return sorted((name, path) for name, path in own + given if name in AGENTS)
 
 

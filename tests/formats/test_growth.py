@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.public import public
 from turnlog.formats import Jump, Reading, ResumePoint, Source, format_of
 from turnlog.formats._shared import growth
 
 HERE = Path(__file__).parent
-SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"
 AGENTS = ("claude-code", "codex", "gemini-cli", "pi")
 _CUTS = 12
 
@@ -28,7 +28,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sessions(agent: str) -> list[Path]:
     recorded = (HERE / "agents" / agent / "recorded").rglob("*.jsonl")
-    return sorted([*recorded, *(SHARED / agent).rglob("*.jsonl")])
+    return sorted([*recorded, *public(f"{agent}/**/*.jsonl")])
 
 
 FILES = [pytest.param(agent, path, id=f"{agent}-{path.stem[-24:]}") for agent in AGENTS for path in sessions(agent)]

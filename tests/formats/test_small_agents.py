@@ -15,6 +15,7 @@ import pytest
 
 import turnlog
 from tests.formats.agents.count_small import COUNTERS, FIELDS, fresh
+from tests.public import public
 from turnlog import Home, Message, Session, Text, Thinking, ToolCall, ToolResult
 from turnlog.exchange.source import Imported, bring_all
 from turnlog.formats import Places, Source, find, format_of
@@ -22,9 +23,8 @@ from turnlog.log.block import File, Image
 from turnlog.log.entry import Compaction, Note, Spawned, Spent, Start
 
 HERE = Path(__file__).parent / "agents"
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "agents"
 AGENTS = sorted(COUNTERS)
-PUBLIC = [path for name in (*AGENTS, "kimi-cli", "kimi-code") for path in sorted(SHARED.glob(name))]
+PUBLIC = [path for name in (*AGENTS, "kimi-cli", "kimi-code") for path in public(name)]
 
 
 @pytest.fixture
@@ -254,12 +254,33 @@ def test_qwen_code_read_between_two_pieces_keeps_the_first_as_a_branch(home: Hom
         assert [type(block) for block in last.blocks] == [Thinking, ToolCall, ToolCall]
 
 
-@pytest.mark.skipif(not PUBLIC, reason="no public files here")
-def test_qwen_code_finds_the_title_behind_the_last_message(home: Home):
-    path = SHARED / "qwen-code" / "agentsessions-019f0000-0000-7000-8000-000000000004.jsonl"
+def test_qwen_code_finds_the_title_behind_the_last_message(home: Home, tmp_path: Path):
+    about = {"sessionId": "s", "timestamp": "2026-03-01T09:00:00Z", "cwd": "/home/ada"}
+    said = [("user", "user", "prune"), ("assistant", "model", "first"), ("assistant", "model", "other")]
+    rows: list[dict[str, Any]] = [
+        {
+            "uuid": f"r{n}",
+            "parentUuid": "r0" if n else None,
+            "type": kind,
+            "message": {"role": role, "parts": [{"text": text}]},
+        }
+        for n, (kind, role, text) in enumerate(said)
+    ]
+    rows += [
+        {
+            "uuid": f"t{n}",
+            "parentUuid": f"r{n}",
+            "type": "system",
+            "subtype": "custom_title",
+            "systemPayload": {"customTitle": title},
+        }
+        for n, title in ((1, "abandoned"), (2, "of the branch that is there"))
+    ]
+    path = tmp_path / "chat.jsonl"
+    path.write_text("".join(json.dumps({**about, **row}) + "\n" for row in rows))
     with only(home, path) as session:
-        assert session.title == "Active branch title"
-        assert [words(message) for message in session.messages()][-1] == "Active branch answer."
+        assert session.title == "of the branch that is there"
+        assert [words(message) for message in session.messages()] == ["prune", "other"]
 
 
 # ── Copilot CLI ───────────────────────────────────────────────────────────────────────────────────

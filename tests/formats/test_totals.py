@@ -9,13 +9,13 @@ import pytest
 
 import turnlog
 from tests.formats.agents import count_main
+from tests.public import AGENTS, public
 from turnlog import Message, ToolCall, ToolResult, Usage
 from turnlog.exchange.source import bring_all
 from turnlog.formats import Source, format_of
 from turnlog.formats import find as find_all
 
 HERE = Path(__file__).parent
-SHARED = HERE.parents[2] / "shared" / "fixtures" / "agents"
 ONE_EACH = {
     "claude-code": count_main.claude_code, "codex": count_main.codex, "gemini-cli": count_main.gemini_cli,
     "pi": count_main.pi,
@@ -45,7 +45,7 @@ def read_totals(source: Source) -> dict[str, Any]:
 
 
 def files(agent: str) -> list[Path]:
-    places = [*HERE.glob(f"agents/{agent}/recorded"), *HERE.glob(f"agents/{agent}/composed"), *SHARED.glob(agent)]
+    places = [*HERE.glob(f"agents/{agent}/recorded"), *HERE.glob(f"agents/{agent}/composed"), *public(agent)]
     found = [path for place in places for path in sorted(place.rglob("*.json*"))]
     names = ("manifest", "expected", ".meta.", "projects.json", "session_index")
     return [path for path in found if not any(name in path.name for name in names)]
@@ -62,25 +62,24 @@ def test_counts_are_those_of_the_script(agent: str, path: Path) -> None:
     assert read_totals(found[0]) == ONE_EACH[agent](path)
 
 
-@pytest.mark.parametrize("path", files("opencode"), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in files("opencode") if "storage" not in path.as_posix()], ids=lambda path: path.name
+)
 def test_counts_of_opencode_are_those_of_the_script(path: Path) -> None:
-    if "storage" in path.as_posix():
-        pytest.skip("a folder of files")
     found = list(find_all(str(path), agents=["opencode"]))
     counted = count_main.opencode(path)
     assert {source.key or next(iter(counted)): read_totals(source) for source in found} == counted
 
 
-def test_a_fork_and_its_parent_count_together_what_was_spent() -> None:
-    """The one that holds a copy of the other, with new times on every record."""
-    place = SHARED / "codex" / "codexbar-fork" / "live-fork-4d90-52bf"
-    if not place.is_dir():
-        pytest.skip("needs the shared fixtures")
-    with turnlog.open("memory:") as home:
-        done = list(bring_all(home.creator, list(find_all(str(place), agents=["codex"]))))
-        usages = [home.resume(item.id).usage().own for item in done]
-    total = sum(used.all_input_tokens + used.output_tokens for used in usages)
-    child = count_main.codex(place / "child.jsonl")["usage"]
-    assert total == sum(child.values())
-    assert len(usages) == 2
-    assert all(used.output_tokens for used in usages)
+if (FORK := AGENTS / "codex" / "codexbar-fork" / "live-fork-4d90-52bf").is_dir():
+
+    def test_a_fork_and_its_parent_count_together_what_was_spent() -> None:
+        """The one that holds a copy of the other, with new times on every record."""
+        with turnlog.open("memory:") as home:
+            done = list(bring_all(home.creator, list(find_all(str(FORK), agents=["codex"]))))
+            usages = [home.resume(item.id).usage().own for item in done]
+        total = sum(used.all_input_tokens + used.output_tokens for used in usages)
+        child = count_main.codex(FORK / "child.jsonl")["usage"]
+        assert total == sum(child.values())
+        assert len(usages) == 2
+        assert all(used.output_tokens for used in usages)

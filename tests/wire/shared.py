@@ -1,4 +1,4 @@
-"""Real conversations of other agents from the shared fixtures, read as far as the dialects need them.
+"""Conversations of other agents, recorded ones and public ones, read as far as the dialects need them.
 
 These are no format readers (those are a room of their own): they take what a request is made of and leave the rest.
 """
@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.public import AGENTS, public
 from turnlog import Message, Text, ToolCall, ToolResult, Usage
 from turnlog.wire import anthropic, openai
 
-AGENTS = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "agents"
+RECORDED = Path(__file__).resolve().parents[1] / "formats" / "agents"
 
 
-def found(*patterns: str) -> list[Path]:
-    return sorted(path for pattern in patterns for path in AGENTS.glob(pattern))
+def found(agent: str, *patterns: str) -> list[Path]:
+    recorded = (RECORDED / agent / "recorded").rglob("*.jsonl")
+    return [*sorted(recorded), *public(*(f"{agent}/{pattern}" for pattern in patterns))]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -167,10 +169,11 @@ def gemini_cli(path: Path) -> list[Message]:
 def conversations() -> list[tuple[str, list[Message]]]:
     """Every conversation there is, with a name for it."""
     readers = {
-        pi: found("pi/*.jsonl"),
-        claude_code: found("claude-code/*.jsonl", "claude-code/**/subagents/*.jsonl"),
-        codex: found("codex/*.jsonl", "codex/**/*.jsonl"),
-        gemini_cli: found("gemini-cli/*.json", "gemini-cli/*.jsonl"),
+        pi: found("pi", "*.jsonl"),
+        claude_code: found("claude-code", "*.jsonl", "**/subagents/*.jsonl"),
+        codex: found("codex", "*.jsonl", "**/*.jsonl"),
+        gemini_cli: found("gemini-cli", "*.json", "*.jsonl"),
     }
     pairs = {path: reader(path) for reader, paths in readers.items() for path in paths}
-    return [(path.relative_to(AGENTS).as_posix(), messages) for path, messages in pairs.items() if messages]
+    roots = {path: AGENTS if path.is_relative_to(AGENTS) else RECORDED for path in pairs}
+    return [(path.relative_to(roots[path]).as_posix(), messages) for path, messages in pairs.items() if messages]

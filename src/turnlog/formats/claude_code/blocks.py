@@ -76,7 +76,8 @@ def plain_answer(
     """
     reason = ending.get("stop_reason") if ending else None if message.stop_reason is UNSET else message.stop_reason
     model, id = message.model, message.id
-    if (reason is not None and reason not in _STOPS) or type(model) is not str or type(id) is not str:
+    is_usual = reason is None or (type(reason) is str and reason in _STOPS)
+    if not is_usual or type(model) is not str or type(id) is not str:
         return None
     blocks: list[AnyBlock] = []
     for raw in content:
