@@ -1,6 +1,7 @@
 """Files of other agents that are out to take time and memory: what they may take is bounded by their size, and told."""
 
 import json
+import random
 import resource
 import sqlite3
 import subprocess
@@ -13,8 +14,10 @@ from typing import Any
 import pytest
 import zstandard
 
+import turnlog
 from tests.formats.long import AGENTS, cost, goose_database, import_all, long_session, opencode_database, read_all
 from turnlog.errors import Corrupt
+from turnlog.exchange.source import bring_all
 from turnlog.formats import Source, find, format_of
 from turnlog.formats._shared import sqlite as _sqlite
 from turnlog.formats._shared.json import RATIO, UNPACKED, lines
@@ -264,3 +267,18 @@ def test_reading_takes_time_in_proportion(agent: str, tmp_path: Path):
     assert read_all(long) > 7.5 * read_all(short)
     times = [min(cost(lambda source=source: read_all(source)) for _ in range(2)) for source in (short, long)]
     assert times[1] < 8 * 3.5 * times[0] + 0.05, times
+
+
+def test_a_database_whose_sessions_cannot_be_listed_is_told_and_stops_nobody(tmp_path: Path):
+    recorded = Path(__file__).parent / "agents" / "opencode" / "recorded" / "opencode.db"
+    data, chance = recorded.read_bytes(), random.Random(1)
+    at, end = sorted((chance.randrange(len(data)), chance.randrange(len(data))))
+    path = tmp_path / "opencode.db"
+    path.write_bytes(data[:end] + data[at:] if chance.random() >= 0.5 else data[:at] + data[end:])
+    found = list(format_of("opencode").find(str(path)))
+    assert found == [Source("opencode", str(path))]
+    with turnlog.open("memory:") as home:
+        [item] = bring_all(home, found)
+    assert (item.id, item.added) == ("", 0)
+    assert "cannot be opened" in item.problems[0].what
+    assert str(path) in item.problems[0].what

@@ -19,7 +19,7 @@ from turnlog.formats import Format, Places, Problem, Reading, Record, SessionHea
 from turnlog.formats._shared.json import decode, document, lines, salvage
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.records import count, fields, files_under, items, json_text, moment, rows, tell, text
-from turnlog.formats._shared.sqlite import ERRORS, TooMuch, is_database, opened
+from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
 from turnlog.formats._shared.tally import unknown
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
@@ -52,15 +52,7 @@ def find(path: str) -> Iterator[Source]:
 def _in_file(path: str) -> Iterator[Source]:
     if path.endswith(".db"):
         if _is_database(path):
-            try:
-                with opened(path) as base:
-                    order = "created_at, id" if base.has("sessions", "created_at") else "id"
-                    found = [str(row[0]) for row in base.rows("sessions", only=("id",), order=order)]
-            except TooMuch as error:
-                raise OSError(f"{path}: {error}") from None
-            except ERRORS:
-                return
-            yield from (Source(_NAME, path, key) for key in found)
+            yield from sessions_in(_NAME, path, "sessions", "created_at")
     elif (path.endswith(".jsonl") and _is_legacy(path)) or (path.endswith(".json") and _is_export(path)):
         yield Source(_NAME, path)
 
@@ -147,21 +139,18 @@ def _row(raw: dict[str, Any]) -> _Row:
 
 
 def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
-    try:
-        with opened(source.path) as base:
-            found = next(base.rows("sessions", "id = ?", (source.key,)), None)
-            info = dict(found) if found is not None else {"id": source.key}
-            mine, key = "session_id = ?", (source.key,)
-            only = ("metadata_json",) if base.has("messages", "metadata_json") else ("id",)
-            seen = [
-                (about.get("agentVisible") is not False, about.get("userVisible") is not False)
-                for about in (fields(_json(row[0])) for row in base.rows("messages", mine, key, only=only, order="id"))
-            ]
-            ledger: list[dict[str, Any]] = []
-            if base.has("usage_ledger", "id", "session_id"):
-                ledger = [dict(row) for row in base.rows("usage_ledger", mine, key, order="id")]
-    except ERRORS as error:
-        raise OSError(f"{source.path}: {error}") from None
+    with opened_for(source) as base:
+        found = next(base.rows("sessions", "id = ?", (source.key,)), None)
+        info = dict(found) if found is not None else {"id": source.key}
+        mine, key = "session_id = ?", (source.key,)
+        only = ("metadata_json",) if base.has("messages", "metadata_json") else ("id",)
+        seen = [
+            (about.get("agentVisible") is not False, about.get("userVisible") is not False)
+            for about in (fields(_json(row[0])) for row in base.rows("messages", mine, key, only=only, order="id"))
+        ]
+        ledger: list[dict[str, Any]] = []
+        if base.has("usage_ledger", "id", "session_id"):
+            ledger = [dict(row) for row in base.rows("usage_ledger", mine, key, order="id")]
     for key in ("model_config_json", "recipe_json"):
         info[key.removesuffix("_json")] = _json(info.get(key))
     return _Shelf(info, seen, _rows_of(source, problems), ledger)

@@ -164,7 +164,7 @@ class Indexer:
                     self._remove(id)
                 continue
             keys = finder.keys.get((agent or "", own))
-            if keys and key and key not in keys:
+            if keys and key not in keys:
                 self._remove(id)  # the others in the same file can be read, so it was deleted there
                 continue
             if not is_ours and not can_read(agent):

@@ -177,7 +177,8 @@ class Finder:
         form = format_of(row[0])
         if form.watch.by_file or path.endswith(_DATABASES):
             sources = list(form.find(path))
-            self.keys[row[0], path] = {source.key for source in sources}
+            if not path.endswith(_DATABASES) or any(source.key for source in sources):  # a damaged one says nothing
+                self.keys[row[0], path] = {source.key for source in sources}
             self._found.sources.extend(self._unknown(sources))
 
     def _unknown(self, sources: Iterable[Source]) -> Iterator[Source]:

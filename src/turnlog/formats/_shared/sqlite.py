@@ -15,6 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from turnlog.formats import Source
+
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises; its messages may quote bytes of the file."""
 _LIMITS = {
@@ -148,6 +150,31 @@ def _guarded(base: sqlite3.Connection, budget: _Budget) -> sqlite3.Connection:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+def sessions_in(agent: str, path: str, table: str, created: str) -> list[Source]:
+    """The sessions of a database, oldest first.
+
+    One whose sessions cannot be listed stands for them itself, without a key: whoever reads it is told why.
+    """
+    try:
+        with opened(path) as base:
+            order = f"{created}, id" if base.has(table, created) else "id"
+            return [Source(agent, path, str(row[0])) for row in base.rows(table, only=("id",), order=order)]
+    except ERRORS:
+        return [Source(agent, path)]
+
+
+@contextmanager
+def opened_for(source: Source) -> Generator[Strange]:
+    """A database to read one session from. Raises `OSError` for whatever is wrong with it."""
+    try:
+        with opened(source.path) as base:
+            if not source.key:
+                raise TooMuch("its sessions cannot be listed")
+            yield base
+    except ERRORS as error:
+        raise OSError(f"{source.path}: {error}") from None
 
 
 def is_database(path: str, **tables: Sequence[str]) -> bool:

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats._shared.sqlite import sessions_in
 from turnlog.formats.opencode.reading import read
 from turnlog.formats.opencode.shelf import (
     NAME,
-    in_database,
     in_export,
     in_storage,
     is_database,
@@ -47,7 +47,7 @@ def find(path: str) -> Iterator[Source]:
 def _in_file(path: str) -> Iterator[Source]:
     if path.endswith(".db"):
         if is_database(path):
-            yield from in_database(path)
+            yield from sessions_in(NAME, path, "session", "time_created")
     elif path.endswith(".json") and storage_of(path):
         yield Source(NAME, path)
     elif path.endswith((".json", ".jsonl")) and is_export(path):

@@ -16,7 +16,7 @@ from turnlog.formats import Problem, Source
 from turnlog.formats._shared import sqlite
 from turnlog.formats._shared.json import decode, document, salvage
 from turnlog.formats._shared.records import fields, items, rows, tell, text
-from turnlog.formats._shared.sqlite import ERRORS, Strange, opened
+from turnlog.formats._shared.sqlite import ERRORS, Strange, opened, opened_for
 
 NAME = "opencode"
 _MARKS = ("type", "event")
@@ -73,25 +73,12 @@ def is_database(path: str) -> bool:
     return sqlite.is_database(path, **_TABLES)
 
 
-def in_database(path: str) -> Iterator[Source]:
-    """The sessions of a database, oldest first."""
-    try:
-        with opened(path) as base:
-            found = [str(row[0]) for row in base.rows("session", only=("id",), order="time_created, id")]
-    except ERRORS as error:
-        raise OSError(f"{path}: {error}") from None
-    yield from (Source(NAME, path, key) for key in found)
-
-
 def open_database(source: Source, problems: list[Problem]) -> OpencodeShelf:
     """One session of a database."""
-    try:
-        with opened(source.path) as base:
-            row = next(base.rows("session", "id = ?", (source.key,)), None)
-            about = dict(row) if row is not None else {"id": source.key}
-            fork = _copied(base, about)
-    except ERRORS as error:
-        raise OSError(f"{source.path}: {error}") from None
+    with opened_for(source) as base:
+        row = next(base.rows("session", "id = ?", (source.key,)), None)
+        about = dict(row) if row is not None else {"id": source.key}
+        fork = _copied(base, about)
     info: dict[str, Any] = {
         "id": about.get("id"), "title": about.get("title"), "directory": about.get("directory"),
         "parentID": about.get("parent_id"), "version": about.get("version"),
