@@ -278,7 +278,7 @@ def test_a_database_whose_sessions_cannot_be_listed_is_told_and_stops_nobody(tmp
     found = list(format_of("opencode").find(str(path)))
     assert found == [Source("opencode", str(path))]
     with turnlog.open("memory:") as home:
-        [item] = bring_all(home, found)
+        [item] = bring_all(home.creator, found)
     assert (item.id, item.added) == ("", 0)
     assert "cannot be opened" in item.problems[0].what
     assert str(path) in item.problems[0].what
