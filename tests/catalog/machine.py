@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 
 import turnlog
 from turnlog.catalog import Catalog
-from turnlog.catalog.index.database import Database
+from turnlog.catalog.index.sqlite.database import Database
 from turnlog.catalog.index.texts import path_of, unpack
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -52,7 +53,7 @@ class Machine:
         catalog = self.catalog(**more)
         place = self.folder / f"fresh-{self._next()}"
         place.mkdir()
-        catalog._database = Database(str(place / "catalog.sqlite"))
+        catalog._local.database = Database(str(place / "catalog.sqlite"))
         return catalog
 
     def _next(self) -> int:
@@ -162,7 +163,8 @@ class Machine:
 
 def answers(catalog: Catalog) -> dict[str, Any]:
     """Everything it knows, in an order and under names that do not depend on how it came to know it."""
-    db = catalog.db
+    catalog.refresh()
+    db = sqlite3.connect(catalog.path)
     places = {id: (path_of(path), key) for id, path, key in db.execute("SELECT id, path, key FROM sessions")}
     places = {id: (Path(path).name, key) for id, (path, key) in places.items()}
     texts = {id: unpack(data) for id, data in db.execute("SELECT id, data FROM texts")}

@@ -6,10 +6,15 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from turnlog.catalog.ask.filters import TimeSpan, span_of
-from turnlog.catalog.ask.query import Filter, Term, parse
-from turnlog.catalog.index.schema import COUNTS, TABLES
+from turnlog.catalog.ask.filters import span_of
+from turnlog.catalog.ask.query import Filter, parse
+from turnlog.catalog.index.contract import TimeSpan
+from turnlog.catalog.index.sqlite.index import SqliteIndex
+from turnlog.catalog.index.sqlite.ledger import SqliteLedger
+from turnlog.catalog.index.sqlite.schema import TABLES
+from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.texts import digest, pack
+from turnlog.catalog.values import COUNTS
 
 NOW = 1_794_753_000_000
 MINUTE = 60_000
@@ -56,8 +61,8 @@ def _tables() -> sqlite3.Connection:
     return db
 
 
-def fill(sessions: list[Plain]) -> sqlite3.Connection:
-    """The tables with these sessions in them; always the same ones, for making them takes longer than most tests."""
+def fill(sessions: list[Plain]) -> SqliteIndex:
+    """An index with these sessions in them; always the same ones, for making them takes longer than most tests."""
     db = _tables()
     for table in ("sessions", "docs", "texts", "paths", "touched", "spent", "quarters"):
         db.execute(f"DELETE FROM {table}")
@@ -65,12 +70,16 @@ def fill(sessions: list[Plain]) -> sqlite3.Connection:
     used: set[int] = set()
     for number, session in enumerate(sessions, 1):
         add(db, number, session, used)
-    return db
+    return SqliteIndex(db)
+
+
+def roll_up(db: sqlite3.Connection, sessions: list[int]) -> None:
+    ledger = SqliteLedger(db)
+    for statement in (ledger.sql.drop_quarters, ledger.sql.add_quarters):
+        ledger.run(statement, [(one,) for one in sessions])
 
 
 def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> None:
-    from turnlog.catalog.index.rollup import roll_up
-
     times = [doc.at for doc in session.docs] or [NOW]
     name = f"handle{number}" if session.is_ours else f"{session.agent}:s{number}"
     columns: dict[str, object] = {

@@ -14,7 +14,7 @@ import turnlog
 from tests.catalog.machine import Machine, run
 from tests.pgserver import Server
 from turnlog.catalog import Catalog
-from turnlog.catalog.index.database import Database
+from turnlog.catalog.index.sqlite.database import Database
 
 SECRET = "zyqqsecretwordxv"
 
@@ -208,7 +208,7 @@ def test_who_is_killed_before_they_are_gone_leaves_it_to_the_next(said: Machine)
         home.purge("secret")
     script = (
         "import os, signal, sys\nfrom turnlog.catalog import Catalog\n"
-        "from turnlog.catalog.index.database import Database\n"
+        "from turnlog.catalog.index.sqlite.database import Database\n"
         "Database.scrub = lambda self: os.kill(os.getpid(), signal.SIGKILL)\n"
         "Catalog(sys.argv[1], agents=sys.argv[2] == 'True').sync()\n"
     )
@@ -260,10 +260,10 @@ def test_of_a_database_only_what_is_said_is_in_its_tables(machine: Machine, post
         home = catalog._open_home()
         home.purge("secret")
         catalog.forget_purged()
-        tables = home.store.tables()  # type: ignore[attr-defined]
+        tables = home.store.dedicated("test")  # type: ignore[attr-defined]
         try:
             for what in ("words::text from turnlog.own_words", "path from turnlog.own_paths"):
-                found = [str(row[0]) for row in tables.ask(f"select {what}", ())]
+                found = [str(row[0]) for row in tables.rows(f"select {what}", ())]
                 assert any("needle" in text for text in found)
                 assert not any(SECRET in text for text in found)
         finally:

@@ -1,13 +1,15 @@
 """A first indexing, or any other with much to read: written in portions by a thread, in few segments."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.catalog.machine import Machine, same
 from turnlog.catalog import Catalog
-from turnlog.catalog.index import batch
-from turnlog.catalog.index.database import Database
+from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import indexer
 from turnlog.errors import Unavailable
 
@@ -18,24 +20,30 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
+def _one(catalog: Catalog, sql: str) -> int:
+    catalog.refresh()
+    with closing(sqlite3.connect(catalog.path)) as db:
+        return db.execute(sql).fetchone()[0]
+
+
 def _segments(catalog: Catalog) -> int:
-    return catalog.db.execute("SELECT count(DISTINCT segid) FROM words_idx").fetchone()[0]
+    return _one(catalog, "SELECT count(DISTINCT segid) FROM words_idx")
 
 
 def _automerge(catalog: Catalog) -> int:
-    return catalog.db.execute("SELECT v FROM words_config WHERE k = 'automerge'").fetchone()[0]
+    return _one(catalog, "SELECT v FROM words_config WHERE k = 'automerge'")
 
 
 def test_a_portion_is_one_segment(machine: Machine):
     machine.claude("long", 150)
     with machine.catalog() as catalog:
-        assert catalog.db.execute("SELECT count(*) FROM docs").fetchone()[0] > 400
+        assert _one(catalog, "SELECT count(*) FROM docs") > 400
         assert _segments(catalog) == 1
         assert _automerge(catalog) > 0
 
 
 def test_much_comes_to_the_same_as_little(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(batch, "PORTION", 500)
+    monkeypatch.setattr(SqliteWriter, "most", 500)
     for number in range(6):
         (machine.claude if number % 2 else machine.codex)(f"s{number}", 4)
     machine.ours("mine", 3)
@@ -51,12 +59,12 @@ def test_much_comes_to_the_same_as_little(machine: Machine, monkeypatch: pytest.
 def test_a_portion_that_cannot_be_written_is_an_error_and_the_rest_is_read_later(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, at: int
 ):
-    monkeypatch.setattr(batch, "PORTION", 500)
+    monkeypatch.setattr(SqliteWriter, "most", 500)
     for number in range(6):
         machine.claude(f"s{number}", 4)
-    write, count = batch.Batch._add, 0
+    write, count = SqliteWriter._add, 0
 
-    def fail(self: batch.Batch, *args: object) -> None:
+    def fail(self: SqliteWriter, *args: object) -> None:
         nonlocal count
         write(self, *args)  # pyright: ignore[reportArgumentType]
         count += 1
@@ -64,7 +72,7 @@ def test_a_portion_that_cannot_be_written_is_an_error_and_the_rest_is_read_later
             raise Unavailable("the disk is not there")
 
     with monkeypatch.context() as patched, machine.catalog() as catalog:
-        patched.setattr(batch.Batch, "_add", fail)
+        patched.setattr(SqliteWriter, "_add", fail)
         with pytest.raises(Unavailable, match="the disk is not there"):
             catalog.sync()
     database = Database(str(machine.index))

@@ -12,7 +12,7 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine
-from turnlog.catalog.ask.cards import CardMaker
+from turnlog.catalog.index.cards import CardMaker
 from turnlog.errors import Ambiguous, Invalid, NotFound
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.catalog.index.database import place_of
+from turnlog.catalog.index.sqlite.database import place_of
 from turnlog.errors import Unavailable, Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import kind_of

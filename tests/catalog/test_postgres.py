@@ -18,9 +18,9 @@ from tests.catalog.test_search import QUERIES, TEXTS, understood
 from tests.pgserver import Server
 from turnlog.catalog import Card, Catalog, Hits
 from turnlog.catalog.ask.usage import GROUPS
-from turnlog.catalog.index import postgres as on_postgres
-from turnlog.catalog.index.schema import TABLES
-from turnlog.catalog.read import prices
+from turnlog.catalog.index import prices
+from turnlog.catalog.index.postgres.writer import PostgresWriter
+from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.errors import Invalid, NotFound, Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall
 from turnlog.log.entry import Compaction, Message
@@ -307,7 +307,7 @@ def test_interrupted_it_goes_on_where_it_was(anew: Callable[[], str], tmp_path: 
     location = anew()
     work(location)
     work(str(tmp_path / "home"))
-    monkeypatch.setattr(on_postgres, "_PORTION", 1)  # every text is written by itself
+    monkeypatch.setattr(PostgresWriter, "most", 1)  # every text is written by itself
 
     def stop(what: str, done: int, total: int) -> None:
         if done > total // 2:
@@ -345,7 +345,7 @@ def test_a_connection_that_is_cut_costs_nothing_but_a_retry(anew: Callable[[], s
         if done > total // 2 and not cuts:
             cuts.append(done)
             with psycopg.connect(postgres.url, autocommit=True) as admin:
-                pid = catalog._tables.connection.info.backend_pid  # pyright: ignore
+                pid = catalog._server.connection.info.backend_pid  # pyright: ignore
                 admin.execute("select pg_terminate_backend(%s)", (pid,))
 
     cuts: list[int] = []

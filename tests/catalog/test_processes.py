@@ -11,16 +11,16 @@ import pytest
 
 from tests.catalog.machine import Machine, answers, run, same
 from turnlog.catalog import Catalog
-from turnlog.catalog.index.database import Database
-from turnlog.catalog.index.schema import VERSION
+from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.index.sqlite.schema import VERSION
 from turnlog.errors import Unavailable
 
 _ASK = """
 import os, signal, sys
 from turnlog.catalog import Catalog
-from turnlog.catalog.index import batch
+from turnlog.catalog.index.sqlite.writer import SqliteWriter
 home, portion, left = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-batch.PORTION = portion
+SqliteWriter.most = portion
 def progress(what, done, total):
     global left
     left -= 1

@@ -1,6 +1,5 @@
 """Search: the same as reading everything, whatever is asked; and what every hit carries."""
 
-import sqlite3
 from datetime import UTC, datetime
 
 import pytest
@@ -9,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive
 from turnlog.catalog.ask.query import parse
-from turnlog.catalog.ask.search import asks, search, sessions_where
-from turnlog.catalog.index.shelf import SqliteShelf
+from turnlog.catalog.ask.search import asks, search, sessions_meant
+from turnlog.catalog.index.conditions import where
+from turnlog.catalog.index.sqlite.index import SqliteIndex
 from turnlog.errors import Invalid
 
 WORDS = ["foo", "bar", "Foobar", "ba", "été", "Ete", "x1", "def", "self"]
@@ -57,13 +57,19 @@ QUERIES = st.tuples(st.lists(TERMS, min_size=0, max_size=3), st.lists(FILTERS, m
 )
 
 
-def entries(db: sqlite3.Connection, query: str, **how: object) -> list[str]:
+def entries(db: SqliteIndex, query: str, **how: object) -> list[str]:
     return [hit.entry for hit in search(db, query=query, now_ms=NOW, **{"limit": 100, **how})]  # pyright: ignore
+
+
+def meant(db: SqliteIndex, query: str) -> list[int]:
+    """The sessions that a query means."""
+    sql, values = where(db, sessions_meant(db, parse(query), now_ms=NOW))
+    return [row[0] for row in db.db.execute(f"SELECT id FROM sessions WHERE {sql} ORDER BY id", values)]
 
 
 def understood(query: str) -> bool:
     try:
-        asks(query, "")
+        parse(query)
     except Invalid:
         return False
     return True
@@ -103,9 +109,9 @@ def test_another_session_never_hides_what_was_found(sessions: list[Plain], more:
     assume(understood(query) and not any(term.kind == "code" for term in parse(query).terms))
     db = fill(sessions)
     before = entries(db, query)
-    used = {row[0] for row in db.execute("SELECT id FROM docs")}
+    used = {row[0] for row in db.db.execute("SELECT id FROM docs")}
     for number, session in enumerate(more, len(sessions) + 1):
-        add(db, number, session, used)
+        add(db.db, number, session, used)
     assert set(before) <= set(entries(db, query))
 
 
@@ -113,8 +119,7 @@ def test_another_session_never_hides_what_was_found(sessions: list[Plain], more:
 def test_the_sessions_of_a_query_are_those_with_a_hit(sessions: list[Plain], query: str):
     assume(understood(query) and "-role" not in query and "-tool" not in query and "-file" not in query)
     db = fill(sessions)
-    where, values = sessions_where(db, query, NOW)
-    found = {row[0] for row in db.execute(f"SELECT id FROM sessions WHERE {where or 'TRUE'}", values)}
+    found = set(meant(db, query))
     hit = {int(entry[1:].partition("-")[0]) for entry in naive(sessions, query)}
     assert found >= hit
     if not {"since", "until"} & set(query.replace("-", " ").replace(":", " ").split()):
@@ -132,8 +137,7 @@ def test_no_query_is_ever_taken_for_a_command_to_the_database(text: str):
     for query in (text, f"agent:{text}", f'title:"{text}"', f"tool:{text}", f"file:{text}", f"workspace:x{text}"):
         try:
             search(db, query=query, now_ms=NOW)
-            where, values = sessions_where(db, query, NOW)
-            db.execute(f"SELECT id FROM sessions WHERE {where or 'TRUE'}", values).fetchall()
+            meant(db, query)
         except Invalid:
             continue
     assert entries(db, "foo") == ["e1-1"]
@@ -269,33 +273,27 @@ def test_what_is_known_of_sessions(query: str, numbers: list[int]):
         ]
     )  # fmt: skip
     assert sorted(int(entry[1:2]) for entry in entries(db, f"here {query}")) == numbers
-    where, values = sessions_where(db, query, NOW)
-    assert [row[0] for row in db.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY id", values)] == numbers
+    assert meant(db, query) == numbers
 
 
 def test_sessions_by_time_are_those_at_work_then():
     hour = 60 * MINUTE
     db = fill([Plain((Doc("a", at=NOW - 9 * hour), Doc("b", at=NOW - 5 * hour))), Plain((Doc("c", at=NOW - hour),))])
 
-    def meant(query: str) -> list[int]:
-        where, values = sessions_where(db, query, NOW)
-        return [row[0] for row in db.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY id", values)]
-
-    assert meant("since:2h") == [2]
-    assert meant("since:6h") == [1, 2]
-    assert meant("until:6h") == [1]
-    assert meant("until:6h since:8h") == [1]
-    assert meant("a since:8h") == []
-    assert meant("until:6h until:30min") == [1]
-    assert meant("since:2h since:6h") == [2]
+    assert meant(db, "since:2h") == [2]
+    assert meant(db, "since:6h") == [1, 2]
+    assert meant(db, "until:6h") == [1]
+    assert meant(db, "until:6h since:8h") == [1]
+    assert meant(db, "a since:8h") == []
+    assert meant(db, "until:6h until:30min") == [1]
+    assert meant(db, "since:2h since:6h") == [2]
     assert entries(db, "b since:6h until:30min until:4h") == ["e1-2"]
     assert entries(db, "c until:30min until:4h") == []
 
 
 def test_none_of_its_entries_is_what_not_means_for_a_session():
     db = fill([Plain((Doc("a", tools=("Bash",)), Doc("b"))), Plain((Doc("a"),))])
-    where, values = sessions_where(db, "-tool:bash", NOW)
-    assert [row[0] for row in db.execute(f"SELECT id FROM sessions WHERE {where}", values)] == [2]
+    assert meant(db, "-tool:bash") == [2]
 
 
 def test_hidden_sessions_are_searched_and_deleted_ones_are_not():
@@ -303,12 +301,13 @@ def test_hidden_sessions_are_searched_and_deleted_ones_are_not():
     db = fill([Plain(doc, more=((column, 1),)) for column in ("is_hidden", "is_archived", "is_deleted", "is_copied")])
     assert sorted(entries(db, "here")) == ["e1-1", "e2-1"]
     assert entries(db, "here -is:hidden") == ["e2-1"]
-    assert asks("is:hidden", "hidden") and asks("-is:hidden", "hidden") and not asks("hidden", "hidden")
+    assert asks(parse("is:hidden"), "hidden") and asks(parse("-is:hidden"), "hidden")
+    assert not asks(parse("hidden"), "hidden")
 
 
 def test_too_much_to_read_is_said(monkeypatch: pytest.MonkeyPatch):
     db = fill([Plain(tuple(Doc(f"session_latest {n}", at=NOW - n * MINUTE) for n in range(10)))])
-    monkeypatch.setattr(SqliteShelf, "patience", 40)
+    monkeypatch.setattr(SqliteIndex, "patience", 40)
     seen: list[str] = []
     before, cuts = None, 0
     while True:
@@ -321,7 +320,7 @@ def test_too_much_to_read_is_said(monkeypatch: pytest.MonkeyPatch):
     assert seen == [f"e1-{n}" for n in range(1, 11)]
     assert cuts == 3
     with pytest.raises(Invalid, match="too much text"):
-        sessions_where(db, "*nowhere*", NOW)
+        meant(db, "*nowhere*")
 
 
 # ── what a hit carries ────────────────────────────────────────────────────────────────────────────

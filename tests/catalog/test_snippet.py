@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.snippet import LINE, MORE, WIDTH, snippet
-from turnlog.catalog.ask.terms import Needle
+from turnlog.catalog.index.terms import Needle
 
 FAMILY = "👩‍👩‍👧‍👦"
 FLAGS = "🇩🇪🇫🇷🇯🇵"

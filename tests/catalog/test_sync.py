@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine, answers, same
-from turnlog.catalog.index import batch
+from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import indexer
 
 
@@ -365,7 +365,7 @@ def test_without_agents_only_ours_are_looked_at(machine: Machine):
 
 
 def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    from turnlog.catalog.read import prices
+    from turnlog.catalog.index import prices
     from turnlog.errors import Unsupported
 
     def none(*_: object) -> None:
@@ -387,7 +387,7 @@ def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, mo
 
 
 def test_prices_that_are_remembered_are_not_loaded_again(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    from turnlog.catalog.read import prices
+    from turnlog.catalog.index import prices
 
     machine.claude("aaaa")
     with machine.catalog() as catalog:
@@ -407,7 +407,7 @@ class Stopped(BaseException):
 @pytest.mark.parametrize("bulk", [indexer._BULK, 0], ids=["little", "much"])
 def test_whatever_happens_it_answers_as_a_new_one_would(machine: Machine, monkeypatch: pytest.MonkeyPatch, bulk: int):
     """Appends, new files, deletions, rewritten and cut files, imports, and interruptions, in any order."""
-    monkeypatch.setattr(batch, "PORTION", 700)
+    monkeypatch.setattr(SqliteWriter, "most", 700)
     monkeypatch.setattr(indexer, "_BULK", bulk)
     chance = random.Random(20261115)
     files: list[Path] = []

@@ -1,6 +1,5 @@
 """What was spent: the same sum however it is divided, in any time zone, and nothing counted that belongs to another."""
 
-import sqlite3
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -10,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill
-from turnlog.catalog.ask.usage import GROUPS, rounded, usage
-from turnlog.catalog.values import Spending, TokenSums
+from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill, roll_up
+from turnlog.catalog.ask.usage import GROUPS, usage
+from turnlog.catalog.index.sqlite.index import SqliteIndex
+from turnlog.catalog.values import Spending, TokenSums, rounded
 from turnlog.errors import Invalid
 
 BERLIN, KATHMANDU = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
@@ -38,7 +38,7 @@ SESSIONS = st.lists(
 )
 
 
-def spent(db: sqlite3.Connection, query: str = "", by: str = "day", zone: object = UTC) -> dict[str, Spending]:
+def spent(db: SqliteIndex, query: str = "", by: str = "day", zone: object = UTC) -> dict[str, Spending]:
     return {row.group: row for row in usage(db, query=query, by=by, timezone=zone, now_ms=NOW)}  # pyright: ignore
 
 
@@ -199,12 +199,10 @@ def test_half_a_micro_dollar_goes_to_the_even_one():
 
 
 def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():
-    from turnlog.catalog.index.rollup import roll_up
-
     db = fill([Plain(spent=(Spent(), Spent(model="x"))), Plain(spent=(Spent(),))])
     before = spent(db, by="model")
-    roll_up(db, [1, 2])
+    roll_up(db.db, [1, 2])
     assert spent(db, by="model") == before
-    db.execute("UPDATE spent SET is_inherited = 1 WHERE session = 1")
-    roll_up(db, [1])
+    db.db.execute("UPDATE spent SET is_inherited = 1 WHERE session = 1")
+    roll_up(db.db, [1])
     assert spent(db)["total"].requests == 1

@@ -81,7 +81,7 @@ def test_whoever_waits_for_a_log_is_told_which_process_has_it(home: Home, sessio
 def test_whoever_waits_for_the_catalog_is_told(home: Home, session: Session):
     session.close()
     with Catalog(home.store.folder, agents=False) as catalog, Catalog(home.store.folder, agents=False) as other:
-        with catalog._database.lock(), pytest.raises(Unavailable, match=r"held the lock of .*\.lock"):
+        with catalog._local.database.lock(), pytest.raises(Unavailable, match=r"held the lock of .*\.lock"):
             other.sync()
         assert other.sync().sessions == 1
 

@@ -19,6 +19,16 @@ class TokenSums(NamedTuple):
     """What has a known price; the rest is in `unpriced` beside it."""
 
 
+COUNTS = TokenSums._fields[:-1]
+"""The fields of `Usage` that count tokens; here, for whoever only asks does without msgspec."""
+
+
+def rounded(pico: int) -> int:
+    """Millionths of micro-dollars as micro-dollars, halves to the even one."""
+    whole, rest = divmod(pico, 1_000_000)
+    return whole + (rest * 2 > 1_000_000 or (rest * 2 == 1_000_000 and whole % 2 == 1))
+
+
 class Card(NamedTuple):
     """A session, ours or another agent's."""
 

@@ -29,6 +29,8 @@ class Made:
     """The list of one home. Where it cannot be written or read, nothing is known, and people are asked."""
 
     def __init__(self, location: str | None) -> None:
+        self.location = location
+        """Where the home is; None where nobody said."""
         self._path = ""
         kind = "memory" if location is None else kind_of(location)
         if location is not None and kind == "files":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 
+from turnlog.catalog.index.sqlite.glimpse import glimpse
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import cache_folders, default_home
 from turnlog.machine.folder import expand
@@ -12,12 +12,6 @@ from turnlog.machine.location import key_of
 
 _MOST = 200
 _ELSEWHERE = ("memory:", "postgres:", "postgresql:")
-_WAIT_S = 0.2
-_NAMES = """
-SELECT CASE WHEN substr(name, 1, ?1) = ?2 THEN name ELSE native END, coalesce(title, preview) FROM sessions
-WHERE (substr(name, 1, ?1) = ?2 OR is_ours AND substr(native, 1, ?1) = ?2)
-AND NOT is_deleted AND NOT is_copied AND NOT is_hidden AND parent IS NULL ORDER BY updated DESC LIMIT ?3
-"""
 
 
 def glance(location: str | None, start: str) -> list[tuple[str, str]]:
@@ -26,20 +20,12 @@ def glance(location: str | None, start: str) -> list[tuple[str, str]]:
     folder = "" if place.startswith(_ELSEWHERE) else expand(place)
     try:
         path = os.path.join(next(cache_folders()), f"{key_of(place)}.sqlite")
-        database = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=_WAIT_S)
-        try:
-            rows = database.execute(_NAMES, (len(start), start, _MOST)).fetchall()
-        finally:
-            database.close()
-    except (sqlite3.Error, Unsupported):
-        return _files(folder, start) if folder else []
-    return [(str(name), str(about)) for name, about in rows]
-
-
-def _quoted(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(path)
+    except Unsupported:
+        return []
+    names = glimpse(path, start, _MOST)
+    if names is not None:
+        return names
+    return _files(folder, start) if folder else []
 
 
 def _files(folder: str, start: str) -> list[tuple[str, str]]:

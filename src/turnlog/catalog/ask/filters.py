@@ -1,7 +1,6 @@
-"""Filters as conditions over the tables of a shelf. Pure.
+"""Filters as conditions on sessions and entries. Pure.
 
-The SQL is SQLite's, and so little of it that PostgreSQL has the same. `LIKE` takes upper and lower case for
-the same; `REGEXP` is for what it cannot tell.
+A pattern of ASCII takes upper and lower case for the same; a regular expression is for what it cannot tell.
 """
 
 from __future__ import annotations
@@ -9,54 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import NamedTuple
 
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of, moment
+from turnlog.catalog.index.conditions import Condition, either
+from turnlog.catalog.index.contract import TimeSpan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {
-    "damaged": "(sessions.damage > 0 OR sessions.problem <> '')",
-    "fork": "sessions.fork IS NOT NULL",
-    "subagent": "sessions.parent IS NOT NULL",
-    "imported": "(sessions.is_ours AND sessions.copy_of IS NOT NULL)",
-    "archived": "sessions.is_archived",
-    "hidden": "sessions.is_hidden",
+    "damaged": Condition(">", "sessions.damage", 0).or_(Condition("<>", "sessions.problem", "")),
+    "fork": Condition("known", "sessions.fork"),
+    "subagent": Condition("known", "sessions.parent"),
+    "imported": Condition("is", "sessions.is_ours").and_(Condition("known", "sessions.copy_of")),
+    "archived": Condition("is", "sessions.is_archived"),
+    "hidden": Condition("is", "sessions.is_hidden"),
 }
-_LIKE = r" LIKE ? ESCAPE '\'"
 _OF_ENTRIES = ("role", "tool", "file")
 _OF_TIME = ("since", "until")
 
-Value = str | int
 States = Callable[[frozenset[str]], Iterable[int]]
 """The sessions that are in one of these states now."""
-
-
-class Clause(NamedTuple):
-    """A condition; empty where nothing was asked."""
-
-    sql: str = ""
-    values: tuple[Value, ...] = ()
-
-    def and_(self, other: Clause) -> Clause:
-        """Both."""
-        return Clause(" AND ".join(filter(None, (self.sql, other.sql))), self.values + other.values)
-
-    def or_(self, other: Clause) -> Clause:
-        """Either. Nothing asked is no alternative."""
-        if not self.sql or not other.sql:
-            return self if self.sql else other
-        return Clause(f"({self.sql} OR {other.sql})", self.values + other.values)
-
-    def but_not(self, other: Clause) -> Clause:
-        """This, and not that. What is not known is not so."""
-        return self.and_(Clause(f"({other.sql}) IS NOT TRUE", other.values)) if other.sql else self
-
-
-class TimeSpan(NamedTuple):
-    """From a moment on, and before another; milliseconds since 1970, None for no limit."""
-
-    since: int | None = None
-    until: int | None = None
 
 
 def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpan:
@@ -77,88 +47,78 @@ def is_of_entries(query: Query) -> bool:
     return bool(query.terms) or any(found.name in _OF_ENTRIES and not found.negated for found in query.filters)
 
 
-def of_sessions(query: Query, states: States, *, without: tuple[str, ...] = ()) -> Clause:
-    """What the table `sessions` can tell."""
-    clause = Clause()
+def of_sessions(query: Query, states: States, *, without: tuple[str, ...] = ()) -> Condition:
+    """What is asked of sessions."""
+    condition = Condition()
     for found in query.filters:
         if found.name not in (*_OF_ENTRIES, *_OF_TIME, *without):
-            clause = _with(clause, found, _of_session(found, states))
-    return clause
+            condition = _with(condition, found, _of_session(found, states))
+    return condition
 
 
-def of_entries(query: Query, *, negated: bool | None = None) -> Clause:
-    """What the table `docs` can tell; all of it, or only what has to be, or what must not be, as if it had to be."""
-    clause = Clause()
+def of_entries(query: Query, *, negated: bool | None = None) -> Condition:
+    """What is asked of entries: all of it, or only what has to be, or what must not be, as if it had to be."""
+    condition = Condition()
     for found in query.filters:
         if found.name in _OF_ENTRIES:
             if negated is None:
-                clause = _with(clause, found, _of_entry(found))
+                condition = _with(condition, found, _of_entry(found))
             elif negated == found.negated:
-                clause = clause.or_(_of_entry(found)) if negated else clause.and_(_of_entry(found))
-    return clause
+                condition = condition.or_(_of_entry(found)) if negated else condition.and_(_of_entry(found))
+    return condition
 
 
-def of_model(query: Query, column: str) -> Clause:
+def of_model(query: Query, column: str) -> Condition:
     """What `model:` says of a column with one model."""
-    clause = Clause()
+    condition = Condition()
     for found in query.filters:
         if found.name == "model":
-            clause = _with(clause, found, _any(_like(column, value, ("*", "*")) for value in found.values))
-    return clause
+            models = either(*(_like(column, value, ("*", "*")) for value in found.values))
+            condition = _with(condition, found, models)
+    return condition
 
 
-def _with(clause: Clause, found: Filter, condition: Clause) -> Clause:
-    return clause.but_not(condition) if found.negated else clause.and_(condition)
+def _with(whole: Condition, found: Filter, condition: Condition) -> Condition:
+    return whole.but_not(condition) if found.negated else whole.and_(condition)
 
 
-def _any(clauses: Iterable[Clause]) -> Clause:
-    whole = Clause()
-    for clause in clauses:
-        whole = whole.or_(clause)
-    return whole
-
-
-def _of_session(found: Filter, states: States) -> Clause:
+def _of_session(found: Filter, states: States) -> Condition:
     values = found.values
     match found.name:
         case "agent":
             ends = ("", "-*", "_*", " *")
-            return _any(_like("sessions.agent", value, *(("", end) for end in ends)) for value in values)
+            return either(*(_like("sessions.agent", value, *(("", end) for end in ends)) for value in values))
         case "workspace":
-            return _any(_workspace(value) for value in values)
+            return either(*map(_workspace, values))
         case "model":
-            return _any(_like("sessions.models", value, ("*", "*")) for value in values)
+            return either(*(_like("sessions.models", value, ("*", "*")) for value in values))
         case "title":
-            shown = "coalesce(nullif(sessions.title, ''), sessions.preview)"
-            return _any(_like(shown, value, ("*", "*")) for value in values)
+            return either(*(_like("sessions.shown", value, ("*", "*")) for value in values))
         case "tag":
-            return _any(_listed("sessions.tags", value) for value in values)
+            return either(*(_listed("sessions.tags", value) for value in values))
         case "session":
-            return _any(
-                _like(column, value, ("", "*")) for value in values for column in ("sessions.name", "sessions.native")
-            )
+            columns = ("sessions.name", "sessions.native")
+            return either(*(_like(column, value, ("", "*")) for value in values for column in columns))
         case "cost":
             sign, micros = cost_of(values[0])
-            return Clause(f"sessions.cost {sign} ?", (micros,))
+            return Condition(sign, "sessions.cost", micros)
         case _:
-            kinds = _any(Clause(_KINDS[value]) for value in values if value in _KINDS)
+            kinds = either(*(_KINDS[value] for value in values if value in _KINDS))
             wanted = frozenset(values).intersection(STATES)
             if not wanted:
                 return kinds
-            return kinds.or_(Clause(f"sessions.id IN ({', '.join(['NULL', *map(str, states(wanted))])})"))
+            return kinds.or_(Condition("among", "sessions.id", tuple(states(wanted))))
 
 
-def _of_entry(found: Filter) -> Clause:
+def _of_entry(found: Filter) -> Condition:
     if found.name == "role":
-        return Clause(f"docs.role IN ({', '.join('?' * len(found.values))})", found.values)
+        return Condition("in", "docs.role", found.values)
     if found.name == "tool":
-        return _any(_listed("docs.tool", value) for value in found.values)
-    inside = _any(_file(value) for value in found.values)
-    paths = f"SELECT paths.id FROM paths WHERE {inside.sql}"
-    return Clause(f"docs.id IN (SELECT touched.doc FROM touched WHERE touched.path IN ({paths}))", inside.values)
+        return either(*(_listed("docs.tool", value) for value in found.values))
+    return Condition("touches", value=either(*map(_file, found.values)))
 
 
-def _workspace(value: str) -> Clause:
+def _workspace(value: str) -> Condition:
     if value[0] in "~./":
         from turnlog.machine.folder import expand, workspace_path
 
@@ -169,7 +129,7 @@ def _workspace(value: str) -> Clause:
     return _like("sessions.workspace", name, ("", ""), ("*/", ""))
 
 
-def _file(value: str) -> Clause:
+def _file(value: str) -> Condition:
     if value.startswith("~"):
         from turnlog.machine.folder import expand
 
@@ -183,25 +143,25 @@ def _file(value: str) -> Clause:
 # ── patterns ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _like(column: str, value: str, *around: tuple[str, str], is_glob: bool = True) -> Clause:
+def _like(column: str, value: str, *around: tuple[str, str], is_glob: bool = True) -> Condition:
     """Whether a column reads like one of these: the value with that before and after it. `*` is anything, `?` one."""
     if not value.isascii():
         middle = _regex(value) if is_glob else re.escape(value)
         body = "|".join(_regex(before) + middle + _regex(after) for before, after in around)
-        return Clause(f"{column} REGEXP ?", (f"^({body})$",))
+        return Condition("regexp", column, f"^({body})$")
     middle = _escaped(value)
     if is_glob:
         middle = middle.replace("*", "%").replace("?", "_")
     patterns = tuple(
         _escaped(before).replace("*", "%") + middle + _escaped(after).replace("*", "%") for before, after in around
     )
-    return Clause(f"({' OR '.join([column + _LIKE] * len(patterns))})", patterns)
+    return Condition("like", column, patterns)
 
 
-def _listed(column: str, value: str) -> Clause:
+def _listed(column: str, value: str) -> Condition:
     """Whether a column with several values, each between line feeds, has one that reads like this."""
     if "*" in value or not value.isascii():
-        return Clause(f"{column} REGEXP ?", ("\n" + _regex(value, any="[^\n]*") + "\n",))
+        return Condition("regexp", column, "\n" + _regex(value, any="[^\n]*") + "\n")
     return _like(column, "\n" + value + "\n", ("*", "*"))
 
 
@@ -211,8 +171,3 @@ def _escaped(text: str) -> str:
 
 def _regex(text: str, any: str = ".*") -> str:
     return "".join(any if one == "*" else "." if one == "?" else re.escape(one) for one in text)
-
-
-def regexp(pattern: str, value: object) -> bool:
-    """For a database that has no `REGEXP` of its own."""
-    return isinstance(value, str) and re.search(pattern, value, re.IGNORECASE | re.DOTALL) is not None

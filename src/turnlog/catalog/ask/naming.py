@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.cards import cards_on
+from turnlog.catalog.ask.listing import LEFT_OUT
+from turnlog.catalog.index.cards import merged
+from turnlog.catalog.index.conditions import Condition, either
 from turnlog.errors import Ambiguous, Invalid, NotFound
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
+    from turnlog.catalog.index.contract import Index
     from turnlog.catalog.values import Card
 
-_LISTED = "NOT is_deleted AND NOT is_copied AND NOT is_hidden AND parent IS NULL"
 _SHOWN = 5
 
 
@@ -26,37 +27,44 @@ class Fits(Ambiguous):
         self.cards = cards
 
 
-def find(dbs: Sequence[sqlite3.Connection], name: str, workspace: str, *, deleted: bool = False) -> Card:
+def find(indexes: Sequence[Index], name: str, workspace: str, *, deleted: bool = False) -> Card:
     """The one session that answers to a name; `Ambiguous` names those that do."""
     if not isinstance(name, str) or not name or "\0" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the name of a session is text, not {name!r:.80}")
-    alive = "is_deleted" if deleted else "NOT is_deleted"
-    exact = cards_on(dbs, f"{alive} AND (native = ? OR name = ?)", (name, name))
+    alive = Condition("is" if deleted else "not", "sessions.is_deleted")
+    columns = ("sessions.native", "sessions.name")
+    exact = _cards(indexes, alive.and_(either(*(Condition("=", column, name) for column in columns))))
     if exact:
         return _one(name, [card for card in exact if card.is_ours] or exact)
     if name in ("latest", "@", "@-"):
-        return _newest(dbs, name, workspace)
-    low, high = name, name + "\U0010ffff"
-    begins = "(native >= ? AND native < ?) OR (name >= ? AND name < ?)"
-    found = cards_on(dbs, f"{alive} AND NOT is_copied AND ({begins})", (low, high, low, high))
+        return _newest(indexes, name, workspace)
+    high = name + "\U0010ffff"
+    begins = alive.and_(either(*(Condition(">=", one, name).and_(Condition("<", one, high)) for one in columns)))
+    found = _cards(indexes, begins.and_(Condition("not", "sessions.is_copied"))) or _cards(indexes, begins)
     if not found:
-        found = cards_on(dbs, f"{alive} AND ({begins})", (low, high, low, high))
-    if not found:
-        raise NotFound(f"no session {name!r:.80}", hint=_hint(dbs))
+        raise NotFound(f"no session {name!r:.80}", hint=_hint(indexes))
     return _one(name, found)
 
 
-def _newest(dbs: Sequence[sqlite3.Connection], name: str, workspace: str) -> Card:
+def _cards(indexes: Sequence[Index], sessions: Condition, limit: int | None = None) -> list[Card]:
+    return merged([index.cards(sessions, limit=limit) for index in indexes])[:limit]
+
+
+def _newest(indexes: Sequence[Index], name: str, workspace: str) -> Card:
     """The session that was at work last, anywhere or here; one with nothing in it yet only if there is no other."""
-    where, params = (_LISTED, ()) if name == "latest" else (f"{_LISTED} AND workspace = ?", (workspace,))
+    where = Condition("not", "sessions.is_deleted")
+    for kind in ("copied", "hidden", "subagent"):
+        where = where.and_(LEFT_OUT[kind])
+    if name != "latest":
+        where = where.and_(Condition("=", "sessions.workspace", workspace))
     skipped = int(name == "@-")
-    found = cards_on(dbs, f"{where} AND messages > 0", params, limit=skipped + 1)
+    found = _cards(indexes, where.and_(Condition(">", "sessions.messages", 0)), skipped + 1)
     if len(found) <= skipped:
-        found = cards_on(dbs, where, params, limit=skipped + 1)
+        found = _cards(indexes, where, skipped + 1)
     if len(found) <= skipped:
         place = "" if name == "latest" else f" for {workspace}"
         what = "only one session" if found else "no session"
-        raise NotFound(f"there is {what}{place}", hint=_hint(dbs))
+        raise NotFound(f"there is {what}{place}", hint=_hint(indexes))
     return found[skipped]
 
 
@@ -67,7 +75,6 @@ def _one(name: str, found: list[Card]) -> Card:
     raise Fits(name, found)
 
 
-def _hint(dbs: Sequence[sqlite3.Connection]) -> str:
-    alive = "SELECT count(*) FROM sessions WHERE NOT is_deleted"
-    count = sum(row[0] for db in dbs for row in db.execute(alive))
+def _hint(indexes: Sequence[Index]) -> str:
+    count = sum(index.count(Condition("not", "sessions.is_deleted")) for index in indexes)
     return f"`turnlog ls --all` shows the {count:,} there are" if count else "there is none on this machine yet"

@@ -6,9 +6,10 @@ Everything typed has to hold; `HELP` is what people are told.
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
+from turnlog.catalog.index.terms import Term
 from turnlog.errors import Invalid
 
 HELP = """\
@@ -65,15 +66,6 @@ _DAY = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?))?)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d")
 _CLOCK = re.compile(r"\d\d?:\d\d")
 _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-class Term(NamedTuple):
-    """Something that has to be in the text, or must not be."""
-
-    kind: str
-    """`word`, `phrase`, `prefix`; `code` begins where a word does, `part` anywhere."""
-    text: str
-    negated: bool = False
 
 
 class Filter(NamedTuple):
@@ -276,7 +268,7 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
 
 def _checked(name: str, value: str) -> str:
     if name in ("since", "until"):
-        moment(value, now=datetime(2026, 1, 1).astimezone(), is_end=name == "until")
+        moment(value, now=datetime.now(UTC), is_end=name == "until")
     elif name == "cost":
         cost_of(value)
     elif name in _CHOICES:

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.filters import Clause, TimeSpan, is_of_entries, of_entries, of_sessions, span_of
-from turnlog.catalog.ask.query import Query, Term, parse
-from turnlog.catalog.ask.terms import Needle, fold, may_begin_inside
-from turnlog.catalog.index.shelf import SHIFT, EntryIndex, EntryMatch, Wanted, shelf_of
+from turnlog.catalog.ask.filters import is_of_entries, of_entries, of_sessions, span_of
+from turnlog.catalog.ask.query import Query, parse
+from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.contract import SHIFT, EntryMatch, Index, TimeSpan, Wanted
+from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
 from turnlog.catalog.values import Hit, Hits
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    import sqlite3
     from datetime import tzinfo
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def search(
-    *dbs: sqlite3.Connection,
+    *indexes: Index,
     query: str,
     workspace: str | None = None,
     limit: int = 20,
@@ -33,26 +33,25 @@ def search(
         raise Invalid(f"a page of {limit} hits", hint="at least 1")
     asked = parse(query)
     span = span_of(asked, now_ms=now_ms)
-    shelves = [shelf_of(db) for db in dbs]
-    wanted = [_wanted(shelf, asked, workspace, span) for shelf in shelves]
-    pages = _pages(shelves, wanted, limit, before)
+    wanted = [_wanted(index, asked, workspace, span) for index in indexes]
+    pages = _pages(indexes, wanted, limit, before)
     if any(map(may_begin_inside, asked.terms)) and not any(page.found or page.is_cut for page in pages):
         # Code that is nowhere from the beginning of a word on may have been cut out of one.
-        is_nowhere = before is None or not any(page.found for page in _pages(shelves, wanted, 1, None))
+        is_nowhere = before is None or not any(page.found for page in _pages(indexes, wanted, 1, None))
         if is_nowhere:
             inside = [one._replace(terms=_opened(asked.terms)) for one in wanted]
-            pages = _pages(shelves, inside, limit, before)
+            pages = _pages(indexes, inside, limit, before)
     parts = [page.hits() for page in pages]
     return parts[0] if len(parts) == 1 else _together(parts, limit)
 
 
-def _pages(shelves: list[EntryIndex], wanted: list[Wanted], limit: int, before: int | None) -> list[Page]:
-    return [Page(shelf, one, limit, before) for shelf, one in zip(shelves, wanted, strict=True)]
+def _pages(indexes: tuple[Index, ...], wanted: list[Wanted], limit: int, before: int | None) -> list[Page]:
+    return [Page(index, one, limit, before) for index, one in zip(indexes, wanted, strict=True)]
 
 
 def _together(parts: list[Hits], limit: int) -> Hits:
-    """One page of those of several shelves."""
-    # Of a shelf that was not looked through, nothing is known of what is older; others wait for it.
+    """One page of those of several indexes."""
+    # Of one that was not looked through, nothing is known of what is older; others wait for it.
     reached = max((part.next for part in parts if part.is_cut and part.next is not None), default=0)
     found = sorted((hit for part in parts for hit in part if hit.cursor >= reached), key=_newest, reverse=True)
     end = limit
@@ -73,53 +72,42 @@ def _newest(hit: Hit) -> int:
     return hit.cursor
 
 
-def sessions_where(
-    db: sqlite3.Connection, query: str, now_ms: int, *, zone: tzinfo | None = None, without: tuple[str, ...] = ()
-) -> tuple[str, list[str | int]]:
-    """The sessions that a query means, as a condition over the table `sessions`; empty for all."""
-    clause = sessions_meant(shelf_of(db), parse(query), now_ms=now_ms, zone=zone, without=without)
-    return clause.sql, list(clause.values)
-
-
-def asks(query: str, kind: str) -> bool:
+def asks(asked: Query, kind: str) -> bool:
     """Whether a query says something about this kind of session: `hidden`, `archived` …"""
-    return any(found.name == "is" and kind in found.values for found in parse(query).filters)
-
-
-# ── for any shelf ─────────────────────────────────────────────────────────────────────────────────
+    return any(found.name == "is" and kind in found.values for found in asked.filters)
 
 
 def sessions_meant(
-    shelf: EntryIndex, asked: Query, *, now_ms: int, zone: tzinfo | None = None, without: tuple[str, ...] = ()
-) -> Clause:
+    index: Index, asked: Query, *, now_ms: int, zone: tzinfo | None = None, without: tuple[str, ...] = ()
+) -> Condition:
     """The sessions with at least one entry that a query finds; without words, those it describes."""
     span = span_of(asked, now_ms=now_ms, zone=zone)
-    clause = of_sessions(asked, shelf.in_state, without=without)
+    condition = of_sessions(asked, index.in_state, without=without)
     never = of_entries(asked, negated=True)
-    if never.sql:
-        clause = clause.but_not(shelf.with_entries(Wanted((), Clause(), never, span)))
+    if never.op:
+        condition = condition.but_not(Condition("has", value=Wanted(entries=never, span=span)))
     if is_of_entries(asked):
         entries = of_entries(asked, negated=False)
-        return clause.and_(_having(shelf, Wanted(asked.terms, Clause(), entries, span)))
-    return clause.and_(_active(span)) if "since" not in without else clause
+        return condition.and_(_having(index, Wanted(asked.terms, entries=entries, span=span)))
+    return condition.and_(_active(span)) if "since" not in without else condition
 
 
-def _active(span: TimeSpan) -> Clause:
+def _active(span: TimeSpan) -> Condition:
     """Sessions that were at work in that time."""
-    clause = Clause()
+    condition = Condition()
     if span.since is not None:
-        clause = clause.and_(Clause("sessions.updated >= ?", (span.since,)))
+        condition = condition.and_(Condition(">=", "sessions.updated", span.since))
     if span.until is not None:
-        clause = clause.and_(Clause("coalesce(sessions.created, sessions.updated) < ?", (span.until,)))
-    return clause
+        condition = condition.and_(Condition("<", "sessions.began", span.until))
+    return condition
 
 
-def _having(shelf: EntryIndex, wanted: Wanted) -> Clause:
-    if all(term.kind in shelf.sure for term in wanted.terms):
-        return shelf.with_entries(wanted)
+def _having(index: Index, wanted: Wanted) -> Condition:
+    if all(term.kind in index.sure for term in wanted.terms):
+        return Condition("has", value=wanted)
     sessions: set[int] = set()
     for terms in dict.fromkeys((wanted.terms, _opened(wanted.terms))):
-        page = Page(shelf, wanted._replace(terms=terms), is_for_sessions=True)
+        page = Page(index, wanted._replace(terms=terms), is_for_sessions=True)
         sessions |= {found.session for found in page.found}
         if page.is_cut:
             said = " ".join(term.text for term in terms)
@@ -128,13 +116,13 @@ def _having(shelf: EntryIndex, wanted: Wanted) -> Clause:
             )
         if sessions:
             break
-    return Clause(f"sessions.id IN ({', '.join(['NULL', *map(str, sorted(sessions))])})")
+    return Condition("among", "sessions.id", tuple(sorted(sessions)))
 
 
-def _wanted(shelf: EntryIndex, asked: Query, workspace: str | None, span: TimeSpan) -> Wanted:
-    sessions = of_sessions(asked, shelf.in_state)
+def _wanted(index: Index, asked: Query, workspace: str | None, span: TimeSpan) -> Wanted:
+    sessions = of_sessions(asked, index.in_state)
     if workspace is not None:
-        sessions = sessions.and_(Clause("sessions.workspace = ?", (workspace,)))
+        sessions = sessions.and_(Condition("=", "sessions.workspace", workspace))
     return Wanted(asked.terms, sessions, of_entries(asked), span)
 
 
@@ -147,7 +135,7 @@ class Page:
 
     def __init__(
         self,
-        shelf: EntryIndex,
+        index: Index,
         wanted: Wanted,
         limit: int | None = None,
         before: int | None = None,
@@ -156,12 +144,12 @@ class Page:
     ) -> None:
         self.next: int | None = None
         self.is_cut = False
-        self._shelf = shelf
+        self._index = index
         self._wanted = wanted
         self._limit = limit
         self._is_for_sessions = is_for_sessions
         """Whether one entry of each session is enough."""
-        needles = [Needle(term) for term in wanted.terms if term.kind not in shelf.sure]
+        needles = [Needle(term) for term in wanted.terms if term.kind not in index.sure]
         self._present = [needle for needle in needles if not needle.term.negated]
         self._absent = [needle for needle in needles if needle.term.negated]
         self.found = self._read(before)
@@ -177,18 +165,18 @@ class Page:
 
     def hits(self) -> Hits:
         """What is shown of them."""
-        hits = Hits(_hits(self._shelf, self.found, self._wanted))
+        hits = Hits(_hits(self._index, self.found, self._wanted))
         hits.next, hits.is_cut = self.next, self.is_cut
         return hits
 
     def _candidates(self, before: int | None) -> Iterator[EntryMatch]:
         if not self._present and not self._absent:
             limit = None if self._limit is None else self._limit + 1
-            yield from self._shelf.entries(self._wanted, before=before, limit=limit)
+            yield from self._index.entries(self._wanted, before=before, limit=limit)
             return
-        left, last = self._shelf.patience, before
+        left, last = self._index.patience, before
         seen: set[int] = set()
-        for found in self._shelf.entries(self._wanted, before=before, with_text=True):
+        for found in self._index.entries(self._wanted, before=before, with_text=True):
             if left <= 0:
                 self.next, self.is_cut = last, True
                 return
@@ -207,15 +195,15 @@ class Page:
 # ── hits ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _hits(shelf: EntryIndex, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]:
+def _hits(index: Index, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]:
     if not page:
         return
     from turnlog.catalog.ask.snippet import snippet
 
     needles = [Needle(term) for term in wanted.terms if not term.negated]
     sessions = {found.session for found in page}
-    cards, newest = shelf.cards(sessions), shelf.newest(sessions)
-    texts = shelf.texts(found.id for found in page if found.text is None)
+    cards, newest = index.cards_by_row(sessions), index.newest(sessions)
+    texts = index.texts(found.id for found in page if found.text is None)
     for found in page:
         card = cards.get(found.session)
         if card is None:

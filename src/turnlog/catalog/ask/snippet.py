@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from turnlog.catalog.ask.terms import Needle, fold, unaccented
+from turnlog.catalog.index.terms import Needle, fold, unaccented
 
 WIDTH = 160
 LINE = " ⏎ "

@@ -7,54 +7,38 @@ the same request only one counts it: the one that was there first, and ours befo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.catalog.index.rollup import roll_up
-from turnlog.catalog.index.schema import COUNTS
 from turnlog.catalog.index.texts import lines
-from turnlog.catalog.read.totals import book
+from turnlog.catalog.index.totals import book
+from turnlog.catalog.values import rounded
 
 if TYPE_CHECKING:
-    import sqlite3
+    from turnlog.catalog.index.contract import Ledger
 
-_KIN = """
-SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted FROM sessions
-WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied OR (is_ours AND origin <> '')
-OR origin IN (SELECT origin FROM sessions WHERE origin <> '' GROUP BY origin HAVING count(*) > 1)
-OR native IN (SELECT fork FROM sessions WHERE fork IS NOT NULL)
-"""
-_SUMS = ", ".join(f"sum({name})" for name in COUNTS)
 _FEW = 200
-_DIRTY = "unsettled"
+_AT_ONCE = 500
+DIRTY = "unsettled"
+"""Noted while something was written and never settled."""
 
 
-def is_dirty(db: sqlite3.Connection) -> bool:
-    """Whether something was written and never settled."""
-    return db.execute("SELECT 1 FROM meta WHERE key = ?", (_DIRTY,)).fetchone() is not None
-
-
-MARK_DIRTY = f"INSERT OR IGNORE INTO meta (key, value) VALUES ('{_DIRTY}', 1)"
-
-
-def settle(db: sqlite3.Connection, changed: set[int] | None, loose: Iterable[int] = ()) -> None:
-    """Bring everything into step that depends on several sessions. Inside a transaction.
+def settle(ledger: Ledger, changed: set[int] | None, loose: Iterable[int] = ()) -> None:
+    """Bring everything into step that depends on several sessions.
 
     `changed` are the sessions that were read, None for all; `loose` are tokens that others had and have no longer.
     """
     if changed is not None and len(changed) > _FEW:
         changed = None
-    moved = _families(db)
-    book(db, None if changed is None else changed | moved)
-    touched = _owners(db, None if changed is None else changed | moved, set(loose))
+    moved = _families(ledger)
+    book(ledger, None if changed is None else changed | moved)
+    touched = _owners(ledger, None if changed is None else changed | moved, set(loose))
     if changed is None:
-        sums = {row[0] for row in db.execute("SELECT id FROM sessions")}
+        sums = {row[0] for row in ledger.rows(ledger.sql.sessions)}
     else:
         sums = changed | moved | touched
-    sum_up(db, sums, is_all=changed is None)
-    _subagents(db)
-    roll_up(db, sums)
-    db.execute("DELETE FROM meta WHERE key = ?", (_DIRTY,))
+    sum_up(ledger, sums)
+    _subagents(ledger)
+    ledger.drop(DIRTY)
 
 
 # ── families and copies ───────────────────────────────────────────────────────────────────────────
@@ -80,17 +64,17 @@ class _Kin(NamedTuple):
         return _name(self.is_ours, self.agent, self.native)
 
 
-def _families(db: sqlite3.Connection) -> set[int]:
+def _families(ledger: Ledger) -> set[int]:
     """Forks belong to what they were forked from, copies to what they were copied from. Gives who changed."""
-    kin = [_Kin(*row) for row in db.execute(_KIN)]
+    kin = [_Kin(*row) for row in ledger.rows(ledger.sql.kin)]
     above: dict[str, str] = {}
     for one in kin:
         if one.fork is not None:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
         elif one.origin and one.origin != one.name:
             above[one.name] = one.origin
-    whole = _wholes(db, kin)
-    moved: set[int] = set()
+    whole = _wholes(ledger, kin)
+    moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
         family, depth = _root(above, one.name)
         copy = one.origin.replace("\n", ":", 1) if one.is_ours and one.origin else None
@@ -99,12 +83,9 @@ def _families(db: sqlite3.Connection) -> set[int]:
             copy = other[0].native
         is_copied = other is not None and other[1]
         if (family, depth, copy, is_copied) != (one.family, one.depth, one.copy_of, bool(one.is_copied)):
-            db.execute(
-                "UPDATE sessions SET family = ?, depth = ?, copy_of = ?, is_copied = ? WHERE id = ?",
-                (family, depth, copy, is_copied, one.id),
-            )
-            moved.add(one.id)
-    return moved
+            moved[one.id] = (family, depth, copy, is_copied, one.id)
+    ledger.run(ledger.sql.relate, moved.values())
+    return set(moved)
 
 
 def _root(above: dict[str, str], name: str) -> tuple[str, int]:
@@ -117,7 +98,7 @@ def _root(above: dict[str, str], name: str) -> tuple[str, int]:
     return path[-1], len(path) - 1
 
 
-def _wholes(db: sqlite3.Connection, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
+def _wholes(ledger: Ledger, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
     """Of each other agent's session that is here a second time: that one, and whether it has all of it."""
     groups: dict[str, list[_Kin]] = {}
     for one in kin:
@@ -127,8 +108,7 @@ def _wholes(db: sqlite3.Connection, kin: list[_Kin]) -> dict[int, tuple[_Kin, bo
     for group in groups.values():
         if len(group) < 2:
             continue
-        rows = [db.execute("SELECT entry FROM docs WHERE session = ?", (one.id,)).fetchall() for one in group]
-        said = {one.id: {row[0] for row in entries} for one, entries in zip(group, rows, strict=True)}
+        said = {one.id: {row[0] for row in ledger.rows(ledger.sql.said, (one.id,))} for one in group}
         first = min(group, key=lambda one: (not one.is_ours, -len(said[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
@@ -142,47 +122,29 @@ def _name(is_ours: int, agent: str | None, native: str) -> str:
 
 # ── who counts what ───────────────────────────────────────────────────────────────────────────────
 
-_SAME = """
-SELECT p.token, p.at, p.session, p.is_inherited, s.family, s.is_deleted, s.depth, s.created, s.is_ours, s.native
-FROM spent p JOIN sessions s ON s.id = p.session
-WHERE p.token IN ({})
-"""
 
-
-def _owners(db: sqlite3.Connection, changed: set[int] | None, loose: set[int]) -> set[int]:
+def _owners(ledger: Ledger, changed: set[int] | None, loose: set[int]) -> set[int]:
     """Let one session count what several have. Gives those of which something changed."""
     if changed is None:
-        several = "SELECT token FROM spent GROUP BY token HAVING count(*) > 1"
-        tokens = {row[0] for row in db.execute(f"{several} UNION SELECT token FROM spent WHERE is_inherited")}
+        rows = ledger.rows(ledger.sql.shared)
     else:
-        tokens = set(loose)
-        for session in changed:
-            tokens |= {
-                row[0]
-                for row in db.execute(
-                    "SELECT token FROM spent p WHERE session = ? AND (is_inherited OR EXISTS "
-                    "(SELECT 1 FROM spent o WHERE o.token = p.token AND o.session <> p.session))",
-                    (session,),
-                )
-            }
-    touched: set[int] = set()
-    listed = sorted(tokens)
-    for begin in range(0, len(listed), 500):
-        some = listed[begin : begin + 500]
+        rows = ledger.rows(ledger.sql.shared_by, (sorted(changed),))
+    tokens = sorted({row[0] for row in rows} | (set() if changed is None else loose))
+    inherited: list[tuple[bool, int, int]] = []
+    for begin in range(0, len(tokens), _AT_ONCE):
         groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        for row in db.execute(_SAME.format(",".join("?" * len(some))), some):
+        for row in ledger.rows(ledger.sql.holders, (tokens[begin : begin + _AT_ONCE],)):
             token, at, session, _, family, *_ = row
             # A request happens once, whoever tells of it. An entry is the same only among those that share entries.
             key = (token, family or session) if token & 1 else (token, at)
             groups.setdefault(key, []).append(row)
-        for rows in groups.values():
-            rows.sort(key=_rank)
-            for number, row in enumerate(rows):
-                if bool(row[3]) != (number > 0):
-                    db.execute("UPDATE spent SET is_inherited = ? WHERE session = ? AND token = ?",
-                               (number > 0, row[2], row[0]))  # fmt: skip
-                    touched.add(row[2])
-    return touched
+        for group in groups.values():
+            group.sort(key=_rank)
+            inherited += [
+                (number > 0, row[2], row[0]) for number, row in enumerate(group) if bool(row[3]) != (number > 0)
+            ]
+    ledger.run(ledger.sql.inherit, inherited)
+    return {session for _, session, _ in inherited}
 
 
 def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -193,31 +155,20 @@ def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
 # ── sums ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sum_up(db: sqlite3.Connection, sessions: set[int], *, is_all: bool) -> None:
-    """What each of these spent itself, and what it has from others."""
-    if is_all:
-        rows = db.execute(_by_model("TRUE")).fetchall()
-    else:
-        rows = [row for id in sessions for row in db.execute(_by_model("session = ?"), (id,))]
+def sum_up(ledger: Ledger, sessions: set[int]) -> None:
+    """What each of these spent itself, and what it has from others; by quarters of an hour, only the first."""
     found: dict[int, dict[bool, list[tuple[Any, ...]]]] = {id: {False: [], True: []} for id in sessions}
-    for row in rows:
+    for row in ledger.rows(ledger.sql.sums, (sorted(sessions),)):
         found[row[0]][bool(row[1])].append(row)
+    sums: list[tuple[Any, ...]] = []
     for id, parts in found.items():
         own, inherited = _total(parts[False]), _total(parts[True])
         unpriced = lines(row[2] or "?" for row in parts[False] if row[4])
-        db.execute(
-            "UPDATE sessions SET own = ?, cost = ?, unpriced = ?, "
-            "inherited = CASE WHEN before <> '' THEN before ELSE ? END WHERE id = ?",
-            (own, int(own.rpartition(" ")[2] or 0), unpriced, inherited, id),
-        )
-
-
-def _by_model(where: str) -> str:
-    return (
-        "SELECT session, is_inherited, model, sum(cost), count(*) - count(cost), "
-        f"sum(CASE WHEN is_reported THEN cost END), {_SUMS} "
-        f"FROM spent WHERE {where} GROUP BY session, is_inherited, model"
-    )
+        sums.append((own, int(own.rpartition(" ")[2] or 0), unpriced, inherited, id))
+    ledger.run(ledger.sql.put_sums, sums)
+    ones = [(id,) for id in sessions]
+    ledger.run(ledger.sql.drop_quarters, ones)
+    ledger.run(ledger.sql.add_quarters, ones)
 
 
 def _total(rows: list[tuple[Any, ...]]) -> str:
@@ -232,17 +183,10 @@ def _total(rows: list[tuple[Any, ...]]) -> str:
     return " ".join(map(str, [*counts, micros])) if any(counts) or micros else ""
 
 
-def rounded(picos: int) -> int:
-    """Micro-dollars."""
-    return int((Decimal(picos) / 1_000_000).to_integral_value(ROUND_HALF_EVEN))
-
-
-def _subagents(db: sqlite3.Connection) -> None:
+def _subagents(ledger: Ledger) -> None:
     """What the subagents of each session spent, and theirs."""
-    rows = db.execute(
-        "SELECT id, is_ours, agent, native, parent, own, subagents FROM sessions "
-        "WHERE parent IS NOT NULL OR subagents <> '' OR native IN (SELECT parent FROM sessions)"
-    ).fetchall()
+    rows = ledger.rows(ledger.sql.subagents)
+    changed: list[tuple[str, int]] = []
     children: dict[str, list[str]] = {}
     own: dict[str, list[int]] = {}
     for _, is_ours, agent, native, parent, spent, _ in rows:
@@ -263,4 +207,5 @@ def _subagents(db: sqlite3.Connection) -> None:
                 total = [a + b for a, b in zip(total, own[name], strict=True)]
         text = " ".join(map(str, total)) if any(total) else ""
         if text != before:
-            db.execute("UPDATE sessions SET subagents = ? WHERE id = ?", (text, id))
+            changed.append((text, id))
+    ledger.run(ledger.sql.put_subagents, changed)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from turnlog.errors import Corrupt
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable
 
 _FEW = 20
@@ -46,12 +45,6 @@ def unpack(data: bytes) -> str:
     return found.decode()
 
 
-def text_of(db: sqlite3.Connection, doc: int) -> str:
-    """The text of an entry, as it was indexed."""
-    row = db.execute("SELECT data FROM texts WHERE id = ?", (doc,)).fetchone()
-    return "" if row is None else unpack(row[0])
-
-
 def sum_of(text: str) -> int:
     """A number by which a text is seen to be another one than before. Quick, for there are many and long ones."""
     from zlib import adler32, crc32
@@ -65,6 +58,13 @@ def digest(text: str) -> int:
     from hashlib import blake2b  # who only asks does without
 
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True)
+
+
+def token_of(request: str | None, entry: str) -> int:
+    """What tells a request from others: even for its own id, odd for that of its entry."""
+    if request is not None:
+        return digest("r" + request) & ~1
+    return digest("e" + entry) | 1
 
 
 def clean(text: str) -> str:

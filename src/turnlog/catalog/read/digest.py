@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from turnlog.catalog.index.prices import Paid
 from turnlog.catalog.index.texts import clean
 from turnlog.formats import preview
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Entry, Message, Spent, Turn
-from turnlog.log.usage import Usage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -25,17 +25,6 @@ def ms_of(at: datetime | None) -> int | None:
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     return min(max((at - _EPOCH) // _MS, 0), LATEST)
-
-
-class Paid(NamedTuple):
-    """A request, and what it used."""
-
-    request: str | None
-    model: str
-    usage: Usage
-    is_total: bool
-    """Whether it may be several requests."""
-    why: str | None = None
 
 
 def paid_in(entry: Entry) -> Paid | None:

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from turnlog.catalog.index.batch import Batch
+from turnlog.catalog.index.contract import Before
+from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, place
+from turnlog.catalog.index.totals import written
 from turnlog.catalog.read.digest import SessionDigest, ms_of
-from turnlog.catalog.read.intake import Taking, row_of
-from turnlog.catalog.read.totals import written
-from turnlog.catalog.watch.sweep import Stamp, proof
+from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
+from turnlog.catalog.watch.sweep import proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
 from turnlog.machine.folder import workspace_path
 
-if TYPE_CHECKING:
-    import sqlite3
-
-    from turnlog.catalog.index.batch import Batch
-
-_SHELF = 2048
+_STEPS = 2048
 """How many steps back the place can lie from which reading goes on."""
-
-
-class Before(NamedTuple):
-    """What the catalog knows of a session already."""
-
-    id: int
-    native: str
-    size: int
-    title: str | None
-    preview: str
-    mark: bytes | None
-    inode: int
 
 
 class _Carried(msgspec.Struct, array_like=True):
@@ -49,34 +35,32 @@ class _Carried(msgspec.Struct, array_like=True):
     proof: bytes
 
 
-def take(
-    db: sqlite3.Connection, batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None
-) -> dict[str, Any]:
+def take(batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None) -> dict[str, Any]:
     """Read it into the batch; gives the columns of its row."""
     form = format_of(source.agent)
-    carried, reading = _begin(form, source, stamp, before)
-    start = 0 if carried is None else carried.steps
-    taking = Taking(db, batch, session, start=start, is_new=before is None)
+    kept, reading = _begin(form, source, stamp, before)
+    start = 0 if kept is None else kept.steps
+    taking = Intake(batch, session, start=start, is_new=before is None)
     damage = _Damage(reading.problems)
-    if carried is not None:
-        taking.story = SessionDigest.thaw(carried.story)
-        taking.at, damage.count = carried.at, carried.damage
+    if kept is not None:
+        taking.story = SessionDigest.thaw(kept.story)
+        taking.at, damage.count = kept.at, kept.damage
     created = ms_of(reading.header.created)
     taking.default_at = created if created is not None else stamp.mtime // 1_000_000
-    shelf = _steps(reading, taking, damage, start, can_grow=form.growth is not None)
+    recent = _steps(reading, taking, damage, start, can_grow=form.growth is not None)
     taking.finish()
-    mark = _mark(source, reading, shelf, stamp)
+    mark = _mark(source, reading, recent, stamp)
     return _row(source, reading, taking, stamp, before, {"damage": damage.now(), "mark": mark})
 
 
 def _begin(form: Format, source: Source, stamp: Stamp, before: Before | None) -> tuple[_Carried | None, Reading]:
     """From where it was left, or from the beginning."""
     if before is not None and form.growth is not None:
-        carried = _carried(source.path, before, stamp)
-        if carried is not None:
-            reading = form.growth(source, ResumePoint(carried.offset, carried.steps, carried.state))
+        kept = carried(_Carried, before, stamp)
+        if kept is not None and stamp.size >= kept.size and proof(source.path, kept.offset) == kept.proof:
+            reading = form.growth(source, ResumePoint(kept.offset, kept.steps, kept.state))
             if reading is not None:
-                return carried, reading
+                return kept, reading
     return None, form.read(source)
 
 
@@ -97,16 +81,16 @@ class _Damage:
 
 
 def _steps(
-    reading: Reading, taking: Taking, damage: _Damage, start: int, *, can_grow: bool
+    reading: Reading, taking: Intake, damage: _Damage, start: int, *, can_grow: bool
 ) -> dict[int, tuple[Any, ...]]:
     """Every step; gives what was known before each of the last ones, where reading may go on one day."""
-    shelf: deque[tuple[int, tuple[Any, ...]]] = deque(maxlen=_SHELF)
+    recent: deque[tuple[int, tuple[Any, ...]]] = deque(maxlen=_STEPS)
     counts: Counter[str] = Counter()
     story = taking.story
     number = start
     for step in reading.steps:
         if can_grow:
-            shelf.append((number, (story.freeze(), damage.now(), taking.at)))
+            recent.append((number, (story.freeze(), damage.now(), taking.at)))
         if isinstance(step, Jump):
             story.go(key_id(step.to) if step.to else "")
         else:
@@ -115,24 +99,13 @@ def _steps(
             if step.entry.is_node:
                 story.node(name)
         number += 1
-    shelf.append((number, (story.freeze(), damage.now(), taking.at)))
-    return dict(shelf)
+    recent.append((number, (story.freeze(), damage.now(), taking.at)))
+    return dict(recent)
 
 
-def _carried(path: str, before: Before, stamp: Stamp) -> _Carried | None:
-    if before.mark is None or stamp.inode != before.inode:
-        return None
-    try:
-        carried = msgspec.msgpack.decode(before.mark, type=_Carried)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return None
-    is_longer = stamp.size >= carried.size and proof(path, carried.offset) == carried.proof
-    return carried if is_longer else None
-
-
-def _mark(source: Source, reading: Reading, shelf: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
+def _mark(source: Source, reading: Reading, recent: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
     mark = reading.mark
-    known = shelf.get(mark.steps) if mark is not None else None
+    known = recent.get(mark.steps) if mark is not None else None
     if mark is None or known is None:
         return None
     story, damage, at = known
@@ -148,7 +121,7 @@ def _mark(source: Source, reading: Reading, shelf: dict[int, tuple[Any, ...]], s
 def _row(
     source: Source,
     reading: Reading,
-    taking: Taking,
+    taking: Intake,
     stamp: Stamp,
     before: Before | None,
     more: dict[str, Any],
@@ -177,7 +150,7 @@ def _row(
         "models": lines(story.models),
         "totals": written(reading.totals, last),
         "size": max(stamp.size, 0),
-        "problem": _nothing(reading, story) or _shrank(stamp, before),
+        "problem": _nothing(reading, story) or ("" if before is None or before.mark is None else shrank(stamp, before)),
     }
 
 
@@ -206,9 +179,3 @@ def _nothing(reading: Reading, story: SessionDigest) -> str:
     """Why nothing of it can be read, if nothing can."""
     told = reading.problems[0].what if reading.problems and not story.messages else ""
     return clean(f"it cannot be read: {told}") if told else ""
-
-
-def _shrank(stamp: Stamp, before: Before | None) -> str:
-    if before is None or before.inode != stamp.inode or before.mark is None or stamp.size >= before.size:
-        return ""
-    return f"it was cut: {before.size:,} bytes before, {stamp.size:,} now"

@@ -6,31 +6,30 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index import settle
 from turnlog.catalog.index.batch import Batch
-from turnlog.catalog.index.texts import clean, path_of, place
-from turnlog.catalog.read import foreign as theirs
-from turnlog.catalog.read.foreign import Before
+from turnlog.catalog.index.contract import Before
+from turnlog.catalog.index.settle import DIRTY, settle
+from turnlog.catalog.index.sqlite.database import UNSCRUBBED
+from turnlog.catalog.index.sqlite.ledger import SqliteLedger
+from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
+from turnlog.catalog.index.sqlite.writer import SqliteWriter
+from turnlog.catalog.index.texts import clean, place
+from turnlog.catalog.read import foreign
 from turnlog.catalog.watch.discovery import Finder, can_read
-from turnlog.catalog.watch.sweep import ABSENT, DANGLING, OURS, SPECIAL, YOUNG_NS, Changes, Known, Stamp, stamp_of
+from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
+from turnlog.layout import TRASH
 from turnlog.log.ids import handle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from turnlog.catalog.index.database import Database
+    from turnlog.catalog.index.sqlite.database import Database
     from turnlog.session import Home
 
 _BULK = 24 << 20
-"""More than this to read: FTS5 puts its segments together later, bit by bit, and not on the way."""
-_SEGMENTS = 200
-"""So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
-_SESSION = "INSERT INTO sessions (id, name, native, is_ours, agent, path, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_OF_SESSION = (("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"))
-_UNSCRUBBED = "unscrubbed"
-"""Noted with what is removed, and taken away when nothing of it is left in the file: who is killed goes on with it."""
+"""More than this to read is written in a thread."""
 _UNREADABLE = {DANGLING: "a link that leads nowhere", SPECIAL: "no file, but a pipe or a device"}
 
 
@@ -56,42 +55,40 @@ class Indexer:
         self, database: Database, home: Callable[[], Home], progress: Callable[[str, int, int], None] | None
     ) -> None:
         self._database = database
-        self._db = database.connection
+        self._watchlist = Watchlist(database.connection)
         self._home = home
         self._progress = progress
-        self._batch = Batch(database)
+        self._writer = SqliteWriter(database)
+        self._batch = Batch(SqliteLedger(database.connection), self._writer)
         self._loose: set[int] = set()
         self._changed: set[int] = set()
         self._stamps: dict[str, dict[str, str]] = {}
-        self._next = 1 + (self._db.execute("SELECT max(id) FROM sessions").fetchone()[0] or 0)
+        self._next = 1 + self._watchlist.last()
         self.read = self.read_bytes = self.gone = 0
 
     def run(self, changes: Changes) -> None:
         """All of it; what was read is there, whatever happens to the rest."""
-        finder = Finder(self._db, self._batch)
+        finder = Finder(self._watchlist, self._batch)
         jobs = self._jobs(changes, finder)
         total = sum(max(job.stamp.size, 0) for job in jobs)
-        was_dirty = settle.is_dirty(self._db)
-        is_bulk = total > _BULK
-        if is_bulk:
-            self._tune(automerge=0)
-            self._batch.begin_many()
+        was_dirty = self._batch.ledger.get(DIRTY) is not None
+        if total > _BULK:
+            self._writer.begin_many()
         try:
             self._take_all(jobs, total, finder)
         finally:
-            self._batch.close()
+            self._writer.close()
+        prices = self._batch.prices
         with self._database.writing() as db:
-            if self._batch.prices.is_other:
-                self._changed |= self._batch.prices.again(db)
-            self._batch.prices.remember(db)
+            ledger = SqliteLedger(db)
+            if prices.is_other:
+                self._changed |= prices.again(ledger)
+            prices.remember(ledger)
             if self._changed or self._loose or self.gone or was_dirty:
-                settle.settle(db, None if was_dirty else self._changed, self._loose)
-        if is_bulk or self._is_untidy():
-            self._tune(automerge=4)
-        if self._db.execute("SELECT 1 FROM meta WHERE key = ?", (_UNSCRUBBED,)).fetchone() is not None:
+                settle(ledger, None if was_dirty else self._changed, self._loose)
+        self._writer.tidy()
+        if self._batch.ledger.get(UNSCRUBBED) is not None:
             self._database.scrub()
-            with self._database.writing() as db:
-                db.execute("DELETE FROM meta WHERE key = ?", (_UNSCRUBBED,))
         self._database.checkpoint()
 
     def _take_all(self, jobs: list[_Job], total: int, finder: Finder) -> None:
@@ -104,7 +101,8 @@ class Indexer:
         if self._progress is not None and jobs:
             self._progress("indexing", total, total)
         finder.remember()
-        self._batch.end()
+        self._batch.flush()
+        self._writer.wait()
 
     # ── what there is to do ───────────────────────────────────────────────────────────────────────
 
@@ -119,11 +117,13 @@ class Indexer:
             key = source.path, source.key, source.agent
             stamp = stamp_of(source.path)
             if stamp is not None and key not in jobs:
-                jobs[key] = _Job(source, "", source.path, stamp, self._before(source.path, source.key, source.agent))
+                jobs[key] = _Job(
+                    source, "", source.path, stamp, self._watchlist.source(source.agent, source.path, source.key)
+                )
         for path, native, is_deleted in found.ours:
             stamp = stamp_of(path)
             if stamp is not None:
-                job = _Job(None, native, path, stamp, self._before_ours(native))
+                job = _Job(None, native, path, stamp, self._watchlist.own(native))
                 job.is_deleted = is_deleted
                 jobs[path, "", OURS] = job
         for job in jobs.values():
@@ -139,81 +139,46 @@ class Indexer:
         if job.path not in self._stamps:
             self._stamps[job.path] = stamps(job.path)
         job.told = self._stamps[job.path].get(job.source.key, "")
-        if job.before is None or not job.told or job.told != self._told(job.before.id):
+        if job.before is None or not job.told or job.told != self._watchlist.stamp_of(job.before.id):
             return False
         for path, stamp in job.parts.items():
-            self._batch.stamp(path, job.source.agent, _sure(stamp, False))
+            self._watchlist.put_file(self._batch, path, job.source.agent, _sure(stamp, False))
         return True
 
-    def _told(self, id: int) -> str:
-        return self._db.execute("SELECT stamp FROM sessions WHERE id = ?", (id,)).fetchone()[0]
-
-    def _known(self, known: Known, moved: set[str], finder: Finder) -> list[_Job]:
+    def _known(self, known: WatchedFile, moved: set[str], finder: Finder) -> list[_Job]:
         """The sessions that a file which changed belongs to; those whose own file is gone leave the catalog."""
-        rows = self._db.execute(
-            "SELECT s.id, s.native, s.is_ours, s.agent, s.path, s.key FROM parts p JOIN sessions s ON s.id = p.session "
-            "WHERE p.file = ?",
-            (known.id,),
-        ).fetchall()
+        sessions = self._watchlist.read_from(known.id)
         jobs: list[_Job] = []
-        for id, native, is_ours, agent, path, key in rows:
-            own = path_of(path)
+        for id, native, is_ours, agent, own, key in sessions:
             stamp = stamp_of(own)
             if stamp is None:
                 if own == known.path and not (is_ours and native in moved):
-                    self._remove(id)
+                    self._remove(id, is_ours)
                 continue
             keys = finder.keys.get((agent or "", own))
             if keys and key not in keys:
-                self._remove(id)  # the others in the same file can be read, so it was deleted there
+                self._remove(id, is_ours)  # the others in the same file can be read, so it was deleted there
                 continue
-            if not is_ours and not can_read(agent):
+            if not is_ours and (agent is None or not can_read(agent)):
                 continue
-            source = None if is_ours else Source(agent, own, key)
-            job = _Job(source, native, own, stamp, self._before_id(id))
-            job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(own)) == "trash"
+            source = None if is_ours or agent is None else Source(agent, own, key)
+            job = _Job(source, native, own, stamp, self._watchlist.session(id))
+            job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(own)) == TRASH
             jobs.append(job)
-        if stamp_of(known.path) is None:
-            self._batch.do("DELETE FROM files WHERE id = ?", (known.id,))
-            self._batch.do("DELETE FROM parts WHERE file = ?", (known.id,))
-        elif not rows:
-            stamp = stamp_of(known.path)
-            if stamp is not None:
-                self._batch.do(
-                    "UPDATE files SET size = ?, mtime = ?, inode = ? WHERE id = ?", (*_sure(stamp, False), known.id)
-                )
+        stamp = stamp_of(known.path)
+        if stamp is None:
+            self._watchlist.drop_file(self._batch, known.id)
+        elif not sessions:
+            self._watchlist.put_stamp(self._batch, known.id, _sure(stamp, False))
         return jobs
 
-    def _before(self, path: str, key: str, agent: str) -> Before | None:
-        row = self._db.execute(
-            "SELECT id FROM sessions WHERE path = ? AND key = ? AND agent = ? AND NOT is_ours",
-            (place(path), key, agent),
-        ).fetchone()
-        return None if row is None else self._before_id(row[0])
-
-    def _before_ours(self, native: str) -> Before | None:
-        row = self._db.execute("SELECT id FROM sessions WHERE native = ? AND is_ours", (native,)).fetchone()
-        return None if row is None else self._before_id(row[0])
-
-    def _before_id(self, id: int) -> Before:
-        row = self._db.execute(
-            "SELECT s.id, s.native, s.size, s.title, s.preview, s.mark, coalesce(f.inode, 0) FROM sessions s "
-            "LEFT JOIN files f ON f.path = s.path WHERE s.id = ?",
-            (id,),
-        ).fetchone()
-        return Before(*row)
-
-    def _remove(self, id: int) -> None:
+    def _remove(self, id: int, is_ours: int) -> None:
         """A session whose file is gone; what was said in one of ours is to be gone as well."""
-        self._batch.do(settle.MARK_DIRTY)
-        if self._db.execute("SELECT is_ours FROM sessions WHERE id = ?", (id,)).fetchone()[0]:
-            self._batch.do("INSERT OR IGNORE INTO meta (key, value) VALUES (?, 1)", (_UNSCRUBBED,))
-        rows = self._db.execute("SELECT token FROM spent WHERE session = ?", (id,))
-        self._loose |= {row[0] for row in rows}
-        for (doc,) in self._db.execute("SELECT id FROM docs WHERE session = ?", (id,)).fetchall():
-            self._batch.forget(doc)
-        for table, column in _OF_SESSION:
-            self._batch.do(f"DELETE FROM {table} WHERE {column} = ?", (id,))
+        self._batch.mark_dirty()
+        if is_ours:
+            self._batch.flag(UNSCRUBBED)
+        self._loose |= self._batch.tokens(id)
+        self._watchlist.drop_session(self._batch, id)
         self.gone += 1
 
     # ── one session ───────────────────────────────────────────────────────────────────────────────
@@ -225,65 +190,42 @@ class Indexer:
             self._begin(session, job)
         else:
             session = before.id
-            self._loosen(session)
+            self._batch.mark_dirty()
+            self._loose |= self._batch.shared(session)  # it may be gone from it afterwards
         self._changed.add(session)
         try:
             row = self._read(job, session)
         except Exception as error:
             # Whatever a reader stumbles over, its session is listed with the reason, and the others are read.
-            if self._batch.has_failed:
+            if self._writer.has_failed:
                 raise
             row = self._problem(job, error)
         row["stamp"] = "" if row.get("problem") else job.told
         if job.source is None:
             row["is_deleted"] = job.is_deleted
             row["path"] = place(job.path)
-        columns = ", ".join(f"{name} = ?" for name in row)
-        self._batch.do(f"UPDATE sessions SET {columns} WHERE id = ?", (*row.values(), session))
-        self._batch.do("DELETE FROM parts WHERE session = ?", (session,))
+        self._batch.put(session, row)
         is_sure = row.get("mark") is not None
-        agent = job.source.agent if job.source is not None else OURS
-        for path, stamp in job.parts.items():
-            self._batch.stamp(path, agent, _sure(stamp, is_sure))
-            self._batch.do("INSERT OR IGNORE INTO parts SELECT ?, id FROM files WHERE path = ?", (session, place(path)))
+        parts = {path: _sure(stamp, is_sure) for path, stamp in job.parts.items()}
+        self._watchlist.put_parts(self._batch, session, job.source.agent if job.source is not None else OURS, parts)
 
     def _begin(self, session: int, job: _Job) -> None:
-        self._batch.do(settle.MARK_DIRTY)
-        if job.source is None:
-            values = (handle_of(job.native), job.native, 1, None)
-        else:
-            stem = clean(os.path.basename(job.path).partition(".")[0])
-            values = (f"{job.source.agent}:{stem}", stem, 0, job.source.agent)
-        key = job.source.key if job.source is not None else ""
-        self._batch.do(_SESSION, (session, *values, place(job.path), key))
-
-    def _loosen(self, session: int) -> None:
-        """What it had in common with others may be gone from it afterwards."""
-        self._batch.do(settle.MARK_DIRTY)
-        rows = self._db.execute(
-            "SELECT token FROM spent p WHERE session = ? AND EXISTS "
-            "(SELECT 1 FROM spent o WHERE o.token = p.token AND o.session <> p.session)",
-            (session,),
-        )
-        self._loose |= {row[0] for row in rows}
+        self._batch.mark_dirty()
+        name, native, agent, key = handle_of(job.native), job.native, None, ""
+        if job.source is not None:
+            native = clean(os.path.basename(job.path).partition(".")[0])
+            name, agent, key = f"{job.source.agent}:{native}", job.source.agent, job.source.key
+        self._watchlist.begin(self._batch, session, name, native, agent, job.path, key)
 
     def _read(self, job: _Job, session: int) -> dict[str, Any]:
         if job.stamp.size in _UNREADABLE:
             raise OSError(0, _UNREADABLE[job.stamp.size])
         if job.source is None:
-            from turnlog.catalog.read import own as ours  # takes longer to load than what another agent's session needs
+            from turnlog.catalog.read import own  # takes longer to load than what another agent's session needs
 
-            return ours.take(
-                self._db,
-                self._batch,
-                self._home().store,
-                job.native,
-                session,
-                job.stamp,
-                job.before,
-                path=job.path,
-            )
-        return theirs.take(self._db, self._batch, job.source, session, job.stamp, job.before)
+            store = self._home().store
+            return own.take(self._batch, store, job.native, session, job.stamp, job.before, path=job.path)
+        return foreign.take(self._batch, job.source, session, job.stamp, job.before)
 
     def _problem(self, job: _Job, error: Exception) -> dict[str, Any]:
         told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -293,20 +235,6 @@ class Indexer:
         if job.before is None:
             row["updated"] = job.stamp.mtime // 1_000_000
         return row
-
-    # ── the words ─────────────────────────────────────────────────────────────────────────────────
-
-    def _tune(self, *, automerge: int) -> None:
-        with self._database.writing() as db:
-            if not automerge:
-                db.execute("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", (_SEGMENTS,))
-                db.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (16 << 20,))
-            db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (automerge,))
-
-    def _is_untidy(self) -> bool:
-        """Whether a first indexing was interrupted."""
-        row = self._db.execute("SELECT v FROM words_config WHERE k = 'automerge'").fetchone()
-        return row is not None and row[0] == 0
 
 
 def _sure(stamp: Stamp, is_sure: bool) -> Stamp:

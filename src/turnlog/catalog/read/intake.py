@@ -5,41 +5,48 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.batch import Batch, Doc, Old, token_of
-from turnlog.catalog.index.texts import clean, sum_of
-from turnlog.catalog.read.digest import Paid, SessionDigest, ms_of, paid_in
-from turnlog.catalog.read.prices import NOTHING
+import msgspec
+
+from turnlog.catalog.index.batch import Batch, Doc
+from turnlog.catalog.index.contract import SHIFT, Before
+from turnlog.catalog.index.prices import NOTHING, Paid
+from turnlog.catalog.index.texts import clean, sum_of, token_of
+from turnlog.catalog.index.totals import counts_of
+from turnlog.catalog.read.digest import SessionDigest, ms_of, paid_in
 from turnlog.catalog.read.words import said_in
 
 if TYPE_CHECKING:
-    import sqlite3
+    from typing import TypeVar
 
+    from turnlog.catalog.index.sqlite.watchlist import Stamp
     from turnlog.log.entry import Entry
 
+    _T = TypeVar("_T")
 
-class Taking:
+
+class Intake:
     """Takes in what follows behind step `start`; what was there from that step on is replaced by it."""
 
-    def __init__(self, db: sqlite3.Connection, batch: Batch, session: int, *, start: int, is_new: bool) -> None:
+    def __init__(self, batch: Batch, session: int, *, start: int, is_new: bool) -> None:
         self._batch = batch
         self._prices = batch.prices
         self.session = session
         self.story = SessionDigest()
         self.default_at = 0
         """The time of entries that do not say when, before any that does."""
-        self._old: dict[int, Old] = {}
+        self._old: dict[int, tuple[int, str, int]] = {}
+        """What the index has: the id of a text, of its entry, and the sum of it, by step."""
         self._seen: set[int] = set()
         self.at: int | None = None
         """The time of the entry before."""
         if is_new:
             return
-        rows = db.execute("SELECT id, step, entry, hash FROM docs WHERE session = ?", (session,))
-        for id, step, entry, hash in rows:
+        for id, step, entry, hash in batch.docs(session):
             if step >= start:
-                self._old[step] = Old(id, entry, hash)
+                self._old[step] = (id, entry, hash)
             else:
                 self._seen.add(hash)
-        batch.do("DELETE FROM spent WHERE session = ? AND step >= ?", (session, start))
+        batch.drop_spent(session, start)
 
     def take(self, step: int, name: str, entry: Entry) -> None:
         """One more entry, of that number and id."""
@@ -53,7 +60,7 @@ class Taking:
             hash = sum_of(said.text)
             self._seen.add(hash)
             old = self._old.get(step)
-            if old is not None and old.hash == hash and old.entry == clean(name) and old.id >> 20 == at:
+            if old is not None and old[1:] == (clean(name), hash) and old[0] >> SHIFT == at:
                 del self._old[step]
             else:
                 self._batch.add(Doc(at, self.session, step, name, said, hash))
@@ -69,17 +76,13 @@ class Taking:
         if not is_reported and paid.request is None and usage == NOTHING:
             return
         cost = self._prices.cost(paid, when)
-        counts = (
-            usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens,
-            usage.output_tokens, usage.reasoning_tokens,
-        )  # fmt: skip
         token, model = token_of(paid.request, name), clean(paid.model)
-        self._batch.pay((self.session, step, token, at, model, is_reported, is_booked, cost, *counts))
+        self._batch.pay((self.session, step, token, at, model, is_reported, is_booked, cost, *counts_of(usage)))
 
     def finish(self) -> None:
         """Nothing more comes: what was there and did not come again is gone."""
-        for old in self._old.values():
-            self._batch.forget(old.id)
+        for id, _, _ in self._old.values():
+            self._batch.forget(id)
 
 
 def row_of(story: SessionDigest) -> dict[str, Any]:
@@ -93,3 +96,20 @@ def row_of(story: SessionDigest) -> dict[str, Any]:
         "model": story.model,
         "ending": story.ending,
     }
+
+
+def carried(kind: type[_T], before: Before | None, stamp: Stamp) -> _T | None:
+    """What was kept for whoever goes on reading, if it is of the same file."""
+    if before is None or before.mark is None or before.inode != stamp.inode:
+        return None
+    try:
+        return msgspec.msgpack.decode(before.mark, type=kind)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def shrank(stamp: Stamp, before: Before | None) -> str:
+    """What is wrong with a file that is shorter than it was."""
+    if before is None or before.inode != stamp.inode or stamp.size >= before.size:
+        return ""
+    return f"it was cut: {before.size:,} bytes before, {stamp.size:,} now"

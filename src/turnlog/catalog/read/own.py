@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from turnlog.catalog.index.batch import Batch
+from turnlog.catalog.index.contract import Before
+from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, place
+from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.read.digest import SessionDigest, ms_of
-from turnlog.catalog.read.intake import Taking
-from turnlog.catalog.watch.sweep import Stamp, proof
+from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
+from turnlog.catalog.watch.sweep import proof
 from turnlog.errors import TurnlogError, TurnlogWarning
 from turnlog.formats import preview
 from turnlog.log.codec import Damage
@@ -20,10 +24,6 @@ from turnlog.log.ids import handle_of
 from turnlog.thread.history import History
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    from turnlog.catalog.index.batch import Batch
-    from turnlog.catalog.read.foreign import Before
     from turnlog.store import Store
 
 
@@ -37,15 +37,7 @@ class _Carried(msgspec.Struct, array_like=True):
 
 
 def take(
-    db: sqlite3.Connection,
-    batch: Batch,
-    store: Store,
-    native: str,
-    session: int,
-    stamp: Stamp,
-    before: Before | None,
-    *,
-    path: str = "",
+    batch: Batch, store: Store, native: str, session: int, stamp: Stamp, before: Before | None, *, path: str = ""
 ) -> dict[str, Any]:
     """Read it into the batch; gives the columns of its row. `path` is its file, if it has one."""
     log = store.base(native)
@@ -53,57 +45,46 @@ def take(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TurnlogWarning)  # a payload that is lost has a stand-in
-            return _take(db, batch, history, native, path, session, stamp, before)
+            return _take(batch, history, native, path, session, stamp, before)
     finally:
         log.close()
         history.close()
 
 
 def _take(
-    db: sqlite3.Connection,
-    batch: Batch,
-    history: History,
-    native: str,
-    path: str,
-    session: int,
-    stamp: Stamp,
-    before: Before | None,
+    batch: Batch, history: History, native: str, path: str, session: int, stamp: Stamp, before: Before | None
 ) -> dict[str, Any]:
     history.load()
-    carried = _carried(path, before, stamp)
-    taking, damage = _entries(db, batch, history, session, carried, is_new=before is None)
-    if carried is not None and damage:
+    kept = carried(_Carried, before, stamp)
+    if kept is not None and (stamp.size < kept.size or _proof(path, kept.size) != kept.proof):
+        kept = None
+    taking, damage = _entries(batch, history, session, kept, is_new=before is None)
+    if kept is not None and damage:
         # Only what is whole can be gone on with: how much is damaged is known when all of it was read.
-        carried = None
-        taking, damage = _entries(db, batch, history, session, None, is_new=False)
+        kept = None
+        taking, damage = _entries(batch, history, session, None, is_new=False)
     taking.finish()
     story, state = taking.story, history.state
-    if carried is None:
+    if kept is None:
         origin, spent = _origin(history), _before(history)
     else:
-        origin, spent = carried.origin, carried.before
+        origin, spent = kept.origin, kept.before
     mark = None
     if not damage:
         kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, _proof(path, stamp.size))
         mark = msgspec.msgpack.encode(kept)
     return {**_row(native, state, story), "damage": damage, "mark": mark, "origin": origin, "before": spent,
-            "size": max(stamp.size, 0), "problem": _shrank(stamp, before), **_dates(state, stamp)}  # fmt: skip
+            "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(state, stamp)}  # fmt: skip
 
 
 def _entries(
-    db: sqlite3.Connection,
-    batch: Batch,
-    history: History,
-    session: int,
-    carried: _Carried | None,
-    *,
-    is_new: bool,
-) -> tuple[Taking, int]:
+    batch: Batch, history: History, session: int, kept: _Carried | None, *, is_new: bool
+) -> tuple[Intake, int]:
     """Everything behind what was read before; gives what came of it, and in how many places it is damaged."""
-    start = carried.seq + 1 if carried is not None else 0
-    taking = Taking(db, batch, session, start=start, is_new=is_new)
-    if carried is not None:
-        taking.story = SessionDigest.thaw(carried.story)
+    start = kept.seq + 1 if kept is not None else 0
+    taking = Intake(batch, session, start=start, is_new=is_new)
+    if kept is not None:
+        taking.story = SessionDigest.thaw(kept.story)
     else:
         _inherit(taking.story, history)
     damage = 0
@@ -144,17 +125,6 @@ def _inherit(story: SessionDigest, history: History) -> None:
         story.go(str(history.state_at(history.fork.seq).head or ""))
 
 
-def _carried(path: str, before: Before | None, stamp: Stamp) -> _Carried | None:
-    if before is None or before.mark is None or before.inode != stamp.inode:
-        return None
-    try:
-        carried = msgspec.msgpack.decode(before.mark, type=_Carried)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return None
-    is_longer = stamp.size >= carried.size and _proof(path, carried.size) == carried.proof
-    return carried if is_longer else None
-
-
 def _proof(path: str, size: int) -> bytes:
     return proof(path, size) if path else b""  # a database does not change behind its own back
 
@@ -182,10 +152,7 @@ def _before(history: History) -> str:
         micros = cost_of(e for e in history.forward(0, limit + 1) if not history.is_repeat(e)).micros
     except TurnlogError:
         micros = usage.cost_micros or 0  # its parent is gone, or there are no prices
-    return (
-        f"{usage.input_tokens} {usage.cache_read_tokens} {usage.cache_write_tokens} {usage.cache_write_1h_tokens} "
-        f"{usage.output_tokens} {usage.reasoning_tokens} {micros}"
-    )
+    return " ".join(map(str, (*counts_of(usage), micros)))
 
 
 def _row(native: str, state: State, story: SessionDigest) -> dict[str, Any]:
@@ -198,12 +165,10 @@ def _row(native: str, state: State, story: SessionDigest) -> dict[str, Any]:
         "agent": state.start.get("agent"),
         "workspace": place(workspace) if isinstance(workspace, str) else None,
         "title": clean(title) if isinstance(title, str) else None,
-        "preview": story.preview,
-        "model": story.model,
+        **row_of(story),
         "messages": sum(counts.messages.values()),
         "turns": counts.turns,
         "tool_calls": counts.tool_calls,
-        "branches": story.branches,
         "fork": fork["session"] if fork else None,
         "parent": spawned["session"] if spawned else None,
         "is_hidden": bool(state.start.get("hidden")),
@@ -223,9 +188,3 @@ def _writer(who: dict[str, Any]) -> str:
 def _dates(state: State, stamp: Stamp) -> dict[str, Any]:
     created = ms_of(state.first_at)
     return {"created": created, "updated": ms_of(state.last_at) or created or stamp.mtime // 1_000_000}
-
-
-def _shrank(stamp: Stamp, before: Before | None) -> str:
-    if before is None or before.inode != stamp.inode or stamp.size >= before.size:
-        return ""
-    return f"it was cut: {before.size:,} bytes before, {stamp.size:,} now"

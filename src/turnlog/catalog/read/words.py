@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from turnlog.catalog.index.batch import Passage
 from turnlog.catalog.index.texts import MAX_TEXT, clean, sum_of
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
@@ -16,15 +17,6 @@ _FILE_KEYS = frozenset((
 _LONGEST_PATH = 1024
 _DEPTH = 20
 _PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
-
-
-class Passage(NamedTuple):
-    """One entry as it is looked for."""
-
-    role: str
-    text: str
-    tools: list[str]
-    files: list[str]
 
 
 def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.index.texts import path_of, place
-from turnlog.catalog.watch.sweep import DANGLING, OURS, YOUNG_NS, Changes, Known, stamp_of
+from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
+from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import NotFound, Unsupported
 from turnlog.formats import Source, format_of
+from turnlog.layout import TRASH
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator
 
     from turnlog.catalog.index.batch import Batch
@@ -46,12 +46,12 @@ def can_read(agent: str) -> bool:
 class Finder:
     """Looks into folders, and remembers in the batch how they looked."""
 
-    def __init__(self, db: sqlite3.Connection, batch: Batch) -> None:
-        self._db = db
+    def __init__(self, watchlist: Watchlist, batch: Batch) -> None:
+        self._watchlist = watchlist
         self._batch = batch
         self._found = Discovered([], [])
         self._whole: set[tuple[str, str]] = set()
-        self._folders: list[tuple[Any, ...]] = []
+        self._folders: list[tuple[str, str, str, int]] = []
         self._sessions: set[str] | None = None
         self.keys: dict[tuple[str, str], set[str]] = {}
         """Which sessions are in files that changed, as far as they were looked through."""
@@ -66,7 +66,7 @@ class Finder:
             if os.path.isdir(path):
                 self._folder(agent, home, path)
             else:
-                self._batch.do("DELETE FROM folders WHERE id = ?", (number,))
+                self._watchlist.drop_folder(self._batch, number)
         for known in changes.files:
             self._file(known)
         for agent, home in self._whole:
@@ -76,11 +76,7 @@ class Finder:
     def remember(self) -> None:
         """How the folders looked. Not before all is read that is in them, or what was not would never be found."""
         for row in self._folders:
-            self._batch.do(
-                "INSERT INTO folders (path, agent, home, mtime) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (agent, path) DO UPDATE SET mtime = excluded.mtime",
-                row,
-            )
+            self._watchlist.put_folder(self._batch, *row)
 
     def parts(self, source: Source) -> list[str]:
         """Further files that a session is read from."""
@@ -108,8 +104,7 @@ class Finder:
         if is_folder:
             return found
         if self._sessions is None:
-            rows = self._db.execute("SELECT path FROM sessions WHERE NOT is_ours")
-            self._sessions = {path_of(row[0]) for row in rows} | {source.path for source in self._found.sources}
+            self._sessions = self._watchlist.foreign_paths() | {source.path for source in self._found.sources}
         return [other for other in found if other not in self._sessions]
 
     def _folder(self, agent: str, home: str, path: str, depth: int = 0) -> None:
@@ -121,7 +116,7 @@ class Finder:
         except OSError:
             return
         is_sure = time.time_ns() - status.st_mtime_ns > YOUNG_NS
-        self._folders.append((place(path), agent, place(home), status.st_mtime_ns if is_sure else 0))
+        self._folders.append((path, agent, home, status.st_mtime_ns if is_sure else 0))
         if agent == OURS:
             self._ours(path, entries)
             return
@@ -130,24 +125,20 @@ class Finder:
             self._whole.add((agent, home))
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if depth < _DEEPEST and entry.name not in watch.apart and not self._is_known(agent, entry.path):
+                if (
+                    depth < _DEEPEST
+                    and entry.name not in watch.apart
+                    and not self._watchlist.has_folder(agent, entry.path)
+                ):
                     self._folder(agent, home, entry.path, depth + 1)
-            elif watch.by_file and self._known(entry.path) is None:
+            elif watch.by_file and not self._watchlist.has_file(entry.path):
                 self._new(agent, entry.path)
-
-    def _is_known(self, agent: str, path: str) -> bool:
-        sql = "SELECT 1 FROM folders WHERE agent = ? AND path = ?"
-        return self._db.execute(sql, (agent, place(path))).fetchone() is not None
-
-    def _known(self, path: str) -> int | None:
-        row = self._db.execute("SELECT id FROM files WHERE path = ?", (place(path),)).fetchone()
-        return None if row is None else row[0]
 
     def _ours(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
         from turnlog.store.files.names import is_session_file, session_id_of
 
-        is_deleted = os.path.basename(folder) == "trash"
-        known = {path_of(row[0]) for row in self._db.execute("SELECT path FROM files WHERE NOT is_foreign")}
+        is_deleted = os.path.basename(folder) == TRASH
+        known = {path for _, path in self._watchlist.files_of(OURS)}
         for entry in entries:
             if is_session_file(entry.name) and entry.path not in known:
                 native = session_id_of(entry.name) or _told_id(entry.path) or entry.name
@@ -165,29 +156,25 @@ class Finder:
         self._found.sources.extend(sources)
         if not sources:
             is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS
-            self._batch.stamp(path, agent, stamp, is_watched=not is_old)
+            self._watchlist.put_file(self._batch, path, agent, stamp, is_watched=not is_old)
 
-    def _file(self, known: Known) -> None:
+    def _file(self, known: WatchedFile) -> None:
         """A file that changed: there may be more sessions in it than before."""
-        row = self._db.execute("SELECT agent FROM files WHERE id = ?", (known.id,)).fetchone()
+        agent = self._watchlist.agent_of(known.id)
         path = known.path.removesuffix("-wal")
         stamp = stamp_of(path)
-        if row is None or not row[0] or not can_read(row[0]) or stamp is None or stamp.size < 0:
+        if not agent or not can_read(agent) or stamp is None or stamp.size < 0:
             return
-        form = format_of(row[0])
+        form = format_of(agent)
         if form.watch.by_file or path.endswith(_DATABASES):
             sources = list(form.find(path))
             if not path.endswith(_DATABASES) or any(source.key for source in sources):  # a damaged one says nothing
-                self.keys[row[0], path] = {source.key for source in sources}
+                self.keys[agent, path] = {source.key for source in sources}
             self._found.sources.extend(self._unknown(sources))
 
     def _unknown(self, sources: Iterable[Source]) -> Iterator[Source]:
         for source in sources:
-            sql = (
-                "SELECT 1 FROM sessions s WHERE path = ? AND key = ? AND agent = ? "
-                "AND EXISTS (SELECT 1 FROM parts p WHERE p.session = s.id)"  # else it was begun and never finished
-            )
-            if self._db.execute(sql, (place(source.path), source.key, source.agent)).fetchone() is None:
+            if not self._watchlist.has_source(source.agent, source.path, source.key):
                 yield source
 
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from turnlog.version import __version__
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _ANYWHERE = "/\x01workspace"
 _NEXT = "\x01\n"  # JSON would take longer to import than all the rest to answer
 
 
-def _key() -> str:
-    """Each environment has its own packages, and several may share a catalog."""
+def key() -> str:
+    """Under which the index has the answer. Each environment has its own packages, and several may share a catalog."""
     return f"homes of {sys.prefix}"
 
 
@@ -58,12 +54,11 @@ def _formats() -> str:
     return _NEXT.join(told)
 
 
-def remembered(db: sqlite3.Connection, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
+def remembered(noted: bytes | None, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
     """What the formats said when they were last asked; None if they have to be asked again."""
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (_key(),)).fetchone()
-    if row is None:
+    if noted is None:
         return None
-    known, place, asked, *found = os.fsdecode(row[0]).split("\0")
+    known, place, asked, *found = os.fsdecode(noted).split("\0")
     if known != _formats() or place != home:
         return None
     for line in filter(None, asked.split(_NEXT)):
@@ -96,8 +91,3 @@ def here(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str]]:
         (agent, workspace + path.removeprefix(_ANYWHERE) if path.startswith(_ANYWHERE) else path)
         for agent, path in homes
     ]
-
-
-def remember(db: sqlite3.Connection, told: bytes) -> None:
-    """Keep an answer."""
-    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_key(), told))

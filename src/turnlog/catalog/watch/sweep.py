@@ -6,29 +6,20 @@ import os
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
 from turnlog.catalog.index.texts import path_of
 
 if TYPE_CHECKING:
-    import sqlite3
+    from turnlog.catalog.index.sqlite.watchlist import Watchlist
 
 YOUNG_NS = 2_000_000_000
 """What changed so shortly before it was looked at may change again without looking different."""
 FOLDER, DANGLING, SPECIAL, ABSENT = -1, -2, -3, -4
 """The sizes of what is no file: a folder, a link that leads nowhere, a pipe or a device, nothing yet."""
 _PROOF = 4096
-OURS = ""
-"""Stands for the agent where a folder has sessions of ours."""
 
 
-class Stamp(NamedTuple):
-    """How a file looks from outside."""
-
-    size: int
-    mtime: int
-    inode: int
-
-
-class Known(NamedTuple):
+class WatchedFile(NamedTuple):
     """A file or folder that was looked at before."""
 
     id: int
@@ -38,7 +29,7 @@ class Known(NamedTuple):
 class Changes(NamedTuple):
     """What is not as it was. Empty if nothing has to be read."""
 
-    files: list[Known]
+    files: list[WatchedFile]
     folders: list[tuple[int, str, str, str]]
     """The number, agent, home and path of folders whose names are others."""
     homes: list[tuple[str, str]]
@@ -74,18 +65,18 @@ def _size(found: os.stat_result) -> int:
     return found.st_size if S_ISREG(mode) else FOLDER if S_ISDIR(mode) else SPECIAL
 
 
-def purged(db: sqlite3.Connection) -> Changes:
+def purged(watchlist: Watchlist) -> Changes:
     """The files of ours that are no longer there, and nothing else."""
-    rows = db.execute("SELECT id, path FROM files WHERE agent = ?", (OURS,))
-    return Changes([Known(id, path_of(path)) for id, path in rows if not os.path.lexists(path_of(path))], [], [])
+    gone = [WatchedFile(id, path) for id, path in watchlist.files_of(OURS) if not os.path.lexists(path)]
+    return Changes(gone, [], [])
 
 
-def sweep(db: sqlite3.Connection, homes: list[tuple[str, str]], *, agents: bool) -> Changes:
+def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:
     """Compare everything that is known with the disk."""
     stat = os.stat
     folders: list[tuple[int, str, str, str]] = []
     known: set[tuple[str, str]] = set()
-    for number, agent, home, path, mtime in db.execute("SELECT id, agent, home, path, mtime FROM folders"):
+    for number, agent, home, path, mtime in watchlist.folders():
         if agent and not agents:
             continue
         place = path_of(path)
@@ -97,9 +88,8 @@ def sweep(db: sqlite3.Connection, homes: list[tuple[str, str]], *, agents: bool)
         if now != mtime:
             folders.append((number, agent, path_of(home), place))
     fresh = [pair for pair in homes if pair not in known and os.path.isdir(pair[1])]
-    rows = db.execute("SELECT id, path, size, mtime, inode, is_foreign FROM files WHERE is_watched")
-    files: list[Known] = []
-    for number, path, size, mtime, inode, is_foreign in rows:
+    files: list[WatchedFile] = []
+    for number, path, size, mtime, inode, is_foreign in watchlist.files():
         if is_foreign and not agents:
             continue
         place = path if type(path) is str else path_of(path)
@@ -107,10 +97,10 @@ def sweep(db: sqlite3.Connection, homes: list[tuple[str, str]], *, agents: bool)
             found = stat(place)
         except (OSError, ValueError):
             if size != ABSENT and (size != DANGLING or not os.path.islink(place)):
-                files.append(Known(number, place))
+                files.append(WatchedFile(number, place))
             continue
         if found.st_size != size or found.st_mtime_ns != mtime or found.st_ino != inode:
             if size < 0 and (_size(found), found.st_mtime_ns, found.st_ino) == (size, mtime, inode):
                 continue
-            files.append(Known(number, place))
+            files.append(WatchedFile(number, place))
     return Changes(files, folders, fresh)

@@ -76,7 +76,7 @@ def _old_index(home: Home) -> str:
     """The index that earlier versions kept in a home, where it is still there and we may not remove it."""
     if not isinstance(home.store, FileStore):
         return ""
-    from turnlog.catalog.index.database import OLD, remove_old
+    from turnlog.catalog.index.sqlite.database import OLD, remove_old
 
     remove_old(home.store.folder)
     path = f"{home.store.folder}/{OLD}"

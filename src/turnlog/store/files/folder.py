@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 import msgspec
 
 from turnlog.errors import Corrupt, Unsupported
+from turnlog.layout import HOME_FILE, LAYOUT, LAYOUT_LINE, SESSIONS, TRASH
 from turnlog.log.ids import word
 from turnlog.log.payload import digest_key
 from turnlog.store import Clock
@@ -20,9 +21,7 @@ from turnlog.store.files.names import file_name, is_hashed
 from turnlog.store.files.packs import Packs
 from turnlog.store.files.packwriter import PackWriter
 
-LAYOUT = {"layout": 1, "packs": 1, "ids": 1}
-"""What a version does not know, it does not write to: a home of before says more once somebody writes there."""
-SESSIONS, TRASH, BASES = "sessions", "trash", "bases"
+BASES = "bases"
 _BLOBS, _DERIVED = "blobs", "derived"
 _ABANDONED_S = 3600.0
 """Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
@@ -48,7 +47,7 @@ class Folder:
     # ── the folder ────────────────────────────────────────────────────────────────────────────────
 
     def _check_layout(self) -> None:
-        path = os.path.join(self.folder, "home.json")
+        path = os.path.join(self.folder, HOME_FILE)
         try:
             fd = self._disk.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -77,7 +76,7 @@ class Folder:
         """Make the folder. Every name is on the disk before anything in it is acknowledged."""
         if self._is_ready:
             return
-        layout = os.path.join(self.folder, "home.json")
+        layout = os.path.join(self.folder, HOME_FILE)
         is_new = not os.path.exists(layout)
         folders = [os.path.join(self.folder, name) for name in (SESSIONS, _BLOBS, BASES, TRASH)]
         path = self.folder
@@ -98,7 +97,7 @@ class Folder:
         if is_new:
             self._sync_above()
         if is_new or not self._is_current:
-            self._write_file(layout, msgspec.json.encode(LAYOUT) + b"\n")
+            self._write_file(layout, LAYOUT_LINE)
         self._is_ready = True
 
     def _sync_above(self) -> None:

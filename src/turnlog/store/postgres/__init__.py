@@ -21,6 +21,7 @@ from turnlog.store.postgres.adopting import AdoptingLog
 from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import Blobs, PostgresPack
 from turnlog.store.postgres.creating import CREATE, row_of
+from turnlog.store.postgres.dedicated import DedicatedConnection
 from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
 from turnlog.store.postgres.log import LogEnd, PostgresLog, Stamped, stamp
@@ -30,7 +31,6 @@ from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
 from turnlog.store.postgres.schema import bring_up_to_date, tenant_of, usual
 from turnlog.store.postgres.sharing import BlobLease
-from turnlog.store.postgres.tables import Tables
 from turnlog.store.postgres.watch import Watch
 
 _PAGE = 2000
@@ -367,9 +367,9 @@ class PostgresStore:
         [row] = self._pool.rows("asking", query, (self._tenant,))
         return dict(zip(names, row, strict=True)) | {"tenant": self._pool.location.tenant}
 
-    def tables(self) -> Tables:
-        """What the catalog keeps here."""
-        return Tables(self._pool, self._leases)
+    def dedicated(self, name: str) -> DedicatedConnection:
+        """See `KeepsTables.dedicated`."""
+        return DedicatedConnection(self._pool, self._leases, name)
 
     def close(self) -> None:
         """See `Store.close`."""

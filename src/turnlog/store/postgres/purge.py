@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import LiteralString
 
 from turnlog.store.postgres.pool import Connection
-from turnlog.store.postgres.tables import forget
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
 _ROW: LiteralString = (
@@ -23,7 +22,9 @@ def purge(connection: Connection, tenant: int, key: bytes, places: list[str]) ->
     if len(rows) != 1:
         return len(rows)
     num, root, _, above, first = rows[0]
-    forget(connection, num)
+    connection.execute("select turnlog.own_forget(%s)", (num,))
+    # Others may count from now on what it counted.
+    connection.execute("insert into turnlog.own_meta (key, value) values ('unsettled', 1) on conflict do nothing")
     needed = _needed(connection, tenant, first)
     if needed:
         connection.execute(_DROP, (root, num, needed))

@@ -12,9 +12,9 @@ import sqlite3
 import stat
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.schema import APPLICATION, TABLES, VERSION
+from turnlog.catalog.index.sqlite.schema import APPLICATION, TABLES, VERSION
 from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.machine.environment import cache_folders
 from turnlog.machine.location import key_of
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 OLD = "catalog.sqlite"
 """What it was called when it lay in the home."""
+UNSCRUBBED = "unscrubbed"
+"""Noted with what is removed, and taken away when nothing of it is left in the file: who is killed goes on with it."""
 _PAUSE_S = 0.05
 _CACHE_KB = 16_000
 _AGREE = """
@@ -121,6 +123,11 @@ class Database:
         with whole():
             return self.connection.execute("PRAGMA data_version").fetchone()[0]
 
+    def noted(self, key: str) -> Any:
+        """What is noted under a name; None if nothing is."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
     @property
     def is_unfinished(self) -> bool:
         """Whether somebody was stopped while reading. Raises `Damaged` where tables do not agree."""
@@ -196,6 +203,8 @@ class Database:
             raise Unavailable(
                 f"{self.path} is being read: what was removed for good is still in its log", hint="ask again"
             )
+        with self.writing() as db:
+            db.execute("DELETE FROM meta WHERE key = ?", (UNSCRUBBED,))
 
 
 def _locked(path: str, waiting: Callable[[], None] | None) -> Held:
@@ -226,6 +235,11 @@ def _try_to_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether a file is damaged, or none of SQLite's."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @contextmanager

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from turnlog.catalog.ask.query import Term
-
+LONGEST_WORD = 200
+"""Where an index cuts words, it cuts them here."""
 _TOKEN = re.compile(r"[^\W_]+")
 _BEGIN = r"(?<![^\W_])"
 _END = r"(?![^\W_])"
 # Where we are sure that an index splits words as we do. Words beside anything else are left to the text.
 _PLAIN = r"[\x00-\u024f\u0370-\u03ff\u0400-\u052f\u2010-\u2027\u2030-\u205e]+"
+
+
+class Term(NamedTuple):
+    """Something that has to be in the text, or must not be."""
+
+    kind: str
+    """`word`, `phrase`, `prefix`; `code` begins where a word does, `part` anywhere."""
+    text: str
+    negated: bool = False
 
 
 def fold(text: str) -> str:

@@ -5,23 +5,34 @@ from __future__ import annotations
 import os
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from turnlog.catalog.index.schema import COUNTS
-from turnlog.catalog.read.digest import Paid
+from turnlog.catalog.values import COUNTS
 from turnlog.errors import Unsupported
 from turnlog.log.usage import Usage
 from turnlog.pricing import Tariff, Terms, terms_of
 
 if TYPE_CHECKING:
-    import sqlite3
     from decimal import Decimal
+
+    from turnlog.catalog.index.contract import Ledger
 
 _KEY = "prices"
 _PICOS = 1_000_000_000_000
 NOTHING = Usage()
+
+
+class Paid(NamedTuple):
+    """A request, and what it used."""
+
+    request: str | None
+    model: str
+    usage: Usage
+    is_total: bool
+    """Whether it may be several requests."""
+    why: str | None = None
 
 
 class _Known(msgspec.Struct):
@@ -34,17 +45,17 @@ class _Known(msgspec.Struct):
 class Prices:
     """Of this run: what is remembered, and what had to be looked up."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
+    def __init__(self, ledger: Ledger) -> None:
+        noted = ledger.get(_KEY)
         self._terms: dict[str, list[Terms]] = {}
         self._found: dict[tuple[str, date], Tariff | None] = {}
         """Of this run: those that hold for a whole day, in our unit."""
         self._stamp = _stamp()
         self._is_changed = True
-        self.is_other = row is not None
+        self.is_other = noted is not None
         """Whether there are other prices than those that were used before."""
         try:
-            known = msgspec.json.decode(row[0], type=_Known) if row is not None else None
+            known = msgspec.json.decode(noted, type=_Known) if noted is not None else None
         except (msgspec.DecodeError, msgspec.ValidationError):
             known = None
         if known is not None and known.stamp == self._stamp:
@@ -85,27 +96,23 @@ class Prices:
             self._is_changed = True
         return found
 
-    def remember(self, db: sqlite3.Connection) -> None:
-        """For the next time. Inside a transaction."""
+    def remember(self, ledger: Ledger) -> None:
+        """For the next time."""
         if self._is_changed:
-            known = msgspec.json.encode(_Known(self._stamp, self._terms))
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, known))
+            ledger.note(_KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
 
-    def again(self, db: sqlite3.Connection) -> set[int]:
-        """Try what had no price once more; gives the sessions where that made a difference. Inside a transaction."""
-        rows = db.execute(
-            f"SELECT session, token, at, model, is_total, {', '.join(COUNTS)} FROM spent WHERE cost IS NULL"
-        ).fetchall()
-        changed: set[int] = set()
-        for session, token, at, model, is_total, *counts in rows:
+    def again(self, ledger: Ledger) -> set[int]:
+        """Try what had no price once more; gives the sessions where that made a difference."""
+        costs: list[tuple[int, int, int]] = []
+        for session, token, at, model, is_total, *counts in ledger.rows(ledger.sql.unpriced):
             usage = Usage(**dict(zip(COUNTS, counts, strict=True)))
             # Of those without a request it is not known whether they were one: the lowest price is never too high.
             paid = Paid(None, model, usage, is_total=bool(is_total) or bool(token & 1))
             cost = self.cost(paid, datetime.fromtimestamp(at / 1000, UTC))
             if cost is not None:
-                db.execute("UPDATE spent SET cost = ? WHERE session = ? AND token = ?", (cost, session, token))
-                changed.add(session)
-        return changed
+                costs.append((cost, session, token))
+        ledger.run(ledger.sql.put_cost, costs)
+        return {session for _, session, _ in costs}
 
 
 def _in_picos(tariff: Tariff) -> Tariff:

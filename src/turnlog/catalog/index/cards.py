@@ -1,4 +1,4 @@
-"""Rows of the catalog as cards. What changes by itself, such as whether somebody is still at work, is looked up."""
+"""Rows of an index as cards. What changes by itself, such as whether somebody is still at work, is looked up."""
 
 from __future__ import annotations
 
@@ -11,92 +11,63 @@ from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.values import Card, ListingRow, TokenSums
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
 _LATELY_MS = 120_000
 _NOTHING = TokenSums()
-_COLUMNS = (
+CARD = (
     "name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages, turns, "
     "tool_calls, branches, fork, parent, copy_of, is_hidden, is_archived, is_deleted, tags, own, inherited, subagents, "
     "unpriced, ending, writer, damage, problem, size"
 )
 _OPEN = ("turn", "call", "result")
+_SIMPLE = (
+    "fork IS NULL AND parent IS NULL AND NOT is_hidden AND NOT is_archived AND damage = 0 AND problem = '' "
+    "AND tags = '' AND writer = ''"
+)
+_LINE = (
+    "name, is_ours, coalesce(agent, ''), coalesce(workspace, ''), coalesce(nullif(title, ''), preview), updated, "
+    "turns, cost + CASE subagents WHEN '' THEN 0 "
+    "ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END, unpriced <> ''"
+)
+"""As a `ListingRow` has them, but for the state."""
+_STATE = "CASE WHEN ending IN ('turn', 'call', 'result') THEN 'crashed' ELSE 'idle' END"
 
 
-def cards_of(
-    db: sqlite3.Connection, where: str = "", params: Sequence[object] = (), *, limit: int | None = None
-) -> list[Card]:
-    """The sessions for which that holds, the newest first."""
-    sql = f"SELECT {_COLUMNS} FROM sessions{f' WHERE {where}' if where else ''} ORDER BY updated DESC, native"
-    if limit is not None:
-        sql += f" LIMIT {int(limit)}"
-    look = CardMaker()
-    return [look.card(row) for row in db.execute(sql, params)]
-
-
-def cards_on(
-    dbs: Sequence[sqlite3.Connection], where: str = "", params: Sequence[object] = (), *, limit: int | None = None
-) -> list[Card]:
-    """The same over several databases."""
-    if len(dbs) == 1:
-        return cards_of(dbs[0], where, params, limit=limit)
-    return merged([cards_of(db, where, params, limit=limit) for db in dbs])[:limit]
-
-
-def merged(parts: Iterable[list[Card]]) -> list[Card]:
-    """Cards of several databases, the newest first."""
+def merged(parts: list[list[Card]]) -> list[Card]:
+    """Cards of several indexes, the newest first."""
+    if len(parts) == 1:
+        return parts[0]
     never = datetime.min.replace(tzinfo=UTC)
     return sorted((card for part in parts for card in part), key=lambda card: card.updated_at or never, reverse=True)
 
 
-def card_by_ids(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Card]:
-    """Cards by the number of their row."""
-    wanted = list(ids)
-    look = CardMaker()
-    found: dict[int, Card] = {}
-    for begin in range(0, len(wanted), 500):
-        some = wanted[begin : begin + 500]
-        marks = ",".join("?" * len(some))
-        rows = db.execute(f"SELECT {_COLUMNS}, id FROM sessions WHERE id IN ({marks})", some)
-        found |= {row[-1]: look.card(row[:-1]) for row in rows}
-    return found
+class ListingColumns:
+    """What is asked for a listing, as of now. Both engines say that alike."""
 
+    def __init__(self) -> None:
+        self.look = CardMaker()
+        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.look.now_ms - _LATELY_MS}))"
+        """The sessions of which there is more to say; which row that is, stands where others have their state."""
+        self.lines = f"{_LINE}, CASE WHEN {self.special} THEN 'row ' || id ELSE {_STATE} END"
+        self.facts = "id, ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
 
-# As a `Line` has them. Where there is more to say of a session than that, its state says which row it is.
-_SIMPLE = """
-fork IS NULL AND parent IS NULL AND NOT is_hidden AND NOT is_archived AND damage = 0 AND problem = '' AND tags = ''
-AND writer = '' AND (updated IS NULL OR updated <= ?)
-"""
-_LINE = f"""
-SELECT name, is_ours, coalesce(agent, ''), coalesce(workspace, ''), coalesce(nullif(title, ''), preview), updated,
-turns, cost + CASE subagents WHEN '' THEN 0
-       ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END,
-unpriced <> '', CASE WHEN {_SIMPLE} THEN CASE WHEN ending IN ('turn', 'call', 'result') THEN 'crashed' ELSE 'idle' END
-    ELSE 'row ' || id END
-FROM sessions
-"""
-_FACTS = "ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
-
-
-def lines_of(db: sqlite3.Connection, where: str = "TRUE", params: Sequence[object] = ()) -> list[ListingRow]:
-    """The same sessions as `cards_of`, as lines."""
-    look = CardMaker()
-    lately = look.now_ms - _LATELY_MS
-    rows = db.execute(f"{_LINE} WHERE {where}", (lately, *params))
-    found: list[ListingRow] = list(map(ListingRow._make, rows))
-    found.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
-    special = [index for index, line in enumerate(found) if line.state[0] == "r"]
-    if special:
-        sql = f"SELECT id, {_FACTS} FROM sessions WHERE {where} AND NOT ({_SIMPLE})"
-        facts = {row[0]: row[1:] for row in db.execute(sql, (*params, lately))}
-        for index in special:
-            line = found[index]
-            found[index] = _special(line, look, *facts[int(line.state[4:])])
-    odd = [index for index, line in enumerate(found) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
-    for index in odd:
-        found[index] = found[index]._replace(workspace=os.fsdecode(found[index].workspace))
-    return found
+    def listing(
+        self, rows: Iterable[tuple[Any, ...]], facts: Callable[[], Iterable[tuple[Any, ...]]]
+    ) -> list[ListingRow]:
+        """The lines, the newest first. `facts` gives those of special sessions, if there are any."""
+        found: list[ListingRow] = list(map(ListingRow._make, rows))
+        found.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
+        special = [index for index, line in enumerate(found) if line.state[0] == "r"]
+        if special:
+            known = {row[0]: row[1:] for row in facts()}
+            for index in special:
+                line = found[index]
+                found[index] = _special(line, self.look, *known[int(line.state[4:])])
+        odd = [index for index, line in enumerate(found) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        for index in odd:
+            found[index] = found[index]._replace(workspace=os.fsdecode(found[index].workspace))
+        return found
 
 
 def _newness(line: ListingRow) -> int:
@@ -140,7 +111,7 @@ class CardMaker:
         self._alive: dict[str, bool] = {}
 
     def card(self, row: tuple[Any, ...]) -> Card:
-        """One row of `_COLUMNS`."""
+        """One row of `CARD`."""
         (
             name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages,
             turns, tool_calls, branches, fork, parent, copy_of, hidden, archived, deleted, tags, own, inherited,

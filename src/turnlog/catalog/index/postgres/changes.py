@@ -1,0 +1,125 @@
+"""Which sessions of a tenant the index does not know as they are now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnlog.catalog.index.contract import Before
+from turnlog.catalog.index.postgres.ledger import STATEMENTS
+from turnlog.catalog.index.settle import DIRTY
+
+if TYPE_CHECKING:
+    from turnlog.catalog.index.batch import Batch
+    from turnlog.store.tables import TableConnection
+
+# What changes with every append is in no index, or every append would pay for it. But a row says who wrote it: which
+# transaction. That is quickly compared with the oldest that was under way when the catalog was last brought up to date.
+_CHANGED = """
+select s.num, s.id, s.place = 'deleted', s.last_seq, s.bytes, s.last_ms, c.id is null
+from turnlog.session as s left join turnlog.own_sessions as c on c.id = s.num
+where s.tenant = %s and s.place in ('live', 'deleted')
+    and (c.id is null or c.seq <> s.last_seq or c.is_deleted <> (s.place = 'deleted'))
+"""
+_SINCE = " and age(s.xmin) <= %s"
+_GONE = """
+select c.id from turnlog.own_sessions as c
+where not exists (select from turnlog.session as s where s.tenant = %s and s.num = c.id and s.place <> 'base')
+"""
+_LEFT_OVER = """
+select session from turnlog.own_docs where session = any(%s)
+union select session from turnlog.own_spent where session = any(%s)
+"""
+_BEFORE = "select id, native, size, title, preview, mark, id from turnlog.own_sessions where id = %s"
+_BEGIN = """
+insert into turnlog.own_sessions (id, name, native, is_ours) values (%s, %s, %s, true) on conflict do nothing
+"""
+_NOW = """
+select pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+    extract(epoch from clock_timestamp())::bigint
+"""
+_REMEMBERED = "select key, value from turnlog.own_meta where key in ('transaction', 'compared', 'sessions')"
+_REMEMBER = """
+insert into turnlog.own_meta (key, value)
+values ('transaction', %s), ('compared', %s), ('sessions', (select count(*) from turnlog.own_sessions))
+"""
+_HOUR = 3600
+_FAR = 1 << 30
+"""So many transactions back it cannot be told any more."""
+_SLACK = 10
+
+
+class Outdated(NamedTuple):
+    """A session that the index does not know as it is now."""
+
+    num: int
+    id: str
+    is_deleted: bool
+    seq: int
+    size: int
+    last_ms: int
+    is_new: bool
+
+
+class Since(NamedTuple):
+    """When the index was last brought up to date."""
+
+    oldest: int
+    """The oldest transaction that is under way now."""
+    now: int
+    passed: int | None
+    """How many transactions there were since then; None if everything has to be compared."""
+    sessions: int
+    """How many sessions it had then."""
+
+
+class SessionChanges:
+    """Compares the sessions with what the index has of them."""
+
+    def __init__(self, connection: TableConnection) -> None:
+        self._connection = connection
+
+    def since(self) -> Since:
+        """How it stands."""
+        oldest, next, now = self._connection.rows(_NOW)[0]
+        known: dict[str, int] = dict(self._connection.rows(_REMEMBERED))
+        passed = next - known.get("transaction", 0)
+        is_due = not 0 <= now - known.get("compared", 0) < _HOUR or not 0 <= passed < _FAR
+        return Since(oldest, now, None if is_due else passed + _SLACK, known.get("sessions", 0))
+
+    def changed(self, since: Since) -> list[Outdated]:
+        """The sessions that were made, or have grown, or were moved, since then."""
+        sql, values = _CHANGED, (self._connection.tenant,)
+        if since.passed is not None:
+            sql, values = sql + _SINCE, (*values, since.passed)
+        rows = self._connection.rows(f"{sql} order by s.num", values)
+        return [Outdated(num, bytes(id).decode("utf-8", "surrogatepass"), *rest) for num, id, *rest in rows]
+
+    def gone(self) -> list[int]:
+        """Those that the index knows and that are no longer there."""
+        return [row[0] for row in self._connection.rows(_GONE, (self._connection.tenant,))]
+
+    def left_over(self, sessions: list[int]) -> list[int]:
+        """Those of which there is something, though they are not known."""
+        rows = self._connection.rows(_LEFT_OVER, (sessions, sessions)) if sessions else []
+        return [row[0] for row in rows]
+
+    def before(self, session: int) -> Before | None:
+        """What is known of one."""
+        rows = self._connection.rows(_BEFORE, (session,))
+        return Before(*rows[0]) if rows else None
+
+    def begin(self, batch: Batch, session: int, name: str, native: str) -> None:
+        """A session of which nothing is known yet."""
+        batch.do(_BEGIN, (session, name, native))
+
+    def forget(self, session: int) -> None:
+        """A session that is not there. Others may count from now on what it counted."""
+        with self._connection.writing():
+            self._connection.rows("select turnlog.own_forget(%s)", (session,))
+            self._connection.rows(STATEMENTS.flag, (DIRTY,))
+
+    def remember(self, since: Since) -> None:
+        """Everything that was there then is in the index."""
+        with self._connection.writing():
+            self._connection.rows("select turnlog.own_drop_meta(array['transaction', 'compared', 'sessions'])")
+            self._connection.rows(_REMEMBER, (since.oldest, since.now))

@@ -1,0 +1,92 @@
+"""Portions into the tables of a database, each in few statements: the way there takes longer than the work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.index.postgres.ledger import STATEMENTS
+from turnlog.catalog.index.terms import LONGEST_WORD, words_of
+from turnlog.catalog.index.texts import clean, pack_all
+
+if TYPE_CHECKING:
+    from turnlog.catalog.index.batch import Portion
+    from turnlog.store.tables import TableConnection
+
+_MOST_WORDS = 900_000
+"""So many bytes of words a `tsvector` can have, and some to spare."""
+_LONGEST_PATH = 2000
+_TAKEN = """
+select t, (select max(id) from turnlog.own_docs where id >= t << 20 and id < (t + 1) << 20)
+from unnest(%s::bigint[]) as t
+"""
+_DOCS = """
+insert into turnlog.own_docs (id, session, step, entry, role, tool, hash)
+select * from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+"""
+_TEXTS = "insert into turnlog.own_texts (id, data) select * from unnest(%s::bigint[], %b::bytea[])"
+_WORDS = """
+insert into turnlog.own_words (id, session, words)
+select id, session, array_to_tsvector(string_to_array(words, ' '))
+from unnest(%s::bigint[], %s::bigint[], %s::text[]) as new (id, session, words)
+"""
+_PATHS = "insert into turnlog.own_paths (path) select * from unnest(%s::text[]) on conflict do nothing"
+_TOUCHED = """
+insert into turnlog.own_touched (path, doc)
+select p.id, new.doc from unnest(%s::bigint[], %s::text[]) as new (doc, path)
+join turnlog.own_paths as p on p.path = new.path on conflict do nothing
+"""
+
+
+class PostgresWriter:
+    """See `Writer`."""
+
+    most = 2 << 20
+
+    def __init__(self, connection: TableConnection) -> None:
+        self._connection = connection
+
+    def write(self, portion: Portion) -> None:
+        """See `Writer.write`."""
+        with self._connection.writing():
+            for statement, values in portion.steps:
+                self._connection.rows(statement, values)
+            if portion.gone:
+                self._connection.rows("select turnlog.own_drop_docs(%s::bigint[])", (portion.gone,))
+            if portion.docs:
+                self._add(portion)
+            if portion.spent:
+                self._connection.run(STATEMENTS.spend, portion.spent)
+
+    def _add(self, portion: Portion) -> None:
+        rows = self._connection.rows
+        docs = portion.rows(dict(rows(_TAKEN, (sorted({doc.at for doc in portion.docs}),))))
+        columns: list[list[Any]] = [list(column) for column in zip(*docs, strict=True)]
+        ids, sessions = columns[:2]
+        texts = [doc.said.text for doc in portion.docs]
+        rows(_DOCS, columns)
+        rows(_TEXTS, (ids, pack_all(texts)))
+        rows(_WORDS, (ids, sessions, [_words(text) for text in texts]))
+        touched = [
+            (id, clean(path))
+            for id, doc in zip(ids, portion.docs, strict=True)
+            for path in set(doc.said.files)
+            if len(path.encode("utf-8", "surrogatepass")) <= _LONGEST_PATH
+        ]
+        if touched:
+            rows(_PATHS, (sorted({path for _, path in touched}),))
+            rows(_TOUCHED, [list(column) for column in zip(*touched, strict=True)])
+
+
+def _words(text: str) -> str:
+    found = " ".join(dict.fromkeys(words_of(text)))
+    if len(found) * 4 < _MOST_WORDS and (len(found) < LONGEST_WORD or max(map(len, found.split())) <= LONGEST_WORD):
+        return found
+    short = dict.fromkeys(word[:LONGEST_WORD] for word in found.split())
+    kept: list[str] = []
+    size = 0
+    for word in short:
+        size += len(word.encode()) + 4
+        if size > _MOST_WORDS:
+            break
+        kept.append(word)
+    return " ".join(kept)

@@ -1,0 +1,168 @@
+"""What was looked at on the disk, how it looked then, and which sessions were read from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from turnlog.catalog.index.texts import path_of, place
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from turnlog.catalog.index.batch import Batch
+    from turnlog.catalog.index.contract import Before
+
+OURS = ""
+"""Stands for the agent where a folder has sessions of ours."""
+_OF_SESSION = (("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"))
+
+
+class Stamp(NamedTuple):
+    """How a file looks from outside."""
+
+    size: int
+    mtime: int
+    inode: int
+
+
+class Watchlist:
+    """The tables of files and folders."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    # ── what is known ─────────────────────────────────────────────────────────────────────────────
+
+    def folders(self) -> Iterable[tuple[int, str, Any, Any, int]]:
+        """Every folder: its number, agent, home, path, and when it last changed. Paths as columns have them."""
+        return self._db.execute("SELECT id, agent, home, path, mtime FROM folders")
+
+    def files(self) -> Iterable[tuple[Any, ...]]:
+        """Every file that may change: its number and path, how it looked, and whether it is another agent's."""
+        return self._db.execute("SELECT id, path, size, mtime, inode, is_foreign FROM files WHERE is_watched")
+
+    def files_of(self, agent: str) -> list[tuple[int, str]]:
+        """Number and path of the files of one agent."""
+        rows = self._db.execute("SELECT id, path FROM files WHERE agent = ?", (agent,))
+        return [(number, path_of(path)) for number, path in rows]
+
+    def agent_of(self, file: int) -> str | None:
+        """Whose file it is; None if it is not known any more."""
+        return self._one("SELECT agent FROM files WHERE id = ?", file)
+
+    def has_file(self, path: str) -> bool:
+        """Whether somebody looked at it."""
+        return self._one("SELECT id FROM files WHERE path = ?", place(path)) is not None
+
+    def has_folder(self, agent: str, path: str) -> bool:
+        """Whether somebody looked into it."""
+        return self._one("SELECT id FROM folders WHERE agent = ? AND path = ?", agent, place(path)) is not None
+
+    def foreign_paths(self) -> set[str]:
+        """The files of other agents' sessions."""
+        return {path_of(path) for (path,) in self._db.execute("SELECT path FROM sessions WHERE NOT is_ours")}
+
+    def has_source(self, agent: str, path: str, key: str) -> bool:
+        """Whether that session was read; not if it was begun and never finished."""
+        sql = (
+            "SELECT 1 FROM sessions s WHERE path = ? AND key = ? AND agent = ? "
+            "AND EXISTS (SELECT 1 FROM parts p WHERE p.session = s.id)"
+        )
+        return self._one(sql, place(path), key, agent) is not None
+
+    def read_from(self, file: int) -> list[tuple[int, str, int, str | None, str, str]]:
+        """The sessions that were read from a file: number, id, whether it is ours, agent, its own file, and key."""
+        rows = self._db.execute(
+            "SELECT s.id, s.native, s.is_ours, s.agent, s.path, s.key FROM parts p JOIN sessions s ON s.id = p.session "
+            "WHERE p.file = ?",
+            (file,),
+        )
+        return [(id, native, ours, agent, path_of(path), key) for id, native, ours, agent, path, key in rows]
+
+    def source(self, agent: str, path: str, key: str) -> Before | None:
+        """Another agent's session."""
+        sql = "SELECT id FROM sessions WHERE path = ? AND key = ? AND agent = ? AND NOT is_ours"
+        id = self._one(sql, place(path), key, agent)
+        return None if id is None else self.session(id)
+
+    def own(self, native: str) -> Before | None:
+        """A session of ours."""
+        id = self._one("SELECT id FROM sessions WHERE native = ? AND is_ours", native)
+        return None if id is None else self.session(id)
+
+    def session(self, id: int) -> Before:
+        """What is known of a session."""
+        from turnlog.catalog.index.contract import Before
+
+        row = self._db.execute(
+            "SELECT s.id, s.native, s.size, s.title, s.preview, s.mark, coalesce(f.inode, 0) FROM sessions s "
+            "LEFT JOIN files f ON f.path = s.path WHERE s.id = ?",
+            (id,),
+        ).fetchone()
+        return Before(*row)
+
+    def stamp_of(self, session: int) -> str:
+        """What its database said of when it changed."""
+        return self._one("SELECT stamp FROM sessions WHERE id = ?", session)
+
+    def last(self) -> int:
+        """The number of the newest session; 0 if there is none."""
+        return self._one("SELECT max(id) FROM sessions") or 0
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else row[0]
+
+    # ── what is new ───────────────────────────────────────────────────────────────────────────────
+
+    def put_file(self, batch: Batch, path: str, agent: str, stamp: Stamp, *, is_watched: bool = True) -> None:
+        """How a file looked before it was read."""
+        batch.do(
+            "INSERT INTO files (path, agent, is_foreign, is_watched, size, mtime, inode) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (path) DO UPDATE SET is_watched = excluded.is_watched, size = excluded.size, "
+            "mtime = excluded.mtime, inode = excluded.inode, agent = excluded.agent",
+            (place(path), agent, bool(agent), is_watched, *stamp),
+        )
+
+    def put_stamp(self, batch: Batch, file: int, stamp: Stamp) -> None:
+        """How a file looks from which nothing was read."""
+        batch.do("UPDATE files SET size = ?, mtime = ?, inode = ? WHERE id = ?", (*stamp, file))
+
+    def drop_file(self, batch: Batch, file: int) -> None:
+        """A file that is no longer there."""
+        batch.do("DELETE FROM files WHERE id = ?", (file,))
+        batch.do("DELETE FROM parts WHERE file = ?", (file,))
+
+    def put_folder(self, batch: Batch, path: str, agent: str, home: str, mtime: int) -> None:
+        """How a folder looked."""
+        batch.do(
+            "INSERT INTO folders (path, agent, home, mtime) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (agent, path) DO UPDATE SET mtime = excluded.mtime",
+            (place(path), agent, place(home), mtime),
+        )
+
+    def drop_folder(self, batch: Batch, folder: int) -> None:
+        """A folder that is no longer there."""
+        batch.do("DELETE FROM folders WHERE id = ?", (folder,))
+
+    def put_parts(self, batch: Batch, session: int, agent: str, parts: dict[str, Stamp]) -> None:
+        """The files that a session was read from."""
+        batch.do("DELETE FROM parts WHERE session = ?", (session,))
+        for path, stamp in parts.items():
+            self.put_file(batch, path, agent, stamp)
+            batch.do("INSERT OR IGNORE INTO parts SELECT ?, id FROM files WHERE path = ?", (session, place(path)))
+
+    def begin(self, batch: Batch, session: int, name: str, native: str, agent: str | None, path: str, key: str) -> None:
+        """A session of which nothing is known yet but where it lies. It is ours without an agent."""
+        batch.do(
+            "INSERT INTO sessions (id, name, native, is_ours, agent, path, key) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (session, name, native, agent is None, agent, place(path), key),
+        )
+
+    def drop_session(self, batch: Batch, session: int) -> None:
+        """A session that is gone, and what was said in it."""
+        for (doc,) in self._db.execute("SELECT id FROM docs WHERE session = ?", (session,)).fetchall():
+            batch.forget(doc)
+        for table, column in _OF_SESSION:
+            batch.do(f"DELETE FROM {table} WHERE {column} = ?", (session,))

@@ -1,0 +1,159 @@
+"""Portions into the tables of a file, in the order that FTS5 likes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.index.sqlite.ledger import STATEMENTS
+from turnlog.catalog.index.texts import clean, pack_all, unpack
+
+if TYPE_CHECKING:
+    import sqlite3
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from turnlog.catalog.index.batch import Portion
+
+_OBJECTS = 50_000
+"""Python looks for garbage in circles after so many new objects while much is read: most are texts that wait."""
+_VALUES = 32_000
+"""SQLite takes so many in one statement."""
+_ROWS = 400
+_PATHS = 50_000
+_SEGMENTS = 200
+"""So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
+
+_TAKEN = """
+SELECT j.value, (SELECT max(id) FROM docs WHERE id >= j.value << 20 AND id < (j.value + 1) << 20) FROM json_each(?) j
+"""
+
+
+class SqliteWriter:
+    """See `Writer`.
+
+    Where there is much, one portion is written while the next is read: SQLite and zstd let Python go on meanwhile. The
+    thread has a connection of its own.
+    """
+
+    most = 6 << 20  # rows in the order of their ids, or FTS5 writes a segment for each session
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._pool: ThreadPoolExecutor | None = None
+        self._own: Database | None = None
+        self._written: Future[None] | None = None
+        self._collecting: tuple[int, int, int] | None = None
+        """How often Python looked for garbage before."""
+        self.has_failed = False
+        """Whether something could not be written."""
+        self._paths: dict[str, int] = {}
+
+    def begin_many(self) -> None:
+        """There is much to come: FTS5 puts its segments together later, bit by bit, and not on the way."""
+        import gc
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._database.writing() as db:
+            db.execute("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", (_SEGMENTS,))
+            db.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (16 << 20,))
+            db.execute("INSERT INTO words (words, rank) VALUES ('automerge', 0)")
+        self._collecting = gc.get_threshold()
+        gc.set_threshold(max(self._collecting[0], _OBJECTS), *self._collecting[1:])
+        self._own = Database(self._database.path, statements=0)
+        self._pool = ThreadPoolExecutor(1)
+
+    def wait(self) -> None:
+        """Until everything is there."""
+        if self._written is not None:
+            self._written.result()
+
+    def close(self) -> None:
+        """Let go of thread and connection, whatever happened."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        if self._own is not None:
+            self._own.close()
+        if self._collecting is not None:
+            import gc
+
+            gc.set_threshold(*self._collecting)
+
+    def tidy(self) -> None:
+        """After many, also if that was interrupted."""
+        rows = self._database.connection.execute("SELECT v FROM words_config WHERE k = 'automerge' AND v = 0")
+        if rows.fetchall():
+            with self._database.writing() as db:
+                db.execute("INSERT INTO words (words, rank) VALUES ('automerge', 4)")
+
+    def write(self, portion: Portion) -> None:
+        """See `Writer.write`."""
+        # Here, and not where it is written: that takes longer than to read it, so this side has the time.
+        packed = pack_all([doc.said.text for doc in portion.docs])
+        self.has_failed = True
+        self.wait()
+        with ExitStack() as stack:
+            db = stack.enter_context((self._own or self._database).writing())
+            # What takes many small statements; a thread would wait for Python before each.
+            for statement, values in portion.steps:
+                db.execute(statement, values)
+            _forget(db, portion.gone)
+            db.executemany(STATEMENTS.spend, portion.spent)
+            rest = stack.pop_all()
+        if self._pool is None:
+            self._finish(rest, db, portion, packed)
+        else:
+            self._written = self._pool.submit(self._finish, rest, db, portion, packed)
+        self.has_failed = False
+
+    def _finish(self, writing: ExitStack, db: sqlite3.Connection, portion: Portion, packed: list[bytes]) -> None:
+        with writing:
+            if portion.docs:
+                self._add(db, portion, packed)
+
+    def _add(self, db: sqlite3.Connection, portion: Portion, packed: list[bytes]) -> None:
+        self._learn(db, {clean(path) for doc in portion.docs for path in doc.said.files})
+        times = str(sorted({doc.at for doc in portion.docs}))
+        docs = portion.rows(dict(db.execute(_TAKEN, (times,)).fetchall()))
+        touched: list[tuple[int, int]] = []
+        for doc, row in zip(portion.docs, docs, strict=True):
+            touched += [(self._paths[clean(path)], row[0]) for path in set(doc.said.files)]
+        ids, texts = [row[0] for row in docs], [doc.said.text for doc in portion.docs]
+        _insert(db, "INSERT INTO docs", docs)
+        _insert(db, "INSERT INTO texts", list(zip(ids, packed, strict=True)))
+        _insert(db, "INSERT INTO words (rowid, text)", list(zip(ids, texts, strict=True)))
+        _insert(db, "INSERT OR IGNORE INTO touched", touched)
+
+    def _learn(self, db: sqlite3.Connection, paths: set[str]) -> None:
+        """The numbers of these paths; new ones get one."""
+        if len(self._paths) > _PATHS:
+            self._paths.clear()
+        new = [(path,) for path in sorted(paths - self._paths.keys())]
+        _insert(db, "INSERT OR IGNORE INTO paths (path)", new)
+        for begin in range(0, len(new), _ROWS):
+            some = [path for (path,) in new[begin : begin + _ROWS]]
+            rows = db.execute(f"SELECT path, id FROM paths WHERE path IN ({','.join('?' * len(some))})", some)
+            self._paths.update(rows.fetchall())
+
+
+def _forget(db: sqlite3.Connection, gone: list[int]) -> None:
+    for doc in sorted(gone):
+        row = db.execute("SELECT data FROM texts WHERE id = ?", (doc,)).fetchone()
+        if row is not None:
+            db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (doc, unpack(row[0])))
+    ids = [(doc,) for doc in gone]
+    for table, column in (("texts", "id"), ("docs", "id"), ("touched", "doc")):
+        db.executemany(f"DELETE FROM {table} WHERE {column} = ?", ids)
+
+
+def _insert(db: sqlite3.Connection, what: str, rows: list[tuple[Any, ...]]) -> None:
+    """As many rows as can be with each statement.
+
+    Who writes in a thread waits for Python before each of them, and FTS5 writes a segment for each that has several.
+    """
+    at_once = _VALUES // len(rows[0]) if rows else 1
+    for begin in range(0, len(rows), at_once):
+        some = rows[begin : begin + at_once]
+        row = f"({','.join('?' * len(some[0]))})"
+        db.execute(f"{what} VALUES {','.join([row] * len(some))}", list(chain.from_iterable(some)))
