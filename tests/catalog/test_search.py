@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import asks, search, sessions_meant
-from turnlog.catalog.index.conditions import where
 from turnlog.catalog.index.sqlite.index import SqliteIndex
+from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
 
 WORDS = ["foo", "bar", "Foobar", "ba", "été", "Ete", "x1", "def", "self"]

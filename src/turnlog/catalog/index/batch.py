@@ -59,7 +59,7 @@ class Portion:
         return rows
 
 
-class Writer(Protocol):
+class PortionWriter(Protocol):
     """What brings portions into the tables of an engine."""
 
     most: int
@@ -73,7 +73,7 @@ class Writer(Protocol):
 class Batch:
     """Collects, and has it written when it is enough."""
 
-    def __init__(self, ledger: Ledger, writer: Writer) -> None:
+    def __init__(self, ledger: Ledger, writer: PortionWriter) -> None:
         self.ledger = ledger
         self.prices = Prices(ledger)
         self._writer = writer

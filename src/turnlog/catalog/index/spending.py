@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.conditions import where
+from turnlog.catalog.index.where import where
 from turnlog.catalog.values import COUNTS
 
 if TYPE_CHECKING:

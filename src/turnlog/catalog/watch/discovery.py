@@ -120,7 +120,7 @@ class Finder:
         if agent == OURS:
             self._ours(path, entries)
             return
-        watch = format_of(agent).watch
+        watch, known = format_of(agent).watch, self._watchlist
         if not watch.by_file:
             self._whole.add((agent, home))
         for entry in entries:
@@ -131,7 +131,7 @@ class Finder:
                     and not self._watchlist.has_folder(agent, entry.path)
                 ):
                     self._folder(agent, home, entry.path, depth + 1)
-            elif watch.by_file and not self._watchlist.has_file(entry.path):
+            elif watch.by_file and not known.has_file(entry.path):
                 self._new(agent, entry.path)
 
     def _ours(self, folder: str, entries: list[os.DirEntry[str]]) -> None:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
-from turnlog.catalog.index.conditions import ANY, Clause, Condition, where
+from turnlog.catalog.index.conditions import ANY, Clause, Condition
 from turnlog.catalog.index.contract import EntryMatch, SpendingQuery, Wanted
 from turnlog.catalog.index.spending import spending
 from turnlog.catalog.index.terms import LONGEST_WORD, phrases_of, words_of
 from turnlog.catalog.index.texts import unpack
+from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:
     from turnlog.catalog.values import Card, ListingRow

@@ -38,7 +38,7 @@ join turnlog.own_paths as p on p.path = new.path on conflict do nothing
 
 
 class PostgresWriter:
-    """See `Writer`."""
+    """See `PortionWriter`."""
 
     most = 2 << 20
 
@@ -46,7 +46,7 @@ class PostgresWriter:
         self._connection = connection
 
     def write(self, portion: Portion) -> None:
-        """See `Writer.write`."""
+        """See `PortionWriter.write`."""
         with self._connection.writing():
             for statement, values in portion.steps:
                 self._connection.rows(statement, values)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
-from turnlog.catalog.index.conditions import ANY, Clause, Condition, where
+from turnlog.catalog.index.conditions import ANY, Clause, Condition
 from turnlog.catalog.index.texts import unpack
+from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:
     import sqlite3

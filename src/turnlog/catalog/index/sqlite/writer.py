@@ -31,7 +31,7 @@ SELECT j.value, (SELECT max(id) FROM docs WHERE id >= j.value << 20 AND id < (j.
 
 
 class SqliteWriter:
-    """See `Writer`.
+    """See `PortionWriter`.
 
     Where there is much, one portion is written while the next is read: SQLite and zstd let Python go on meanwhile. The
     thread has a connection of its own.
@@ -88,7 +88,7 @@ class SqliteWriter:
                 db.execute("INSERT INTO words (words, rank) VALUES ('automerge', 4)")
 
     def write(self, portion: Portion) -> None:
-        """See `Writer.write`."""
+        """See `PortionWriter.write`."""
         # Here, and not where it is written: that takes longer than to read it, so this side has the time.
         packed = pack_all([doc.said.text for doc in portion.docs])
         self.has_failed = True

@@ -1,0 +1,64 @@
+"""Conditions in the words of an engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnlog.catalog.index.conditions import Clause, Condition
+
+if TYPE_CHECKING:
+    from turnlog.catalog.index.contract import Words
+
+_EXPRESSIONS = {
+    "sessions.shown": "coalesce(nullif(sessions.title, ''), sessions.preview)",
+    "sessions.began": "coalesce(sessions.created, sessions.updated)",
+}
+"""Columns that no table has."""
+
+
+def clause(words: Words, condition: Condition) -> Clause:
+    """A condition in the words of an engine."""
+    op, column, value = condition
+    column, mark = _EXPRESSIONS.get(column, column), words.mark
+    match op:
+        case "":
+            return Clause()
+        case "and" | "or":
+            parts = [clause(words, one) for one in value]
+            sql = f" {op.upper()} ".join(part.sql for part in parts)
+            return Clause(sql if op == "and" else f"({sql})", tuple(given for part in parts for given in part.values))
+        case "but not":
+            sql, values = clause(words, value)
+            return Clause(f"({sql}) IS NOT TRUE", values)
+        case "is":
+            return Clause(column)
+        case "not":
+            return Clause(f"NOT {column}")
+        case "known" | "unknown":
+            return Clause(f"{column} IS {'NOT ' if op == 'known' else ''}NULL")
+        case "in":
+            return Clause(f"{column} IN ({', '.join([mark] * len(value))})", tuple(value))
+        case "among":
+            return Clause(f"{column} IN ({', '.join(['NULL', *map(str, value)])})")
+        case "like":
+            one = f"{column} {words.like} {mark} ESCAPE '\\'"
+            return Clause(f"({' OR '.join([one] * len(value))})", tuple(value))
+        case "regexp":
+            return Clause(f"{column} {words.regexp} {mark}", (value,))
+        case "touches":
+            sql, values = clause(words, value)
+            paths = f"SELECT paths.id FROM {words.table('paths')} WHERE {sql}"
+            inside = f"SELECT touched.doc FROM {words.table('touched')} WHERE touched.path IN ({paths})"
+            return Clause(f"docs.id IN ({inside})", values)
+        case "has":
+            return words.having(value)
+        case _:
+            return Clause(f"{column} {op} {mark}", (value,))
+
+
+def where(words: Words, *conditions: Condition) -> Clause:
+    """All of them; what was not asked is always true."""
+    whole = Condition()
+    for condition in conditions:
+        whole = whole.and_(condition)
+    return clause(words, whole) if whole.op else Clause("TRUE")
