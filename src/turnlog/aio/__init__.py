@@ -13,13 +13,14 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from turnlog import session as blocking
+from turnlog.aio.catalog import Catalog
+from turnlog.aio.threads import Threads
 from turnlog.errors import TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry
@@ -30,29 +31,13 @@ from turnlog.transfer.report import Transferred
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Home", "ReadOnlySession", "Session", "open"]
+__all__ = ["Catalog", "Home", "ReadOnlySession", "Session", "open"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_THREADS = 8
 _CHUNK = 64
 _FOLLOW_PAUSE_S = 0.05
 _LOOK_S = 1.0
-
-
-class _Threads:
-    """Where the blocking calls of one home run."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog")
-        self.is_closed = False
-
-    async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
-
-    def close(self) -> None:
-        self.is_closed = True
-        self._pool.shutdown(wait=False)
 
 
 def _call(
@@ -88,7 +73,7 @@ def _home_call(
 class ReadOnlySession:
     """See `turnlog.Home.read`. What is only looked up in memory needs no `await`."""
 
-    def __init__(self, session: blocking.ReadOnlySession, threads: _Threads) -> None:
+    def __init__(self, session: blocking.ReadOnlySession, threads: Threads) -> None:
         self.blocking = session
         self.threads = threads
 
@@ -218,7 +203,7 @@ class ReadOnlySession:
 class Session(ReadOnlySession):
     """See `turnlog.Session`."""
 
-    def __init__(self, session: blocking.Session, threads: _Threads) -> None:
+    def __init__(self, session: blocking.Session, threads: Threads) -> None:
         super().__init__(session, threads)
         self._session = session
 
@@ -277,7 +262,7 @@ def _take(source: Iterator[AnyEntry]) -> list[AnyEntry]:
 class Home:
     """See `turnlog.Home`."""
 
-    def __init__(self, home: blocking.Home, threads: _Threads) -> None:
+    def __init__(self, home: blocking.Home, threads: Threads) -> None:
         self.blocking = home
         self.threads = threads
 
@@ -361,7 +346,7 @@ class _Opening:
         self._home: Home | None = None
 
     async def _open(self) -> Home:
-        threads = _Threads()
+        threads = Threads()
         try:
             home = await threads.run(blocking.open_home, self._location, **self._options)
         except BaseException:

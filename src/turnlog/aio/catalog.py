@@ -1,0 +1,70 @@
+"""The catalog for code with an event loop."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from turnlog import catalog as blocking
+from turnlog.aio.threads import Threads
+from turnlog.session import Home
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _call(
+    method: Callable[Concatenate[blocking.Catalog, _P], _R],
+) -> Callable[Concatenate[Catalog, _P], Coroutine[Any, Any, _R]]:
+    async def call(self: Catalog, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await self.threads.run(lambda: method(self.made(), *args, **kwargs))
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class Catalog:
+    """See `turnlog.catalog.Catalog`: the same questions, on threads, answered one after the other."""
+
+    def __init__(self, location: str | os.PathLike[str] | Home | None = None, **options: Any) -> None:
+        self.threads = Threads()
+        self._location = location
+        self._options = options
+        self._mutex = threading.Lock()
+        self._made: blocking.Catalog | None = None
+
+    def made(self) -> blocking.Catalog:
+        """The one that answers; made where the first question runs, for that may wait for a disk."""
+        with self._mutex:
+            if self._made is None:
+                self._made = blocking.Catalog(self._location, **self._options)
+            return self._made
+
+    async def __aenter__(self) -> Catalog:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See `turnlog.catalog.Catalog.close`."""
+        if not self.threads.is_closed:
+            if self._made is not None:
+                await self.threads.run(self._made.close)
+            self.threads.close()
+
+    cards = _call(blocking.Catalog.cards)
+    lines = _call(blocking.Catalog.lines)
+    find = _call(blocking.Catalog.find)
+    ids = _call(blocking.Catalog.ids)
+    search = _call(blocking.Catalog.search)
+    usage = _call(blocking.Catalog.usage)
+    refresh = _call(blocking.Catalog.refresh)
+    sync = _call(blocking.Catalog.sync)
+    rebuild = _call(blocking.Catalog.rebuild)
+    forget_purged = _call(blocking.Catalog.forget_purged)
