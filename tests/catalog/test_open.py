@@ -127,7 +127,7 @@ def test_a_home_is_as_good_as_its_location_and_stays_open(location: str, machine
 
 
 def test_a_home_that_was_opened_nowhere_has_no_catalog(machine: Machine):
-    with turnlog.Home(memory.connect("memory:")) as home, pytest.raises(Invalid, match="opened nowhere"):
+    with turnlog.Home(memory.connect()) as home, pytest.raises(Invalid, match="opened nowhere"):
         Catalog(home)
 
 
