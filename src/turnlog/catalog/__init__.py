@@ -291,7 +291,5 @@ def _location_of(location: str | os.PathLike[str] | Home | None) -> str:
     if isinstance(location, (str, os.PathLike)):
         return os.fspath(location)
     if location.made.location is None:
-        raise Invalid(
-            "a catalog of a home that was not opened at a location", hint="turnlog.open(…) gives one that was"
-        )
+        raise Invalid("a catalog of a home that was opened nowhere", hint="`turnlog.open` knows where")
     return location.made.location
