@@ -58,7 +58,7 @@ def _row(name: str, blocks: dict[str, list[Times]], of: Callable[[Times], float]
         f"write + fdatasync: {statistics.median(each['raw']) * 1e6:.0f} µs",
         statistics.median(rounds),
         "x",
-        0.85,
+        0.8,
         at_least=True,
         rounds=rounds,
         facts={

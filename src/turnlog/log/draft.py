@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
 from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, Flawed, decode, encode_body, seal, strict_decoder
-from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Unknown, is_wide
+from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Set, Unknown, is_wide
 from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
 from turnlog.log.usage import Usage
@@ -110,7 +110,8 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     except RecursionError:
         raise Invalid(f"a {entry.type} nested more than {MAX_DEPTH} levels deep") from None
     fence = node or type(entry) is Head
-    return Draft(entry.id, body, start, node, fence, is_wide(entry), known, at, entry.blobs), blobs
+    wide = type(entry) is Set and is_wide(entry)
+    return Draft(entry.id, body, start, node, fence, wide, known, at, entry.blobs), blobs
 
 
 def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:

@@ -49,8 +49,9 @@ class SessionFile:
         """The first entries of a new log, synced."""
         tail = Tail(floor=seq - 1)
         self._file.begin(tail)
-        for draft in drafts:
-            self._write(tail, [draft], 0)  # no batch: the file is there as a whole, or not at all
+        for draft in drafts:  # no batch: the file is there as a whole, or not at all
+            new = tail.place(self._file.handle.read, [draft], head=0, now=self._clock(), doubted={})
+            self._file.write(tail, new)
         self._file.sync(tail.last)
 
     def begin_with(self, lines: list[bytes]) -> None:
@@ -109,10 +110,6 @@ class SessionFile:
             self._refuse_conflict(after, alone)
         if tail.last < head:
             file.refuse_lost(head)
-        return self._write(tail, drafts, head)
-
-    def _write(self, tail: Tail, drafts: list[Draft], head: int) -> list[AnyEntry]:
-        file = self._file
         new = tail.place(file.handle.read, drafts, head=head, now=self._clock(), doubted=file.known.doubted)
         file.write(tail, new)
         return new.entries
