@@ -78,6 +78,7 @@ PACKS = "store/files/packwriter.py"
 KNOWN = "store/files/known.py"
 HANDLE = "store/files/handle.py"
 PG_LOG = "store/postgres/log.py"
+PG_ROWS = "store/postgres/rows.py"
 PG_POOL = "store/postgres/pool.py"
 PG_STORE = "store/postgres/__init__.py"
 PG_BLOBS = "store/postgres/blobs.py"
@@ -854,7 +855,7 @@ MUTANTS = [
     # ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────
     Mutant(
         "a writer that appended a mark has seen what came before it",
-        PG_LOG,
+        PG_ROWS,
         "last_seq = $7 and last_fence <= $8",
         "last_seq = $7 and $8 is not null",
         (PG_CONTRACT,),
@@ -945,7 +946,7 @@ MUTANTS = [
     ),
     Mutant(
         "what refers to blobs is written by who no longer keeps them",
-        PG_LOG,
+        PG_ROWS,
         '_IF_HELD = " and exists (select from held)"',
         '_IF_HELD = ""',
         (PG_TROUBLE,),
@@ -994,14 +995,14 @@ MUTANTS = [
     ),
     Mutant(
         "nobody is told that a log has grown",
-        PG_LOG,
+        PG_ROWS,
         '        self._is_watched = done.get_value(0, 0) == b"\\0"\n',
         "",
         (PG_WATCH,),
     ),
     Mutant(
         "an append leaves a session where it was among the newest",
-        PG_LOG,
+        PG_ROWS,
         ", recent = $3 / 60000",
         "",
         (PG_LISTING,),

@@ -14,8 +14,8 @@ from turnlog.log.entry import Fork, Note
 from turnlog.log.payload import digest, digest_key
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import schema
-from turnlog.store.postgres.log import stamp
 from turnlog.store.postgres.names import key_of
+from turnlog.store.postgres.rows import stamp
 from turnlog.testing import ManualClock, draft, said
 from turnlog.testing.build import NOON, start
 

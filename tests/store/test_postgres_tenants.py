@@ -12,7 +12,8 @@ from turnlog.errors import NotFound, Unsupported
 from turnlog.log.entry import Note
 from turnlog.log.payload import digest
 from turnlog.store import postgres as store_postgres
-from turnlog.store.postgres.log import LogEnd, PostgresLog
+from turnlog.store.postgres.log import PostgresLog
+from turnlog.store.postgres.rows import LogEnd
 from turnlog.testing import draft, said
 
 SECRET = b"a secret of one" * 100

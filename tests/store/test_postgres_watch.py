@@ -57,7 +57,7 @@ class Following:
 
 
 def wait_until_watched(home: turnlog.Home, session: turnlog.Session) -> None:
-    num = session._log._num
+    num = session._log._rows.num
     while num not in home.store._watch.listener._watched:
         threading.Event().wait(0.01)
 

@@ -17,18 +17,19 @@ from turnlog.errors import NotFound, TurnlogError
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
 from turnlog.store import Clock, Listed, either, in_trash, taken
-from turnlog.store.postgres.adopting import AdoptingLog
+from turnlog.store.postgres.adopting import adopt
 from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import Blobs, PostgresPack
 from turnlog.store.postgres.creating import CREATE, row_of
 from turnlog.store.postgres.dedicated import DedicatedConnection
 from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
-from turnlog.store.postgres.log import LogEnd, PostgresLog, Stamped, stamp
+from turnlog.store.postgres.log import PostgresLog
 from turnlog.store.postgres.names import id_text, key_of
 from turnlog.store.postgres.pool import Connection, Location, Pool
 from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
+from turnlog.store.postgres.rows import LogEnd, LogRows, Stamped, stamp
 from turnlog.store.postgres.schema import bring_up_to_date, tenant_of, usual
 from turnlog.store.postgres.sharing import BlobLease
 from turnlog.store.postgres.watch import Watch
@@ -147,8 +148,8 @@ class PostgresStore:
         row = self._find(session_id, first)
         if row is None:
             raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
-        log = AdoptingLog(self._pool, self._watch, self._clock, session_id, row[0], row[1], None)
-        log.adopt(lines, after=after, deleted=deleted)
+        rows = LogRows(self._pool, self._watch, session_id, row[0], row[1], None)
+        adopt(rows, self._watch.leases, lines, after=after, deleted=deleted)
 
     def _find(self, session_id: str, first: str | None) -> tuple[Any, ...] | None:
         key = key_of(session_id)

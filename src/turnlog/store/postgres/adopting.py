@@ -12,9 +12,10 @@ from turnlog.log.draft import to_ms
 from turnlog.log.entry import is_fence, is_wide
 from turnlog.log.written import bare, entries_of, entry_of
 from turnlog.store import taken as name_taken
-from turnlog.store.postgres.log import LOCK, NO_FENCE, PRESENT, LogEnd, PostgresLog, Stamped
+from turnlog.store.postgres.lease import Lease, Leases
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
+from turnlog.store.postgres.rows import NO_FENCE, LogEnd, LogRows, Stamped
 
 _LINE = "select line from turnlog.entry where tenant = %s and root = %s and session = %s and seq = %s"
 # A purged session was cut back, and may say that its head was moved behind its end.
@@ -57,63 +58,66 @@ def _repeated(key: bytes, seq: int) -> bytes:
     return b"#" * 33 + hashlib.sha256(b"%d %b" % (seq, key)).digest()
 
 
-class AdoptingLog(PostgresLog):
-    """See `PostgresLog`."""
+def adopt(rows: LogRows, leases: Leases, lines: list[bytes], *, after: int, deleted: bool) -> None:
+    """See `Store.adopt`."""
+    entries_of(lines, after=after)
 
-    def adopt(self, lines: list[bytes], *, after: int, deleted: bool) -> None:
-        """See `Store.adopt`."""
-        entries_of(lines, after=after)
+    def job(connection: Connection, again: bool) -> None:
+        with connection.transaction():
+            _adopt(rows, connection, leases.kept_in(connection), lines, after, deleted, again)
 
-        def job(connection: Connection, again: bool) -> None:
-            with connection.transaction():
-                self._adopt(connection, lines, after, deleted, again)
+    rows.run(job)
 
-        with self._mutex:
-            self._is_watched = False
-            self._pool.run(f"appending to session {self.id}", job)
-            if self._is_watched:
-                self._watch.teller.mark(self._num)
 
-    def _adopt(self, connection: Connection, lines: list[bytes], after: int, deleted: bool, again: bool) -> None:
-        lease = self._watch.leases.kept_in(connection)
-        row = connection.execute(LOCK, (self._tenant, self._num)).fetchone()
-        if row is None:
-            raise NotFound(f"session {self.id} is gone from its place", hint="it was purged")
-        state, last_seq, last_at, _ = row
-        new = taken(lines, after=after, at=last_at)
-        if again and last_seq == new.seqs[-1] and self._ends_with(connection, new):
-            return  # it was us, and the answer was lost
-        if last_seq != after:
-            raise Conflict(f"session {self.id} ends with entry {last_seq}, not {after}", hint="look again, and go on")
-        new = self._with_keys_of_their_own(connection, new)
-        if state == "deleted" or (state == "base" and deleted):
-            self._grow(connection, new)
-            return
-        if state == "base":
-            try:
-                connection.execute(_LIVE, (self._tenant, self._num))
-            except psycopg.errors.UniqueViolation:
-                raise name_taken(self.id) from None
-        if not self._write(connection, new, LogEnd(last_seq, last_at), NO_FENCE, lease):
-            raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
+def _adopt(
+    rows: LogRows,
+    connection: Connection,
+    lease: Lease | None,
+    lines: list[bytes],
+    after: int,
+    deleted: bool,
+    again: bool,
+) -> None:
+    row = rows.lock(connection)
+    if row is None:
+        raise NotFound(f"session {rows.id} is gone from its place", hint="it was purged")
+    state, last_seq, last_at, _ = row
+    new = taken(lines, after=after, at=last_at)
+    if again and last_seq == new.seqs[-1] and _ends_with(rows, connection, new):
+        return  # it was us, and the answer was lost
+    if last_seq != after:
+        raise Conflict(f"session {rows.id} ends with entry {last_seq}, not {after}", hint="look again, and go on")
+    new = _with_keys_of_their_own(rows, connection, new)
+    if state == "deleted" or (state == "base" and deleted):
+        _grow(rows, connection, new)
+        return
+    if state == "base":
+        try:
+            connection.execute(_LIVE, (rows.tenant, rows.num))
+        except psycopg.errors.UniqueViolation:
+            raise name_taken(rows.id) from None
+    if not rows.write(connection, new, LogEnd(last_seq, last_at), NO_FENCE, lease):
+        raise Corrupt(f"session {rows.id} changed under a lock", hint="the tables are not as turnlog made them")
 
-    def _grow(self, connection: Connection, new: Stamped) -> None:
-        values = {
-            "tenant": self._tenant, "num": self._num, "last_seq": new.seqs[-1], "last_ms": new.last_at,
-            "last_fence": new.last_fence, "wide_seq": new.wide_seq, "bytes": new.size, "seqs": new.seqs,
-            "keys": new.keys, "lines": new.lines,
-        }  # fmt: skip
-        connection.execute(_GROW, values)
 
-    def _ends_with(self, connection: Connection, new: Stamped) -> bool:
-        row = connection.execute(_LINE, (self._tenant, self._root, self._num, new.seqs[-1]), binary=True).fetchone()
-        return row is not None and bytes(row[0]) == new.lines[-1]
+def _grow(rows: LogRows, connection: Connection, new: Stamped) -> None:
+    values = {
+        "tenant": rows.tenant, "num": rows.num, "last_seq": new.seqs[-1], "last_ms": new.last_at,
+        "last_fence": new.last_fence, "wide_seq": new.wide_seq, "bytes": new.size, "seqs": new.seqs,
+        "keys": new.keys, "lines": new.lines,
+    }  # fmt: skip
+    connection.execute(_GROW, values)
 
-    def _with_keys_of_their_own(self, connection: Connection, new: Stamped) -> Stamped:
-        """A file may repeat an entry; here an id is in the index once, for the first of its lines."""
-        rows = connection.execute(PRESENT, (self._tenant, self._root, self._num, new.keys), binary=True).fetchall()
-        there = {bytes(key) for key, _ in rows}
-        if not there:
-            return new
-        pairs = zip(new.keys, new.seqs, strict=True)
-        return replace(new, keys=[_repeated(key, seq) if key in there else key for key, seq in pairs])
+
+def _ends_with(rows: LogRows, connection: Connection, new: Stamped) -> bool:
+    row = connection.execute(_LINE, (*rows.place, new.seqs[-1]), binary=True).fetchone()
+    return row is not None and bytes(row[0]) == new.lines[-1]
+
+
+def _with_keys_of_their_own(rows: LogRows, connection: Connection, new: Stamped) -> Stamped:
+    """A file may repeat an entry; here an id is in the index once, for the first of its lines."""
+    there = rows.present(connection, new.keys)
+    if not there:
+        return new
+    pairs = zip(new.keys, new.seqs, strict=True)
+    return replace(new, keys=[_repeated(key, seq) if key in there else key for key, seq in pairs])

@@ -6,8 +6,8 @@ import uuid
 from typing import Any
 
 from turnlog.log.entry import Fork, Start
-from turnlog.store.postgres.log import Stamped
 from turnlog.store.postgres.names import alias_of, id_bytes, key_of
+from turnlog.store.postgres.rows import Stamped
 
 CREATE = """
 with parent as (

@@ -1,0 +1,167 @@
+"""The rows of one log. An append is one statement, which finds the log as we know it or changes nothing."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from turnlog.log.draft import Draft, number
+from turnlog.log.entry import AnyEntry
+from turnlog.store.postgres.connection import Statement, array
+from turnlog.store.postgres.lease import Lease
+from turnlog.store.postgres.names import key_of
+from turnlog.store.postgres.pool import Connection, Pool
+from turnlog.store.postgres.watch import Watch, watch_name
+
+_T = TypeVar("_T")
+NO_FENCE = (1 << 63) - 1
+
+_MOVE = """
+with {held}moved as (
+    update turnlog.session set last_seq = $2, last_ms = $3, recent = $3 / 60000, last_fence = greatest(last_fence, $4),
+        wide_seq = coalesce($5, wide_seq), bytes = bytes + $6
+    where tenant = $9 and num = $1 and place = 'live' and last_seq = $7 and last_fence <= $8{if_held}
+    returning num, root, tenant
+)
+insert into turnlog.entry (root, session, tenant, seq, key, line)
+"""
+# What refers to blobs is written by who keeps them, and by nobody who only believes that.
+_HELD = "held as (select from turnlog.lease where tenant = $9 and name = ${} for key share), "
+_IF_HELD = " and exists (select from held)"
+_UNWATCHED = """
+returning not exists (
+    select from turnlog.lease
+    where tenant = $9 and name > $10 || ' ' and name < $10 || '!' and until > clock_timestamp())
+"""
+_ASK_AGAIN_S = 0.05
+"""Who was told that nobody watches believes it for so long."""
+_END = ("int8",) * 8 + ("int4",)
+_ONE, _MANY = ("int8", "bytea", "bytea"), ("int8[]", "bytea[]", "bytea[]")
+_PLAIN = _MOVE.format(held="", if_held="")
+_KEEPING = _MOVE.format(held=_HELD.format(14), if_held=_IF_HELD)
+_INSERT_ONE = "select root, num, tenant, $11, $12, $13 from moved" + _UNWATCHED
+_INSERT_MANY = "select root, num, tenant, new.* from moved, unnest($11, $12, $13) as new" + _UNWATCHED
+_APPEND_ONE = Statement(_PLAIN + _INSERT_ONE, (*_END, "text", *_ONE))
+_APPEND_MANY = Statement(_PLAIN + _INSERT_MANY, (*_END, "text", *_MANY))
+_APPEND_ONE_KEEPING = Statement(_KEEPING + _INSERT_ONE, (*_END, "text", *_ONE, "text"))
+_APPEND_MANY_KEEPING = Statement(_KEEPING + _INSERT_MANY, (*_END, "text", *_MANY, "text"))
+_APPEND_ONE_UNWATCHED = Statement(
+    _PLAIN + "select root, num, tenant, $10, $11, $12 from moved returning true", (*_END, *_ONE)
+)
+_APPEND_MANY_UNWATCHED = Statement(
+    _PLAIN + "select root, num, tenant, new.* from moved, unnest($10, $11, $12) as new returning true", (*_END, *_MANY)
+)
+_int8 = struct.Struct(">q").pack
+_int4 = struct.Struct(">i").pack
+_LOCK = """
+select place, last_seq, last_ms, last_fence from turnlog.session where tenant = %s and num = %s for no key update
+"""
+PRESENT = """
+select key, line from turnlog.entry where tenant = %s and root = %s and session = %s and key = any(%b::bytea[])
+"""
+
+
+class Stamped(Struct, frozen=True):
+    """Drafts with their place: what a statement needs to bring them into the table."""
+
+    entries: list[AnyEntry]
+    lines: list[bytes]
+    seqs: list[int]
+    keys: list[bytes]
+    last_at: int
+    last_fence: int
+    wide_seq: int | None
+    size: int
+
+
+def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Stamped:
+    """Give drafts their numbers and times, and seal them."""
+    entries: list[AnyEntry] = []
+    lines: list[bytes] = []
+    fence, wide, size = 0, None, 0
+    last_at = at
+    for draft, stamps, last_at in number(drafts, floor=floor, at=at, now=now, head=head):  # noqa: B007
+        line, entry = draft.sealed(stamps)
+        entries.append(entry)
+        lines.append(line[:-1])
+        size += len(line)
+        if draft.is_fence:
+            fence = entry.seq
+        if draft.is_wide:
+            wide = entry.seq
+    seqs = [entry.seq for entry in entries]
+    return Stamped(entries, lines, seqs, [key_of(draft.id) for draft in drafts], last_at, fence, wide, size)
+
+
+class LogEnd(Struct, frozen=True):
+    """Where a log ends, as far as we know."""
+
+    seq: int
+    at: int
+
+
+class LogRows:
+    """The rows of one log. Not for two threads at once."""
+
+    def __init__(self, pool: Pool, watch: Watch, session_id: str, num: int, root: int, tail: LogEnd | None) -> None:
+        self.id = session_id
+        self.num = num
+        self.tenant = watch.leases.tenant
+        self.place = (self.tenant, root, num)
+        """What its rows have in common."""
+        self.tail = tail
+        """Where it ends; None where we do not know."""
+        self._pool = pool
+        self._watch = watch
+        self._is_watched = False
+        self._unwatched_until = 0.0
+        self._number, self._owner, self._watched = _int8(num), _int4(self.tenant), watch_name(num).encode()
+
+    def run(self, job: Callable[[Connection, bool], _T]) -> _T:
+        """Do a job that appends, again if need be, and tell those who watch."""
+        self._is_watched = False
+        done = self._pool.run(f"appending to session {self.id}", job)
+        if self._is_watched:
+            self._watch.teller.mark(self.num)
+        return done
+
+    def lock(self, connection: Connection) -> tuple[Any, ...] | None:
+        """Its place, last `seq`, time and fence, which stay so until the transaction ends; None if it is gone."""
+        return connection.execute(_LOCK, (self.tenant, self.num)).fetchone()
+
+    def present(self, connection: Connection, keys: list[bytes]) -> dict[bytes, bytes]:
+        """The lines that are there under these keys."""
+        rows = connection.execute(PRESENT, (*self.place, keys), binary=True).fetchall()
+        return {bytes(key): bytes(line) for key, line in rows}
+
+    def write(self, connection: Connection, new: Stamped, tail: LogEnd, limit: int, lease: Lease | None) -> bool:
+        """One statement: whether the log was as we thought, and took them."""
+        values: list[bytes | None] = [
+            self._number, _int8(new.seqs[-1]), _int8(new.last_at), _int8(new.last_fence),
+            None if new.wide_seq is None else _int8(new.wide_seq), _int8(new.size), _int8(tail.seq), _int8(limit),
+            self._owner,
+        ]  # fmt: skip
+        now = time.monotonic()
+        is_one = len(new.lines) == 1
+        if is_one:
+            what = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
+        else:
+            what = (array("int8", list(map(_int8, new.seqs))), array("bytea", new.keys), array("bytea", new.lines))
+        if lease is not None:
+            statement = _APPEND_ONE_KEEPING if is_one else _APPEND_MANY_KEEPING
+            done = connection.call(statement, [*values, self._watched, *what, lease.name.encode()])
+        elif now < self._unwatched_until:
+            done = connection.call(_APPEND_ONE_UNWATCHED if is_one else _APPEND_MANY_UNWATCHED, [*values, *what])
+        else:
+            done = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
+        if done.ntuples != len(new.lines):
+            return False
+        self.tail = LogEnd(new.seqs[-1], new.last_at)
+        self._is_watched = done.get_value(0, 0) == b"\0"
+        if not self._is_watched and now >= self._unwatched_until:
+            self._unwatched_until = now + _ASK_AGAIN_S
+        return True
