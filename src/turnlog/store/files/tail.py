@@ -20,7 +20,7 @@ Saw = Callable[[str, int], None]
 """Told the id and `seq` of every entry that is met."""
 
 
-class Placed(Struct, frozen=True):
+class Placed(Struct, frozen=True, gc=False):
     """Lines that go behind the end of a log, and what is known of that end when they are there."""
 
     data: bytes
