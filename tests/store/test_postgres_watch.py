@@ -138,7 +138,7 @@ def test_what_nobody_waits_for_any_more_is_not_watched(homes, monkeypatch: pytes
         thread.join()
     assert not listener._used
     session.note("b")
-    assert session._log._is_watched is False
+    assert session._log._rows._is_watched is False
 
 
 def test_a_closed_store_has_no_threads_left(location: str):
