@@ -313,3 +313,14 @@ def as_nobody(call: Callable[[], str]) -> str:
         said = pipe.read()
     os.waitpid(child, 0)
     return said
+
+
+def test_the_program_in_the_guide_runs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "reading.md").read_text()
+    program = guide.split("```python\n")[1].split("```")[0].replace("home.read()", 'home.read("s")')
+    monkeypatch.setenv("TURNLOG_HOME", str(folder))
+    monkeypatch.chdir(tmp_path)
+    before = whole(folder)
+    exec(compile(program, "reading.md", "exec"), {})
+    assert (tmp_path / "for-claude.jsonl").stat().st_size > 0
+    assert whole(folder) == before

@@ -28,7 +28,7 @@ from turnlog import (
     aio,
 )
 from turnlog.log.block import AnyBlock
-from turnlog.log.entry import AnyEntry
+from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.pricing import Cost, CostReport
 from turnlog.store import Clock, Store
 from turnlog.testing import ManualClock, StoreContract
@@ -115,6 +115,15 @@ def reading(s: Session) -> None:
     assert_type(turnlog.instructions("."), str | None)
     with s.spawn(agent="explorer", call="c1") as child:
         child.user("look")
+
+
+def looking(home: turnlog.Home) -> None:
+    """A session that is only read."""
+    with home.read("id") as s:
+        assert_type(s.messages(), list[Message])
+        assert_type(s.usage(), UsageReport)
+    with home.read(workspace=".") as s:
+        assert_type(s.checkpoints(), list[Checkpoint])
 
 
 async def asynchronous() -> None:
