@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.query import Filter, parse
-from turnlog.catalog.index.contract import TimeSpan
-from turnlog.catalog.index.sqlite.index import SqliteIndex
-from turnlog.catalog.index.sqlite.ledger import SqliteLedger
+from turnlog.catalog.index.engine import TimeSpan
+from turnlog.catalog.index.index import Index
+from turnlog.catalog.index.settle import roll_up
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.texts import digest, pack
@@ -55,28 +56,22 @@ def listed(values: tuple[str, ...]) -> str:
 
 
 @cache
-def _tables() -> sqlite3.Connection:
+def tables() -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.executescript(TABLES)
     return db
 
 
-def fill(sessions: list[Plain]) -> SqliteIndex:
+def fill(sessions: list[Plain]) -> Index:
     """An index with these sessions in them; always the same ones, for making them takes longer than most tests."""
-    db = _tables()
+    db = tables()
     for table in ("sessions", "docs", "texts", "paths", "touched", "spent", "quarters"):
         db.execute(f"DELETE FROM {table}")
     db.execute("INSERT INTO words (words) VALUES ('delete-all')")
     used: set[int] = set()
     for number, session in enumerate(sessions, 1):
         add(db, number, session, used)
-    return SqliteIndex(db)
-
-
-def roll_up(db: sqlite3.Connection, sessions: list[int]) -> None:
-    ledger = SqliteLedger(db)
-    for statement in (ledger.sql.drop_quarters, ledger.sql.add_quarters):
-        ledger.run(statement, [(one,) for one in sessions])
+    return Index(SqliteEngine(db))
 
 
 def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> None:
@@ -106,7 +101,7 @@ def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> 
         values = (number, step, number * 1000 + step, row.at, row.model, row.is_inherited, 0, 0, row.cost, *row.counts)
         names = f"session, step, token, at, model, is_inherited, is_reported, is_total, cost, {', '.join(COUNTS)}"
         db.execute(f"INSERT INTO spent ({names}) VALUES ({', '.join('?' * len(values))})", values)
-    roll_up(db, [number])
+    roll_up(SqliteEngine(db), [number])
 
 
 # ── the naive search ──────────────────────────────────────────────────────────────────────────────

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive
+from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive, tables
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import asks, search, sessions_meant
-from turnlog.catalog.index.sqlite.index import SqliteIndex
+from turnlog.catalog.index.index import Index
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
 
@@ -57,14 +58,14 @@ QUERIES = st.tuples(st.lists(TERMS, min_size=0, max_size=3), st.lists(FILTERS, m
 )
 
 
-def entries(db: SqliteIndex, query: str, **how: object) -> list[str]:
+def entries(db: Index, query: str, **how: object) -> list[str]:
     return [hit.entry for hit in search(db, query=query, now_ms=NOW, **{"limit": 100, **how})]  # pyright: ignore
 
 
-def meant(db: SqliteIndex, query: str) -> list[int]:
+def meant(db: Index, query: str) -> list[int]:
     """The sessions that a query means."""
-    sql, values = where(db, sessions_meant(db, parse(query), now_ms=NOW))
-    return [row[0] for row in db.db.execute(f"SELECT id FROM sessions WHERE {sql} ORDER BY id", values)]
+    sql, values = where(db.engine, sessions_meant(db, parse(query), now_ms=NOW))
+    return [row[0] for row in db.engine.rows(f"SELECT id FROM sessions WHERE {sql} ORDER BY id", values)]
 
 
 def understood(query: str) -> bool:
@@ -109,9 +110,9 @@ def test_another_session_never_hides_what_was_found(sessions: list[Plain], more:
     assume(understood(query) and not any(term.kind == "code" for term in parse(query).terms))
     db = fill(sessions)
     before = entries(db, query)
-    used = {row[0] for row in db.db.execute("SELECT id FROM docs")}
+    used = {row[0] for row in db.engine.rows("SELECT id FROM docs")}
     for number, session in enumerate(more, len(sessions) + 1):
-        add(db.db, number, session, used)
+        add(tables(), number, session, used)
     assert set(before) <= set(entries(db, query))
 
 
@@ -307,7 +308,7 @@ def test_hidden_sessions_are_searched_and_deleted_ones_are_not():
 
 def test_too_much_to_read_is_said(monkeypatch: pytest.MonkeyPatch):
     db = fill([Plain(tuple(Doc(f"session_latest {n}", at=NOW - n * MINUTE) for n in range(10)))])
-    monkeypatch.setattr(SqliteIndex, "patience", 40)
+    monkeypatch.setattr(SqliteEngine, "patience", 40)
     seen: list[str] = []
     before, cuts = None, 0
     while True:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill, roll_up
+from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill, tables
 from turnlog.catalog.ask.usage import GROUPS, usage
-from turnlog.catalog.index.sqlite.index import SqliteIndex
+from turnlog.catalog.index.index import Index
+from turnlog.catalog.index.settle import roll_up
 from turnlog.catalog.values import Spending, TokenSums, rounded
 from turnlog.errors import Invalid
 
@@ -38,7 +39,7 @@ SESSIONS = st.lists(
 )
 
 
-def spent(db: SqliteIndex, query: str = "", by: str = "day", zone: object = UTC) -> dict[str, Spending]:
+def spent(db: Index, query: str = "", by: str = "day", zone: object = UTC) -> dict[str, Spending]:
     return {row.group: row for row in usage(db, query=query, by=by, timezone=zone, now_ms=NOW)}  # pyright: ignore
 
 
@@ -201,8 +202,8 @@ def test_half_a_micro_dollar_goes_to_the_even_one():
 def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():
     db = fill([Plain(spent=(Spent(), Spent(model="x"))), Plain(spent=(Spent(),))])
     before = spent(db, by="model")
-    roll_up(db.db, [1, 2])
+    roll_up(db.engine, [1, 2])
     assert spent(db, by="model") == before
-    db.db.execute("UPDATE spent SET is_inherited = 1 WHERE session = 1")
-    roll_up(db.db, [1])
+    tables().execute("UPDATE spent SET is_inherited = 1 WHERE session = 1")
+    roll_up(db.engine, [1])
     assert spent(db)["total"].requests == 1

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
+from _thread import RLock  # `threading` takes as long to import as half of the rest
 from functools import wraps
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.listing import now_ms, sessions_shown
-from turnlog.catalog.ask.naming import find
 from turnlog.catalog.index.cards import merged
+from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import Database, is_damage, place_of, whole
 from turnlog.catalog.upkeep import LocalUpkeep
 from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Synced, TokenSums
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Concatenate, ParamSpec, TypeVar
 
-    from turnlog.catalog.index.contract import Index
     from turnlog.session import Home
     from turnlog.store.tables import TableConnection
 
@@ -80,7 +79,7 @@ class Catalog:
         fresh_for: float = FRESH_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.mutex = threading.RLock()
+        self.mutex = RLock()
         self._given = None if location is None or isinstance(location, (str, os.PathLike)) else location
         self._home = self._given
         self._location = _location_of(location)
@@ -149,7 +148,7 @@ class Catalog:
 
     def _ask_server(self, here: Synced) -> Synced:
         """Have the database read what is new in the sessions that are there."""
-        from turnlog.catalog.index.postgres.ledger import PostgresLedger
+        from turnlog.catalog.index.postgres.engine import PostgresEngine
         from turnlog.catalog.index.reconcile import reconcile
         from turnlog.catalog.read.server import catch_up
         from turnlog.store.tables import KeepsTables
@@ -163,7 +162,7 @@ class Catalog:
         there = catch_up(server, store, self._progress, self._local.waiting)
         if self._agents:
             with whole():
-                reconcile(self._local.database, PostgresLedger(server), self._local.waiting)
+                reconcile(self._local.database, PostgresEngine(server), self._local.waiting)
         return Synced(
             here.sessions + there.sessions,
             here.read + there.read,
@@ -191,11 +190,11 @@ class Catalog:
 
     def _indexes(self) -> list[Index]:
         """Where there is something to be found."""
-        found: list[Index] = [self._local.index]
+        found = [self._local.index]
         if self._server is not None:
-            from turnlog.catalog.index.postgres.index import PostgresIndex
+            from turnlog.catalog.index.postgres.engine import PostgresEngine
 
-            found.append(PostgresIndex(self._server))
+            found.append(Index(PostgresEngine(self._server)))
         return found
 
     @_question
@@ -247,6 +246,8 @@ class Catalog:
         That is its id, `agent:id`, the beginning of either or of a handle, `latest`, `@` for the newest of this folder,
         or `@-` for the one before.
         """
+        from turnlog.catalog.ask.naming import find
+
         return find(self._indexes(), name, workspace_path("."), deleted=deleted)
 
     @_question

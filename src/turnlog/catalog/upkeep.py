@@ -6,8 +6,9 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import Damaged, Database, remove_old, whole
-from turnlog.catalog.index.sqlite.index import SqliteIndex
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.values import Synced
 from turnlog.catalog.watch import homes
@@ -44,9 +45,9 @@ class LocalUpkeep:
         self._agents = agents
 
     @property
-    def index(self) -> SqliteIndex:
+    def index(self) -> Index:
         """As it is."""
-        return SqliteIndex(self.database.connection)
+        return Index(SqliteEngine(self.database.connection))
 
     def waiting(self) -> None:
         """Somebody else is at it."""
@@ -122,7 +123,7 @@ class LocalUpkeep:
 
     def _catch_up(self, version: int, found: Changes | None) -> Synced:
         """Read what has changed. Nobody else writes meanwhile; `found` holds if nobody did since that version."""
-        from turnlog.catalog.index.sqlite.ledger import SqliteLedger
+        from turnlog.catalog.index.notes import note
         from turnlog.catalog.read.indexer import Indexer
 
         if not self.database.is_current:
@@ -135,7 +136,7 @@ class LocalUpkeep:
         if places is None:
             places, told = homes.ask(environment(), user_folder())
             with self.database.writing() as db:
-                SqliteLedger(db).note(homes.key(), told)
+                note(SqliteEngine(db), homes.key(), told)
         is_same = found is not None and self.database.version == version
         changes = found if found is not None and is_same else self._sweep(places)
         indexer = Indexer(self.database, self._home, self._progress)

@@ -10,7 +10,7 @@ from turnlog.catalog.index.conditions import Condition
 from turnlog.machine.folder import workspace_path
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.contract import Index
+    from turnlog.catalog.index.index import Index
 
 LEFT_OUT = {
     "copied": Condition("not", "sessions.is_copied"),

@@ -12,7 +12,7 @@ from turnlog.errors import Ambiguous, Invalid, NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from turnlog.catalog.index.contract import Index
+    from turnlog.catalog.index.index import Index
     from turnlog.catalog.values import Card
 
 _SHOWN = 5

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from turnlog.catalog.index.contract import SHIFT
+from turnlog.catalog.index.engine import SHIFT
+from turnlog.catalog.index.notes import DIRTY, flag
 from turnlog.catalog.index.prices import Prices
-from turnlog.catalog.index.settle import DIRTY
 from turnlog.catalog.index.texts import clean, lines
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.contract import Ledger
+    from collections.abc import Iterable
+
+    from turnlog.catalog.index.engine import Engine
 
 FOREVER = (1 << 63) - 1
 
@@ -73,9 +75,9 @@ class PortionWriter(Protocol):
 class Batch:
     """Collects, and has it written when it is enough."""
 
-    def __init__(self, ledger: Ledger, writer: PortionWriter) -> None:
-        self.ledger = ledger
-        self.prices = Prices(ledger)
+    def __init__(self, db: Engine, writer: PortionWriter) -> None:
+        self.db = db
+        self.prices = Prices(db)
         self._writer = writer
         self._portion = Portion()
 
@@ -98,21 +100,14 @@ class Batch:
         """What a request cost: a row of `spent`."""
         self._portion.spent.append(row)
 
-    def docs(self, session: int) -> list[tuple[Any, ...]]:
+    def docs(self, session: int) -> Iterable[tuple[Any, ...]]:
         """The texts of a session that the index has: id, step, entry, and the sum of each."""
-        return self.ledger.rows(self.ledger.sql.docs, (session,))
-
-    def shared(self, session: int) -> set[int]:
-        """The requests that others have, too; or one of them had."""
-        return {row[0] for row in self.ledger.rows(self.ledger.sql.shared_by, ([session],))}
-
-    def tokens(self, session: int) -> set[int]:
-        """All its requests."""
-        return {row[0] for row in self.ledger.rows(self.ledger.sql.tokens, (session,))}
+        docs = f"SELECT id, step, entry, hash FROM {self.db.table('docs')} WHERE session = {self.db.mark}"
+        return self.db.rows(docs, (session,))
 
     def flag(self, key: str) -> None:
         """Note that something is so."""
-        self.do(self.ledger.sql.flag, (key,))
+        self.do(flag(self.db), (key,))
 
     def mark_dirty(self) -> None:
         """From here on something is not settled."""
@@ -120,13 +115,13 @@ class Batch:
 
     def put(self, session: int, row: dict[str, Any]) -> None:
         """What is known of a session."""
-        sql = self.ledger.sql
-        columns = ", ".join(map(sql.column.format, row))
-        self.do(sql.put_session.format(columns), (*row.values(), session))
+        columns = ", ".join(f"{name} = {self.db.mark}" for name in row)
+        sql = f"UPDATE {self.db.table('sessions')} SET {columns} WHERE id = {self.db.mark}"
+        self.do(sql, (*row.values(), session))
 
     def drop_spent(self, session: int, first: int) -> None:
         """What it spent from that step on."""
-        self.do(self.ledger.sql.drop_spent, (session, first, FOREVER))
+        self.do(self.db.drop_spent, (session, first, FOREVER))
 
     def flush(self) -> None:
         """Write what there is."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
+from turnlog.catalog.index.notes import note, noted
 from turnlog.catalog.values import COUNTS
 from turnlog.errors import Unsupported
 from turnlog.log.usage import Usage
@@ -17,7 +18,7 @@ from turnlog.pricing import Tariff, Terms, terms_of
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from turnlog.catalog.index.contract import Ledger
+    from turnlog.catalog.index.engine import Engine
 
 _KEY = "prices"
 _PICOS = 1_000_000_000_000
@@ -45,17 +46,17 @@ class _Known(msgspec.Struct):
 class Prices:
     """Of this run: what is remembered, and what had to be looked up."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        noted = ledger.get(_KEY)
+    def __init__(self, db: Engine) -> None:
+        known_before = noted(db, _KEY)
         self._terms: dict[str, list[Terms]] = {}
         self._found: dict[tuple[str, date], Tariff | None] = {}
         """Of this run: those that hold for a whole day, in our unit."""
         self._stamp = _stamp()
         self._is_changed = True
-        self.is_other = noted is not None
+        self.is_other = known_before is not None
         """Whether there are other prices than those that were used before."""
         try:
-            known = msgspec.json.decode(noted, type=_Known) if noted is not None else None
+            known = msgspec.json.decode(known_before, type=_Known) if known_before is not None else None
         except (msgspec.DecodeError, msgspec.ValidationError):
             known = None
         if known is not None and known.stamp == self._stamp:
@@ -96,22 +97,24 @@ class Prices:
             self._is_changed = True
         return found
 
-    def remember(self, ledger: Ledger) -> None:
+    def remember(self, db: Engine) -> None:
         """For the next time."""
         if self._is_changed:
-            ledger.note(_KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
+            note(db, _KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
 
-    def again(self, ledger: Ledger) -> set[int]:
+    def again(self, db: Engine) -> set[int]:
         """Try what had no price once more; gives the sessions where that made a difference."""
         costs: list[tuple[int, int, int]] = []
-        for session, token, at, model, is_total, *counts in ledger.rows(ledger.sql.unpriced):
+        spent = db.table("spent")
+        unpriced = f"SELECT session, token, at, model, is_total, {', '.join(COUNTS)} FROM {spent} WHERE cost IS NULL"
+        for session, token, at, model, is_total, *counts in list(db.rows(unpriced)):
             usage = Usage(**dict(zip(COUNTS, counts, strict=True)))
             # Of those without a request it is not known whether they were one: the lowest price is never too high.
             paid = Paid(None, model, usage, is_total=bool(is_total) or bool(token & 1))
             cost = self.cost(paid, datetime.fromtimestamp(at / 1000, UTC))
             if cost is not None:
                 costs.append((cost, session, token))
-        ledger.run(ledger.sql.put_cost, costs)
+        db.run(f"UPDATE {spent} SET cost = {db.mark} WHERE session = {db.mark} AND token = {db.mark}", costs)
         return {session for _, session, _ in costs}
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.catalog.index.settle import settle, sum_up
-from turnlog.catalog.index.sqlite.ledger import SqliteLedger
+from turnlog.catalog.index.notes import note
+from turnlog.catalog.index.settle import inherit, said_in, settle, sum_up, tokens_of
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.postgres.ledger import PostgresLedger
+    from turnlog.catalog.index.postgres.engine import PostgresEngine
     from turnlog.catalog.index.sqlite.database import Database
 
 _HERE = "SELECT id, origin, copy_of, coalesce(updated, 0), size FROM sessions WHERE origin <> '' AND NOT is_ours"
@@ -37,40 +38,39 @@ class _Pair(NamedTuple):
     stamp: str
 
 
-def reconcile(database: Database, server: PostgresLedger, waiting: Callable[[], None]) -> None:
+def reconcile(database: Database, server: PostgresEngine, waiting: Callable[[], None]) -> None:
     """Bring what is known here into step with what is there."""
     there = {origin: (id, native, seq) for id, origin, native, seq in server.rows(_THERE)}
-    wanted, gone = _look(SqliteLedger(database.connection), there)
+    wanted, gone = _look(SqliteEngine(database.connection), there)
     if not wanted and not gone:
         return
     ids = [pair.there for pair in wanted]
     entries, tokens = _by_session(server.rows(_ENTRIES, (ids,))), _by_session(server.rows(_TOKENS, (ids,)))
     with database.lock(waiting), database.writing() as db:
-        here = SqliteLedger(db)
+        here = SqliteEngine(db)
         if gone:
-            loose = {row[0] for id in gone for row in here.rows(here.sql.tokens, (id,))}
+            loose = {token for id in gone for token in tokens_of(here, id)}
             here.run(_FREE, [(id,) for id in gone])
-            for id in gone:
-                here.drop(f"{_KEY}{id}")
+            here.run(here.drop_note, [(f"{_KEY}{id}",) for id in gone])
             settle(here, gone, loose)
             wanted, _ = _look(here, there)  # settling knows nothing of them
             wanted = [pair for pair in wanted if pair.there in entries or pair.there in tokens]
         for pair in wanted:
-            said = {row[0] for row in here.rows(here.sql.said, (pair.here,))}
-            here.run(_PAIR, [(pair.native, said <= entries.get(pair.there, set()), pair.here)])
-            here.run(here.sql.inherit, [(True, pair.here, token) for token in tokens.get(pair.there, ())])
-            here.note(f"{_KEY}{pair.here}", pair.stamp)
+            is_whole = said_in(here, pair.here) <= entries.get(pair.there, set())
+            here.run(_PAIR, [(pair.native, is_whole, pair.here)])
+            inherit(here, [(True, pair.here, token) for token in tokens.get(pair.there, ())])
+            note(here, f"{_KEY}{pair.here}", pair.stamp)
         sum_up(here, {pair.here for pair in wanted})
 
 
-def _look(here: SqliteLedger, there: dict[str, tuple[int, str, int]]) -> tuple[list[_Pair], set[int]]:
+def _look(here: SqliteEngine, there: dict[str, tuple[int, str, int]]) -> tuple[list[_Pair], set[int]]:
     """Those of which something has changed, and those whose import is no longer there."""
     wanted: list[_Pair] = []
     gone: set[int] = set()
-    known = dict(here.rows(_NOTED, (f"{_KEY}%",)))
+    known = dict(here.rows(_NOTED, (f"{_KEY}%",)).fetchall())
     if not known and not there:
         return wanted, gone
-    for id, origin, copy, updated, size in here.rows(_HERE):
+    for id, origin, copy, updated, size in here.rows(_HERE).fetchall():
         other = there.get(origin)
         stamp = known.get(f"{_KEY}{id}")
         if other is None:
@@ -84,8 +84,8 @@ def _look(here: SqliteLedger, there: dict[str, tuple[int, str, int]]) -> tuple[l
     return wanted, gone
 
 
-def _by_session(rows: Iterable[tuple[Any, ...]]) -> dict[int, set[object]]:
-    found: dict[int, set[object]] = {}
+def _by_session(rows: Iterable[tuple[Any, ...]]) -> dict[int, set[Any]]:
+    found: dict[int, set[Any]] = {}
     for session, value in rows:
         found.setdefault(session, set()).add(value)
     return found

@@ -9,36 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turnlog.catalog.index.notes import DIRTY
+from turnlog.catalog.index.spending import QUARTER_MS, QUARTERS
 from turnlog.catalog.index.texts import lines
 from turnlog.catalog.index.totals import book
-from turnlog.catalog.values import rounded
+from turnlog.catalog.values import COUNTS, rounded
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.contract import Ledger
+    from turnlog.catalog.index.engine import Engine
 
 _FEW = 200
 _AT_ONCE = 500
-DIRTY = "unsettled"
-"""Noted while something was written and never settled."""
+_SUMS = ", ".join(f"sum({name})" for name in COUNTS)
 
 
-def settle(ledger: Ledger, changed: set[int] | None, loose: Iterable[int] = ()) -> None:
+def settle(db: Engine, changed: set[int] | None, loose: Iterable[int] = ()) -> None:
     """Bring everything into step that depends on several sessions.
 
     `changed` are the sessions that were read, None for all; `loose` are tokens that others had and have no longer.
     """
     if changed is not None and len(changed) > _FEW:
         changed = None
-    moved = _families(ledger)
-    book(ledger, None if changed is None else changed | moved)
-    touched = _owners(ledger, None if changed is None else changed | moved, set(loose))
+    moved = _families(db)
+    book(db, None if changed is None else changed | moved)
+    touched = _owners(db, None if changed is None else changed | moved, set(loose))
     if changed is None:
-        sums = {row[0] for row in ledger.rows(ledger.sql.sessions)}
+        sums = {row[0] for row in db.rows(f"SELECT id FROM {db.table('sessions')}")}
     else:
         sums = changed | moved | touched
-    sum_up(ledger, sums)
-    _subagents(ledger)
-    ledger.drop(DIRTY)
+    sum_up(db, sums)
+    _subagents(db)
+    db.run(db.drop_note, [(DIRTY,)])
 
 
 # ── families and copies ───────────────────────────────────────────────────────────────────────────
@@ -64,16 +65,23 @@ class _Kin(NamedTuple):
         return _name(self.is_ours, self.agent, self.native)
 
 
-def _families(ledger: Ledger) -> set[int]:
+def _families(db: Engine) -> set[int]:
     """Forks belong to what they were forked from, copies to what they were copied from. Gives who changed."""
-    kin = [_Kin(*row) for row in ledger.rows(ledger.sql.kin)]
+    sessions = db.table("sessions")
+    rows = db.rows(
+        "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted "
+        f"FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
+        f"OR (is_ours AND origin <> '') OR native IN (SELECT fork FROM {sessions} WHERE fork IS NOT NULL) "
+        f"OR origin IN (SELECT origin FROM {sessions} WHERE origin <> '' GROUP BY origin HAVING count(*) > 1)"
+    )
+    kin = [_Kin(*row) for row in rows]
     above: dict[str, str] = {}
     for one in kin:
         if one.fork is not None:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
         elif one.origin and one.origin != one.name:
             above[one.name] = one.origin
-    whole = _wholes(ledger, kin)
+    whole = _wholes(db, kin)
     moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
         family, depth = _root(above, one.name)
@@ -84,7 +92,8 @@ def _families(ledger: Ledger) -> set[int]:
         is_copied = other is not None and other[1]
         if (family, depth, copy, is_copied) != (one.family, one.depth, one.copy_of, bool(one.is_copied)):
             moved[one.id] = (family, depth, copy, is_copied, one.id)
-    ledger.run(ledger.sql.relate, moved.values())
+    related = ", ".join(f"{column} = {db.mark}" for column in ("family", "depth", "copy_of", "is_copied"))
+    db.run(f"UPDATE {sessions} SET {related} WHERE id = {db.mark}", moved.values())
     return set(moved)
 
 
@@ -98,7 +107,7 @@ def _root(above: dict[str, str], name: str) -> tuple[str, int]:
     return path[-1], len(path) - 1
 
 
-def _wholes(ledger: Ledger, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
+def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
     """Of each other agent's session that is here a second time: that one, and whether it has all of it."""
     groups: dict[str, list[_Kin]] = {}
     for one in kin:
@@ -108,7 +117,7 @@ def _wholes(ledger: Ledger, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
     for group in groups.values():
         if len(group) < 2:
             continue
-        said = {one.id: {row[0] for row in ledger.rows(ledger.sql.said, (one.id,))} for one in group}
+        said = {one.id: said_in(db, one.id) for one in group}
         first = min(group, key=lambda one: (not one.is_ours, -len(said[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
@@ -123,17 +132,25 @@ def _name(is_ours: int, agent: str | None, native: str) -> str:
 # ── who counts what ───────────────────────────────────────────────────────────────────────────────
 
 
-def _owners(ledger: Ledger, changed: set[int] | None, loose: set[int]) -> set[int]:
+def _owners(db: Engine, changed: set[int] | None, loose: set[int]) -> set[int]:
     """Let one session count what several have. Gives those of which something changed."""
     if changed is None:
-        rows = ledger.rows(ledger.sql.shared)
+        spent = db.table("spent")
+        several = f"SELECT token FROM {spent} GROUP BY token HAVING count(*) > 1"
+        rows = db.rows(f"{several} UNION SELECT token FROM {spent} WHERE is_inherited")
+        tokens = sorted(token for (token,) in rows)
     else:
-        rows = ledger.rows(ledger.sql.shared_by, (sorted(changed),))
-    tokens = sorted({row[0] for row in rows} | (set() if changed is None else loose))
+        tokens = sorted(shared_by(db, changed) | loose)
+    holders = (
+        "SELECT spent.token, spent.at, spent.session, spent.is_inherited, sessions.family, sessions.is_deleted, "
+        "sessions.depth, sessions.created, sessions.is_ours, sessions.native "
+        f"FROM {db.table('spent')} JOIN {db.table('sessions')} ON sessions.id = spent.session "
+        f"WHERE {db.among('spent.token')}"
+    )
     inherited: list[tuple[bool, int, int]] = []
     for begin in range(0, len(tokens), _AT_ONCE):
         groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        for row in ledger.rows(ledger.sql.holders, (tokens[begin : begin + _AT_ONCE],)):
+        for row in db.rows(holders, (tokens[begin : begin + _AT_ONCE],)):
             token, at, session, _, family, *_ = row
             # A request happens once, whoever tells of it. An entry is the same only among those that share entries.
             key = (token, family or session) if token & 1 else (token, at)
@@ -143,8 +160,36 @@ def _owners(ledger: Ledger, changed: set[int] | None, loose: set[int]) -> set[in
             inherited += [
                 (number > 0, row[2], row[0]) for number, row in enumerate(group) if bool(row[3]) != (number > 0)
             ]
-    ledger.run(ledger.sql.inherit, inherited)
+    inherit(db, inherited)
     return {session for _, session, _ in inherited}
+
+
+def inherit(db: Engine, rows: list[tuple[bool, int, int]]) -> None:
+    """Whether a session has a request from another: that, the session, and the token."""
+    sql = "UPDATE {0} SET is_inherited = {1} WHERE session = {1} AND token = {1}"
+    db.run(sql.format(db.table("spent"), db.mark), rows)
+
+
+def shared_by(db: Engine, sessions: Iterable[int]) -> set[int]:
+    """The requests of these sessions that others have, too, or one of them had."""
+    rows = db.rows(
+        f"SELECT token FROM {db.table('spent')} WHERE {db.among('session')} AND (is_inherited OR EXISTS "
+        f"(SELECT 1 FROM {db.table('spent', 'o')} WHERE o.token = spent.token AND o.session <> spent.session))",
+        (sorted(sessions),),
+    )
+    return {token for (token,) in rows}
+
+
+def tokens_of(db: Engine, session: int) -> set[int]:
+    """The requests of a session."""
+    rows = db.rows(f"SELECT token FROM {db.table('spent')} WHERE session = {db.mark}", (session,))
+    return {token for (token,) in rows}
+
+
+def said_in(db: Engine, session: int) -> set[str]:
+    """The entries of a session that have text."""
+    rows = db.rows(f"SELECT entry FROM {db.table('docs')} WHERE session = {db.mark}", (session,))
+    return {entry for (entry,) in rows}
 
 
 def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -155,20 +200,41 @@ def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
 # ── sums ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sum_up(ledger: Ledger, sessions: set[int]) -> None:
-    """What each of these spent itself, and what it has from others; by quarters of an hour, only the first."""
+def sum_up(db: Engine, sessions: set[int]) -> None:
+    """What each of these spent itself, and what it has from others."""
     found: dict[int, dict[bool, list[tuple[Any, ...]]]] = {id: {False: [], True: []} for id in sessions}
-    for row in ledger.rows(ledger.sql.sums, (sorted(sessions),)):
+    spent, mark = db.table("spent"), db.mark
+    rows = db.rows(
+        "SELECT session, is_inherited, model, sum(cost), count(*) - count(cost), "
+        f"sum(CASE WHEN is_reported THEN cost END), {_SUMS} FROM {spent} WHERE {db.among('session')} "
+        "GROUP BY session, is_inherited, model",
+        (sorted(sessions),),
+    )
+    for row in rows:
         found[row[0]][bool(row[1])].append(row)
     sums: list[tuple[Any, ...]] = []
     for id, parts in found.items():
         own, inherited = _total(parts[False]), _total(parts[True])
         unpriced = lines(row[2] or "?" for row in parts[False] if row[4])
         sums.append((own, int(own.rpartition(" ")[2] or 0), unpriced, inherited, id))
-    ledger.run(ledger.sql.put_sums, sums)
+    db.run(
+        f"UPDATE {db.table('sessions')} SET own = {mark}, cost = {mark}, unpriced = {mark}, "
+        f"inherited = CASE WHEN before <> '' THEN before ELSE {mark} END WHERE id = {mark}",
+        sums,
+    )
+    roll_up(db, sessions)
+
+
+def roll_up(db: Engine, sessions: Iterable[int]) -> None:
+    """What each of these spent in a quarter of an hour with one model: a few rows in the place of many requests."""
     ones = [(id,) for id in sessions]
-    ledger.run(ledger.sql.drop_quarters, ones)
-    ledger.run(ledger.sql.add_quarters, ones)
+    db.run(db.drop_quarters, ones)
+    db.run(
+        f"INSERT INTO {db.table('quarters')} ({QUARTERS}) SELECT session, at / {QUARTER_MS}, model, count(*), "
+        f"coalesce(sum(cost), 0), count(*) - count(cost), {_SUMS} "
+        f"FROM {db.table('spent')} WHERE session = {db.mark} AND NOT is_inherited GROUP BY 1, 2, 3",
+        ones,
+    )
 
 
 def _total(rows: list[tuple[Any, ...]]) -> str:
@@ -183,9 +249,15 @@ def _total(rows: list[tuple[Any, ...]]) -> str:
     return " ".join(map(str, [*counts, micros])) if any(counts) or micros else ""
 
 
-def _subagents(ledger: Ledger) -> None:
+def _subagents(db: Engine) -> None:
     """What the subagents of each session spent, and theirs."""
-    rows = ledger.rows(ledger.sql.subagents)
+    sessions = db.table("sessions")
+    rows = list(
+        db.rows(
+            f"SELECT id, is_ours, agent, native, parent, own, subagents FROM {sessions} "
+            f"WHERE parent IS NOT NULL OR subagents <> '' OR native IN (SELECT parent FROM {sessions})"
+        )
+    )
     changed: list[tuple[str, int]] = []
     children: dict[str, list[str]] = {}
     own: dict[str, list[int]] = {}
@@ -208,4 +280,4 @@ def _subagents(ledger: Ledger) -> None:
         text = " ".join(map(str, total)) if any(total) else ""
         if text != before:
             changed.append((text, id))
-    ledger.run(ledger.sql.put_subagents, changed)
+    db.run(f"UPDATE {sessions} SET subagents = {db.mark} WHERE id = {db.mark}", changed)

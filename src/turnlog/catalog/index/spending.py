@@ -8,43 +8,41 @@ from turnlog.catalog.index.where import where
 from turnlog.catalog.values import COUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
-    from turnlog.catalog.index.contract import Shift, SpendingQuery, TimeSpan, Words
+    from turnlog.catalog.index.engine import Engine, Shift, SpendingQuery, TimeSpan
 
 QUARTER_MS = 900_000
 DAY = 96
 """So many quarters."""
 _COUNTED = ("requests", "cost", "unpriced", *COUNTS)
-_COLUMNS = ", ".join(("session", "quarter", "model", *_COUNTED))
+QUARTERS = ", ".join(("session", "quarter", "model", *_COUNTED))
 _SUMS = ", ".join(f"sum({name})" for name in _COUNTED)
 
 
-def spending(
-    words: Words, asked: SpendingQuery, rows: Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
-) -> list[tuple[Any, ...]]:
+def spending(db: Engine, asked: SpendingQuery) -> Iterable[tuple[Any, ...]]:
     """See `Index.spending`."""
-    table = _table(words, asked.span)
+    table = _table(db, asked.span)
     day = "0"
     if asked.shifts is not None:
-        first, last = rows(f"SELECT min(quarter), max(quarter) FROM ({table}) AS q", ())[0]
+        [(first, last)] = db.rows(f"SELECT min(quarter), max(quarter) FROM ({table}) AS q")
         day = _day(asked.shifts(first or 0, last or 0))
-    sql, values = where(words, asked.models)
+    sql, values = where(db, asked.models)
     if asked.sessions.op:
-        chosen, more = where(words, asked.sessions)
-        sql += f" AND session IN (SELECT sessions.id FROM {words.table('sessions')} WHERE {chosen})"
+        chosen, more = where(db, asked.sessions)
+        sql += f" AND session IN (SELECT sessions.id FROM {db.table('sessions')} WHERE {chosen})"
         values += more
     whole = f"SELECT session, {day} AS day, model, {_SUMS} FROM ({table}) AS q WHERE {sql} GROUP BY session, day, model"
-    return rows(whole, values)
+    return db.rows(whole, values)
 
 
-def _table(words: Words, span: TimeSpan) -> str:
+def _table(db: Engine, span: TimeSpan) -> str:
     """The rows of that time."""
     first = None if span.since is None else -(-span.since // QUARTER_MS)
     last = None if span.until is None else span.until // QUARTER_MS
     conditions = [f"quarter >= {first}"] * (first is not None) + [f"quarter < {last}"] * (last is not None)
-    quarters = words.table("quarters")
-    sql = f"SELECT {_COLUMNS} FROM {quarters}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+    quarters = db.table("quarters")
+    sql = f"SELECT {QUARTERS} FROM {quarters}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
     edges: list[tuple[int, int]] = []
     if first is not None and span.since is not None and span.since % QUARTER_MS:
         end = first * QUARTER_MS
@@ -56,7 +54,7 @@ def _table(words: Words, span: TimeSpan) -> str:
     for start, end in edges:
         sql += (
             f" UNION ALL SELECT session, at / {QUARTER_MS}, model, 1, coalesce(cost, 0), "
-            f"CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)} FROM {words.table('spent')} "
+            f"CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)} FROM {db.table('spent')} "
             f"WHERE NOT is_inherited AND at >= {start} AND at < {end} "
             f"AND session IN (SELECT session FROM {quarters} WHERE quarter = {start // QUARTER_MS})"
         )

@@ -18,7 +18,7 @@ from turnlog.catalog.values import COUNTS
 from turnlog.log.usage import Usage
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.contract import Ledger
+    from turnlog.catalog.index.engine import Engine
 
 _LAST = 1 << 40
 """The step of what is known of a session as a whole, and of no record."""
@@ -28,37 +28,53 @@ counts_of: Callable[[Usage], tuple[int, ...]] = attrgetter(*COUNTS)
 """The counts of a usage, as columns have them."""
 
 
+def spend(db: Engine) -> str:
+    """The statement for a row of `spent`. Of several with the same token in a session the first one counts."""
+    columns = "session, step, token, at, model, is_reported, is_total, cost, " + ", ".join(COUNTS)
+    marks = ", ".join([db.mark] * (8 + len(COUNTS)))
+    return f"INSERT INTO {db.table('spent')} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+
+
 def written(totals: dict[str, Usage], at: int) -> str:
     """Totals for a column."""
     rows = [[model, at, *counts_of(usage), usage.cost_micros] for model, usage in totals.items()]
     return msgspec.json.encode(rows).decode() if rows else ""
 
 
-def book(ledger: Ledger, changed: set[int] | None) -> None:
+def book(db: Engine, changed: set[int] | None) -> None:
     """Make the rows of `spent` that stand for totals, of sessions that were read or are copied somewhere."""
     prices: Prices | None = None
-    for session, totals, copy in ledger.rows(ledger.sql.totals):
+    rows = db.rows(
+        f"SELECT s.id, s.totals, c.id FROM {db.table('sessions', 's')} LEFT JOIN {db.table('sessions', 'c')} "
+        "ON s.copy_of = c.native AND c.is_ours AND c.origin = s.origin WHERE s.totals <> '' AND NOT s.is_ours"
+    )
+    for session, totals, copy in list(rows):
         if changed is not None and session not in changed and copy not in changed:
             continue
-        ledger.run(ledger.sql.drop_spent, [(session, _LAST, _LAST)])
-        rows = msgspec.json.decode(totals)
-        for model, at, *numbers in rows:
-            usage = _rest(Usage(*numbers), _booked(ledger, copy, None if len(rows) == 1 else model))
+        db.run(db.drop_spent, [(session, _LAST, _LAST)])
+        said = msgspec.json.decode(totals)
+        for model, at, *numbers in said:
+            usage = _rest(Usage(*numbers), _booked(db, copy, None if len(said) == 1 else model))
             if usage is None:
                 continue
             when = datetime.fromtimestamp(at / 1000, UTC)
-            prices = prices or Prices(ledger)
+            prices = prices or Prices(db)
             cost = prices.cost(Paid(None, model, usage, is_total=True), when)
             token, is_reported = token_of(None, f"total {model}"), usage.cost_micros is not None
             row = (session, _LAST, token, at, model, is_reported, True, cost, *counts_of(usage))
-            ledger.run(ledger.sql.spend, [row])
+            db.run(spend(db), [row])
 
 
-def _booked(ledger: Ledger, copy: int | None, model: str | None) -> Usage:
+def _booked(db: Engine, copy: int | None, model: str | None) -> Usage:
     """What the import has of it; a single total is of the whole session, under whatever model."""
     if copy is None:
         return Usage()
-    *counts, cost = ledger.rows(ledger.sql.booked, (copy, model, model))[0]
+    sums = ", ".join(f"sum({name})" for name in COUNTS)
+    [(*counts, cost)] = db.rows(
+        f"SELECT {sums}, sum(CASE WHEN is_reported THEN cost END) FROM {db.table('spent')} "
+        f"WHERE session = {db.mark} AND is_total AND (CAST({db.mark} AS TEXT) IS NULL OR model = {db.mark})",
+        (copy, model, model),
+    )
     return _usage([count or 0 for count in counts], None if cost is None else cost // 1_000_000)
 
 

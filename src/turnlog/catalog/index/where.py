@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.index.conditions import Clause, Condition
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.contract import Words
+    from turnlog.catalog.index.engine import Engine
 
 _EXPRESSIONS = {
     "sessions.shown": "coalesce(nullif(sessions.title, ''), sessions.preview)",
@@ -16,19 +16,19 @@ _EXPRESSIONS = {
 """Columns that no table has."""
 
 
-def clause(words: Words, condition: Condition) -> Clause:
+def clause(db: Engine, condition: Condition) -> Clause:
     """A condition in the words of an engine."""
     op, column, value = condition
-    column, mark = _EXPRESSIONS.get(column, column), words.mark
+    column, mark = _EXPRESSIONS.get(column, column), db.mark
     match op:
         case "":
             return Clause()
         case "and" | "or":
-            parts = [clause(words, one) for one in value]
+            parts = [clause(db, one) for one in value]
             sql = f" {op.upper()} ".join(part.sql for part in parts)
             return Clause(sql if op == "and" else f"({sql})", tuple(given for part in parts for given in part.values))
         case "but not":
-            sql, values = clause(words, value)
+            sql, values = clause(db, value)
             return Clause(f"({sql}) IS NOT TRUE", values)
         case "is":
             return Clause(column)
@@ -41,24 +41,24 @@ def clause(words: Words, condition: Condition) -> Clause:
         case "among":
             return Clause(f"{column} IN ({', '.join(['NULL', *map(str, value)])})")
         case "like":
-            one = f"{column} {words.like} {mark} ESCAPE '\\'"
+            one = f"{column} {db.like} {mark} ESCAPE '\\'"
             return Clause(f"({' OR '.join([one] * len(value))})", tuple(value))
         case "regexp":
-            return Clause(f"{column} {words.regexp} {mark}", (value,))
+            return Clause(f"{column} {db.regexp} {mark}", (value,))
         case "touches":
-            sql, values = clause(words, value)
-            paths = f"SELECT paths.id FROM {words.table('paths')} WHERE {sql}"
-            inside = f"SELECT touched.doc FROM {words.table('touched')} WHERE touched.path IN ({paths})"
+            sql, values = clause(db, value)
+            paths = f"SELECT paths.id FROM {db.table('paths')} WHERE {sql}"
+            inside = f"SELECT touched.doc FROM {db.table('touched')} WHERE touched.path IN ({paths})"
             return Clause(f"docs.id IN ({inside})", values)
         case "has":
-            return words.having(value)
+            return db.having(value)
         case _:
             return Clause(f"{column} {op} {mark}", (value,))
 
 
-def where(words: Words, *conditions: Condition) -> Clause:
+def where(db: Engine, *conditions: Condition) -> Clause:
     """All of them; what was not asked is always true."""
     whole = Condition()
     for condition in conditions:
         whole = whole.and_(condition)
-    return clause(words, whole) if whole.op else Clause("TRUE")
+    return clause(db, whole) if whole.op else Clause("TRUE")

@@ -7,10 +7,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.batch import Batch
-from turnlog.catalog.index.contract import Before
-from turnlog.catalog.index.settle import DIRTY, settle
+from turnlog.catalog.index.engine import Before
+from turnlog.catalog.index.notes import DIRTY, noted
+from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.database import UNSCRUBBED
-from turnlog.catalog.index.sqlite.ledger import SqliteLedger
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.index.texts import clean, place
@@ -59,7 +60,7 @@ class Indexer:
         self._home = home
         self._progress = progress
         self._writer = SqliteWriter(database)
-        self._batch = Batch(SqliteLedger(database.connection), self._writer)
+        self._batch = Batch(SqliteEngine(database.connection), self._writer)
         self._loose: set[int] = set()
         self._changed: set[int] = set()
         self._stamps: dict[str, dict[str, str]] = {}
@@ -71,7 +72,7 @@ class Indexer:
         finder = Finder(self._watchlist, self._batch)
         jobs = self._jobs(changes, finder)
         total = sum(max(job.stamp.size, 0) for job in jobs)
-        was_dirty = self._batch.ledger.get(DIRTY) is not None
+        was_dirty = noted(self._batch.db, DIRTY) is not None
         if total > _BULK:
             self._writer.begin_many()
         try:
@@ -80,14 +81,14 @@ class Indexer:
             self._writer.close()
         prices = self._batch.prices
         with self._database.writing() as db:
-            ledger = SqliteLedger(db)
+            engine = SqliteEngine(db)
             if prices.is_other:
-                self._changed |= prices.again(ledger)
-            prices.remember(ledger)
+                self._changed |= prices.again(engine)
+            prices.remember(engine)
             if self._changed or self._loose or self.gone or was_dirty:
-                settle(ledger, None if was_dirty else self._changed, self._loose)
+                settle(engine, None if was_dirty else self._changed, self._loose)
         self._writer.tidy()
-        if self._batch.ledger.get(UNSCRUBBED) is not None:
+        if noted(self._batch.db, UNSCRUBBED) is not None:
             self._database.scrub()
         self._database.checkpoint()
 
@@ -177,7 +178,7 @@ class Indexer:
         self._batch.mark_dirty()
         if is_ours:
             self._batch.flag(UNSCRUBBED)
-        self._loose |= self._batch.tokens(id)
+        self._loose |= tokens_of(self._batch.db, id)
         self._watchlist.drop_session(self._batch, id)
         self.gone += 1
 
@@ -191,7 +192,7 @@ class Indexer:
         else:
             session = before.id
             self._batch.mark_dirty()
-            self._loose |= self._batch.shared(session)  # it may be gone from it afterwards
+            self._loose |= shared_by(self._batch.db, [session])  # it may be gone from it afterwards
         self._changed.add(session)
         try:
             row = self._read(job, session)

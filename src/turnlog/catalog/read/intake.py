@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, Doc
-from turnlog.catalog.index.contract import SHIFT, Before
+from turnlog.catalog.index.engine import SHIFT, Before
 from turnlog.catalog.index.prices import NOTHING, Paid
 from turnlog.catalog.index.texts import clean, sum_of, token_of
 from turnlog.catalog.index.totals import counts_of

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.batch import Batch
+from turnlog.catalog.index.notes import DIRTY, note, noted
 from turnlog.catalog.index.postgres.changes import Outdated, SessionChanges
-from turnlog.catalog.index.postgres.ledger import PostgresLedger
+from turnlog.catalog.index.postgres.engine import PostgresEngine
 from turnlog.catalog.index.postgres.writer import PostgresWriter
-from turnlog.catalog.index.settle import DIRTY, settle
+from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean
 from turnlog.catalog.read import own
@@ -29,18 +30,18 @@ def catch_up(
     waiting: Callable[[], None],
 ) -> Synced:
     """Read what was appended since somebody last did. Appending goes on meanwhile, and so does asking."""
-    changes, ledger = SessionChanges(connection), PostgresLedger(connection)
+    changes, engine = SessionChanges(connection), PostgresEngine(connection)
     since = changes.since()
-    if since.passed is not None and not changes.changed(since) and ledger.get(DIRTY) is None:
+    if since.passed is not None and not changes.changed(since) and noted(engine, DIRTY) is None:
         return Synced(since.sessions, 0, 0, 0, is_rebuilt=False)
     with connection.lock(waiting):
         since = changes.since()
         changed, gone = changes.changed(since), changes.gone() if since.passed is None else []
-        was_dirty = ledger.get(DIRTY) is not None
-        batch = Batch(ledger, PostgresWriter(connection))
+        was_dirty = noted(engine, DIRTY) is not None
+        batch = Batch(engine, PostgresWriter(connection))
         loose: set[int] = set()
         for session in gone + changes.left_over([one.num for one in changed if one.is_new]):
-            loose |= batch.tokens(session)
+            loose |= tokens_of(engine, session)
             changes.forget(session)
         done, total = 0, sum(one.size for one in changed)
         for one in changed:
@@ -52,7 +53,7 @@ def catch_up(
         with connection.writing():
             touched = {one.num for one in changed} | _priced(batch)
             if touched or gone or was_dirty:
-                settle(ledger, None if was_dirty else touched, loose)
+                settle(engine, None if was_dirty else touched, loose)
         changes.remember(since)
         if progress is not None and changed:
             progress("indexing", total, total)
@@ -62,17 +63,17 @@ def catch_up(
 def _priced(batch: Batch) -> set[int]:
     """Try what had no price once more, if nobody did with these prices; gives the sessions that have one now."""
     key = f"prices {batch.prices.stamp}"
-    if batch.ledger.get(key) is not None:
+    if noted(batch.db, key) is not None:
         return set()
-    batch.ledger.note(key, 1)
-    return batch.prices.again(batch.ledger)
+    note(batch.db, key, 1)
+    return batch.prices.again(batch.db)
 
 
 def _take(changes: SessionChanges, store: Store, batch: Batch, one: Outdated) -> set[int]:
     """Read what one session has that is new; gives what it shared with others."""
     stamp = Stamp(one.size, one.last_ms * 1_000_000, one.num)
     before = changes.before(one.num)
-    shared = set[int]() if before is None else batch.shared(one.num)
+    shared = set[int]() if before is None else shared_by(batch.db, [one.num])
     batch.mark_dirty()
     if before is None:
         changes.begin(batch, one.num, handle_of(one.id), clean(one.id))

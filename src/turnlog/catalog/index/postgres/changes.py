@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.index.contract import Before
-from turnlog.catalog.index.postgres.ledger import STATEMENTS
-from turnlog.catalog.index.settle import DIRTY
+from turnlog.catalog.index.engine import Before
+from turnlog.catalog.index.notes import DIRTY, flag
+from turnlog.catalog.index.postgres.engine import PostgresEngine
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Batch
@@ -116,7 +116,7 @@ class SessionChanges:
         """A session that is not there. Others may count from now on what it counted."""
         with self._connection.writing():
             self._connection.rows("select turnlog.own_forget(%s)", (session,))
-            self._connection.rows(STATEMENTS.flag, (DIRTY,))
+            self._connection.rows(flag(PostgresEngine(self._connection)), (DIRTY,))
 
     def remember(self, since: Since) -> None:
         """Everything that was there then is in the index."""

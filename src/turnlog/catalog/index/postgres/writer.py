@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.postgres.ledger import STATEMENTS
+from turnlog.catalog.index.postgres.engine import PostgresEngine
 from turnlog.catalog.index.terms import LONGEST_WORD, words_of
 from turnlog.catalog.index.texts import clean, pack_all
+from turnlog.catalog.index.totals import spend
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Portion
@@ -55,7 +56,7 @@ class PostgresWriter:
             if portion.docs:
                 self._add(portion)
             if portion.spent:
-                self._connection.run(STATEMENTS.spend, portion.spent)
+                self._connection.run(spend(PostgresEngine(self._connection)), portion.spent)
 
     def _add(self, portion: Portion) -> None:
         rows = self._connection.rows

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from turnlog.catalog.index.batch import Batch
-    from turnlog.catalog.index.contract import Before
+    from turnlog.catalog.index.engine import Before
 
 OURS = ""
 """Stands for the agent where a folder has sessions of ours."""
@@ -93,7 +93,7 @@ class Watchlist:
 
     def session(self, id: int) -> Before:
         """What is known of a session."""
-        from turnlog.catalog.index.contract import Before
+        from turnlog.catalog.index.engine import Before
 
         row = self._db.execute(
             "SELECT s.id, s.native, s.size, s.title, s.preview, s.mark, coalesce(f.inode, 0) FROM sessions s "

@@ -7,8 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.sqlite.database import Database
-from turnlog.catalog.index.sqlite.ledger import STATEMENTS
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.texts import clean, pack_all, unpack
+from turnlog.catalog.index.totals import spend
 
 if TYPE_CHECKING:
     import sqlite3
@@ -99,7 +100,7 @@ class SqliteWriter:
             for statement, values in portion.steps:
                 db.execute(statement, values)
             _forget(db, portion.gone)
-            db.executemany(STATEMENTS.spend, portion.spent)
+            db.executemany(spend(SqliteEngine(db)), portion.spent)
             rest = stack.pop_all()
         if self._pool is None:
             self._finish(rest, db, portion, packed)

@@ -1,23 +1,20 @@
-"""The questions to an index, in PostgreSQL's words.
+"""How PostgreSQL is asked.
 
 It knows words and how they begin; what has to stand together is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
-from turnlog.catalog.index.conditions import ANY, Clause, Condition
-from turnlog.catalog.index.contract import EntryMatch, SpendingQuery, Wanted
-from turnlog.catalog.index.spending import spending
+from turnlog.catalog.index.conditions import Clause, Condition
+from turnlog.catalog.index.engine import EntryMatch, Wanted
 from turnlog.catalog.index.terms import LONGEST_WORD, phrases_of, words_of
 from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:
-    from turnlog.catalog.values import Card, ListingRow
     from turnlog.store.tables import TableConnection
 
 _SESSIONS = "turnlog.own_sessions as sessions"
@@ -27,76 +24,35 @@ _MANY = 10_000
 """More sessions than this are not named one by one."""
 _NEVER = "'-'"
 """No word."""
-_NEWEST = "select session, max(step) from turnlog.own_docs where session = any(%s) group by session"
 
 
-class PostgresIndex:
-    """See `Index` and `Words`."""
+class PostgresEngine:
+    """See `Engine`."""
 
     sure: frozenset[str] = frozenset(("word", "prefix"))
     patience = 64 << 20
     mark, like, regexp = "%s", "ILIKE", "~*"
 
+    # Deleting is for functions: who may delete from a table may also lock it against everybody.
+    drop_spent = "select turnlog.own_drop_spent(%s, %s, %s)"
+    drop_quarters = "select turnlog.own_drop_quarters(%s)"
+    drop_note = "select turnlog.own_drop_meta(array[%s])"
+
     def __init__(self, connection: TableConnection) -> None:
-        self._rows = connection.rows
+        self.rows, self.run = connection.rows, connection.run
 
-    def table(self, name: str) -> str:
-        """See `Words.table`."""
-        return f"turnlog.own_{name} as {name}"
+    def table(self, name: str, alias: str = "") -> str:
+        """See `Engine.table`. A view, which shows the rows of one tenant."""
+        return f"turnlog.own_{name} as {alias or name}"
 
-    def cards(self, sessions: Condition = ANY, *, limit: int | None = None) -> list[Card]:
-        """See `Index.cards`."""
-        sql, values = where(self, sessions)
-        most = "" if limit is None else f" limit {int(limit)}"
-        rows = self._rows(f"select {CARD} from {_SESSIONS} where {sql} order by updated desc, native{most}", values)
-        return list(map(CardMaker().card, rows))
-
-    def cards_by_row(self, rows: Iterable[int]) -> dict[int, Card]:
-        """See `Index.cards_by_row`."""
-        look, sql = CardMaker(), f"select {CARD}, id from {_SESSIONS} where id = any(%s)"
-        return {row[-1]: look.card(row[:-1]) for row in self._rows(sql, (list(rows),))}
-
-    def listing(self, sessions: Condition) -> list[ListingRow]:
-        """See `Index.listing`."""
-        sql, values = where(self, sessions)
-        asked = ListingColumns()
-        facts = f"select {asked.facts} from {_SESSIONS} where {sql} and {asked.special}"
-        rows = self._rows(f"select {asked.lines} from {_SESSIONS} where {sql}", values)
-        return asked.listing(rows, lambda: self._rows(facts, values))
-
-    def ids(self) -> list[str]:
-        """See `Index.ids`."""
-        return [row[0] for row in self._rows("select native from turnlog.own_sessions")]
-
-    def count(self, sessions: Condition = ANY) -> int:
-        """See `Index.count`."""
-        sql, values = where(self, sessions)
-        return self._rows(f"select count(*) from {_SESSIONS} where {sql}", values)[0][0]
-
-    def labels(self, column: str) -> dict[int, Any]:
-        """See `Index.labels`."""
-        return dict(self._rows(f"select id, {column} from turnlog.own_sessions where {column} is not null"))
-
-    def newest(self, sessions: Iterable[int]) -> dict[int, int]:
-        """See `Index.newest`."""
-        wanted = list(sessions)
-        return dict.fromkeys(wanted, 0) | dict(self._rows(_NEWEST, (wanted,)))
-
-    def in_state(self, states: frozenset[str]) -> list[int]:
-        """See `Index.in_state`."""
-        look = CardMaker()
-        rows = self._rows("select id, is_ours, ending, writer, updated from turnlog.own_sessions")
-        return [one for one, *facts in rows if look.state(*facts) in states]
-
-    def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """See `Index.texts`."""
-        rows = self._rows("select id, data from turnlog.own_texts where id = any(%s)", (list(ids),))
-        return {one: unpack(data) for one, data in rows}
+    def among(self, column: str) -> str:
+        """See `Engine.among`."""
+        return f"{column} = any(%s)"
 
     def entries(
         self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
-        """See `Index.entries`."""
+        """See `Engine.entries`."""
         first, last = wanted.ids(before)
         within = self._within(wanted)
         words = _words(wanted)
@@ -119,7 +75,7 @@ class PostgresIndex:
         if not wanted.sessions.op:
             return None
         sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.sessions)
-        rows = self._rows(f"select sessions.id from {_SESSIONS} where {sql} limit {_MANY}", values)
+        rows = self.rows(f"select sessions.id from {_SESSIONS} where {sql} limit {_MANY}", values)
         return [row[0] for row in rows] if len(rows) < _MANY else None
 
     def _ids(
@@ -129,9 +85,9 @@ class PostgresIndex:
             return []
         if words:
             sql = "select turnlog.own_found(%s::tsquery, %s, %s, %s::bigint[], %s)"
-            return [row[0] for row in self._rows(sql, (words, first, last, within, chunk))]
+            return [row[0] for row in self.rows(sql, (words, first, last, within, chunk))]
         sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.entries, wanted.sessions)
-        rows = self._rows(
+        rows = self.rows(
             f"select docs.id from turnlog.own_docs as docs join {_SESSIONS} on sessions.id = docs.session "
             f"where docs.id >= %s and docs.id < %s and {sql} order by docs.id desc limit {chunk}",
             (first, last, *values),
@@ -143,7 +99,7 @@ class PostgresIndex:
             return
         sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.entries, wanted.sessions)
         join = "join turnlog.own_texts as texts on texts.id = docs.id " if with_text else ""
-        rows = self._rows(
+        rows = self.rows(
             "select docs.id, docs.session, docs.step, docs.entry, docs.role, docs.tool, "
             f"{'texts.data' if with_text else 'null'} from turnlog.own_docs as docs "
             f"join {_SESSIONS} on sessions.id = docs.session {join}"
@@ -154,7 +110,7 @@ class PostgresIndex:
             yield EntryMatch(*row) if row[-1] is None else EntryMatch(*row[:-1], text=unpack(row[-1]))
 
     def having(self, wanted: Wanted) -> Clause:
-        """See `Words.having`."""
+        """See `Engine.having`."""
         span = wanted.ids()
         words = _words(wanted)
         if words and not wanted.entries.op:
@@ -166,16 +122,12 @@ class PostgresIndex:
         inside = f"select docs.session from turnlog.own_docs as docs where {times} and {sql}"
         return Clause(f"sessions.id in ({inside})", (*span, *values))
 
-    def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
-        """See `Index.spending`."""
-        return spending(self, asked, self._rows)
-
 
 def _words(wanted: Wanted) -> str:
     """What words tell of its terms, as a `tsquery`. Only letters and digits, in quotes."""
     parts: list[str] = []
     for term in wanted.terms:
-        if term.negated and term.kind not in PostgresIndex.sure:
+        if term.negated and term.kind not in PostgresEngine.sure:
             continue
         for words, goes_on in phrases_of(term):
             known = words_of(" ".join(words))

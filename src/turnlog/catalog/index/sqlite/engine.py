@@ -1,91 +1,55 @@
-"""The questions to an index, in SQLite's words: the tables of `schema.py`."""
+"""How SQLite is asked: the tables of `schema.py`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
-from turnlog.catalog.index.conditions import ANY, Clause, Condition
+from turnlog.catalog.index.conditions import Clause, Condition
 from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from turnlog.catalog.index.contract import EntryMatch, SpendingQuery, Wanted
-    from turnlog.catalog.values import Card, ListingRow
+    from turnlog.catalog.index.engine import EntryMatch, Wanted
 
 
-class SqliteIndex:
-    """See `Index` and `Words`."""
+class SqliteEngine:
+    """See `Engine`."""
 
     sure: frozenset[str] = frozenset(("word", "phrase", "prefix"))
     patience = 256 << 20
     mark, like, regexp = "?", "LIKE", "REGEXP"
+    drop_spent = "DELETE FROM spent WHERE session = ? AND step BETWEEN ? AND ?"
+    drop_quarters = "DELETE FROM quarters WHERE session = ?"
+    drop_note = "DELETE FROM meta WHERE key = ?"
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         db.create_function("regexp", 2, _regexp, deterministic=True)
 
-    def table(self, name: str) -> str:
-        """See `Words.table`."""
-        return name
+    def table(self, name: str, alias: str = "") -> str:
+        """See `Engine.table`."""
+        return f"{name} AS {alias}" if alias else name
 
-    def cards(self, sessions: Condition = ANY, *, limit: int | None = None) -> list[Card]:
-        """See `Index.cards`."""
-        sql, values = where(self, sessions)
-        most = "" if limit is None else f" LIMIT {int(limit)}"
-        rows = self.db.execute(f"SELECT {CARD} FROM sessions WHERE {sql} ORDER BY updated DESC, native{most}", values)
-        return list(map(CardMaker().card, rows))
+    def among(self, column: str) -> str:
+        """See `Engine.among`."""
+        return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def cards_by_row(self, rows: Iterable[int]) -> dict[int, Card]:
-        """See `Index.cards_by_row`."""
-        look, sql = CardMaker(), f"SELECT {CARD}, id FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-        return {row[-1]: look.card(row[:-1]) for row in self.db.execute(sql, (str(list(rows)),))}
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """See `Engine.rows`."""
+        return self.db.execute(sql, [str(value) if type(value) is list else value for value in values])
 
-    def listing(self, sessions: Condition) -> list[ListingRow]:
-        """See `Index.listing`."""
-        sql, values = where(self, sessions)
-        asked = ListingColumns()
-        rows = self.db.execute(f"SELECT {asked.lines} FROM sessions WHERE {sql}", values)
-        facts = f"SELECT {asked.facts} FROM sessions WHERE {sql} AND {asked.special}"
-        return asked.listing(rows, lambda: self.db.execute(facts, values))
-
-    def ids(self) -> list[str]:
-        """See `Index.ids`."""
-        return [row[0] for row in self.db.execute("SELECT native FROM sessions")]
-
-    def count(self, sessions: Condition = ANY) -> int:
-        """See `Index.count`."""
-        sql, values = where(self, sessions)
-        return self.db.execute(f"SELECT count(*) FROM sessions WHERE {sql}", values).fetchone()[0]
-
-    def labels(self, column: str) -> dict[int, Any]:
-        """See `Index.labels`."""
-        return dict(self.db.execute(f"SELECT id, {column} FROM sessions WHERE {column} IS NOT NULL").fetchall())
-
-    def newest(self, sessions: Iterable[int]) -> dict[int, int]:
-        """See `Index.newest`."""
-        sql = "SELECT max(step) FROM docs WHERE session = ?"
-        return {one: self.db.execute(sql, (one,)).fetchone()[0] or 0 for one in sessions}
-
-    def in_state(self, states: frozenset[str]) -> list[int]:
-        """See `Index.in_state`."""
-        look = CardMaker()
-        rows = self.db.execute("SELECT id, is_ours, ending, writer, updated FROM sessions")
-        return [one for one, *facts in rows if look.state(*facts) in states]
-
-    def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """See `Index.texts`."""
-        sql = "SELECT id, data FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-        return {one: unpack(data) for one, data in self.db.execute(sql, (str(list(ids)),))}
+    def run(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """See `Engine.run`."""
+        self.db.executemany(sql, rows)
 
     def entries(
         self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
-        """See `Index.entries`."""
-        from turnlog.catalog.index.contract import EntryMatch
+        """See `Engine.entries`."""
+        from turnlog.catalog.index.engine import EntryMatch
 
         tables, inside = self._matching(wanted, before)
         tables += " CROSS JOIN sessions ON sessions.id = docs.session"
@@ -103,7 +67,7 @@ class SqliteIndex:
             yield EntryMatch(*row) if row[-1] is None else EntryMatch(*row[:-1], text=unpack(row[-1]))
 
     def having(self, wanted: Wanted) -> Clause:
-        """See `Words.having`."""
+        """See `Engine.having`."""
         tables, inside = self._matching(wanted, None)
         sql, values = where(self, wanted.entries)
         sql = f"sessions.id IN (SELECT docs.session FROM {tables} WHERE {inside.sql} AND {sql})"
@@ -138,12 +102,6 @@ class SqliteIndex:
                 elif term.kind in self.sure:
                     misses.append(phrase)
         return " AND ".join(matches), misses
-
-    def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
-        """See `Index.spending`."""
-        from turnlog.catalog.index.spending import spending
-
-        return spending(self, asked, lambda sql, values: self.db.execute(sql, values).fetchall())
 
 
 def _regexp(pattern: str, value: object) -> bool:

@@ -1,0 +1,85 @@
+"""The questions to an index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
+from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.texts import unpack
+from turnlog.catalog.index.where import where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from turnlog.catalog.index.engine import Engine, SpendingQuery
+    from turnlog.catalog.values import Card, ListingRow
+
+_ANY = Condition()
+
+
+class Index:
+    """Where sessions and what was said in them are looked up, in any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.sure, self.patience, self.entries = engine.sure, engine.patience, engine.entries
+        self._sessions = engine.table("sessions")
+
+    def cards(self, sessions: Condition = _ANY, *, limit: int | None = None) -> list[Card]:
+        """Sessions, the newest first."""
+        sql, values = where(self.engine, sessions)
+        most = "" if limit is None else f" LIMIT {int(limit)}"
+        sql = f"SELECT {CARD} FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{most}"
+        return list(map(CardMaker().card, self.engine.rows(sql, values)))
+
+    def cards_by_row(self, rows: Iterable[int]) -> dict[int, Card]:
+        """Those sessions."""
+        look, sql = CardMaker(), f"SELECT {CARD}, id FROM {self._sessions} WHERE {self.engine.among('id')}"
+        return {row[-1]: look.card(row[:-1]) for row in self.engine.rows(sql, (list(rows),))}
+
+    def listing(self, sessions: Condition) -> list[ListingRow]:
+        """The same sessions as `cards`, as lines."""
+        sql, values = where(self.engine, sessions)
+        asked = ListingColumns()
+        rows = self.engine.rows(f"SELECT {asked.lines} FROM {self._sessions} WHERE {sql}", values)
+        facts = f"SELECT {asked.facts} FROM {self._sessions} WHERE {sql} AND {asked.special}"
+        return asked.listing(rows, lambda: self.engine.rows(facts, values))
+
+    def ids(self) -> list[str]:
+        """The ids of all sessions."""
+        return [native for (native,) in self.engine.rows(f"SELECT native FROM {self._sessions}")]
+
+    def count(self, sessions: Condition = _ANY) -> int:
+        """How many there are."""
+        sql, values = where(self.engine, sessions)
+        [(count,)] = self.engine.rows(f"SELECT count(*) FROM {self._sessions} WHERE {sql}", values)
+        return count
+
+    def labels(self, column: str) -> dict[int, Any]:
+        """One column of every session that has something there."""
+        sql = f"SELECT id, {column} FROM {self._sessions} WHERE {column} IS NOT NULL"
+        return {id: label for id, label in self.engine.rows(sql)}
+
+    def newest(self, sessions: Iterable[int]) -> dict[int, int]:
+        """The last step of each."""
+        wanted, docs = list(sessions), self.engine.table("docs")
+        sql = f"SELECT session, max(step) FROM {docs} WHERE {self.engine.among('session')} GROUP BY session"
+        return dict.fromkeys(wanted, 0) | {id: step for id, step in self.engine.rows(sql, (wanted,))}
+
+    def in_state(self, states: frozenset[str]) -> list[int]:
+        """The sessions that are in one of these states now."""
+        look = CardMaker()
+        rows = self.engine.rows(f"SELECT id, is_ours, ending, writer, updated FROM {self._sessions}")
+        return [id for id, *facts in rows if look.state(*facts) in states]
+
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """What was said."""
+        sql = f"SELECT id, data FROM {self.engine.table('texts')} WHERE {self.engine.among('id')}"
+        return {id: unpack(data) for id, data in self.engine.rows(sql, (list(ids),))}
+
+    def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
+        """Of each session, day and model: requests, millionths of micro-dollars, unpriced requests, and the counts."""
+        from turnlog.catalog.index.spending import spending
+
+        return list(spending(self.engine, asked))
