@@ -36,10 +36,6 @@ class Condition(NamedTuple):
         return Condition(op, value=(*(self.value if self.op == op else (self,)), other))
 
 
-ANY = Condition()
-"""Nothing is asked."""
-
-
 def either(*conditions: Condition) -> Condition:
     """At least one of them."""
     whole = Condition()
