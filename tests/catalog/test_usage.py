@@ -13,8 +13,9 @@ from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill, tables
 from turnlog.catalog.ask.usage import GROUPS, usage
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.settle import roll_up
-from turnlog.catalog.values import Spending, TokenSums, rounded
+from turnlog.catalog.values import COUNTS, Spending, TokenSums, rounded
 from turnlog.errors import Invalid
+from turnlog.log.usage import Usage
 
 BERLIN, KATHMANDU = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
 ZONES = st.sampled_from([UTC, BERLIN, KATHMANDU, ZoneInfo("America/New_York"), timezone(timedelta(hours=-12))])
@@ -197,6 +198,10 @@ def test_what_it_cannot_be_divided_by_is_refused():
 
 def test_half_a_micro_dollar_goes_to_the_even_one():
     assert [rounded(pico) for pico in (499_999, 500_000, 500_001, 1_500_000, 2_500_000)] == [0, 0, 1, 2, 2]
+
+
+def test_what_is_counted_is_what_a_usage_counts():
+    assert Usage.__struct_fields__[:-1] == COUNTS
 
 
 def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():

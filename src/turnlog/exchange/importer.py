@@ -31,10 +31,7 @@ from turnlog.thread.target import rewind_to
 
 _BATCH = 200
 _BATCH_BYTES = 1 << 20
-_COUNTS = (
-    "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
-    "reasoning_tokens",
-)  # fmt: skip
+_COUNTS = Usage.__struct_fields__[:-1]
 _LATE = "late"
 _TITLE = "source_title"
 """The fact that says which title came from the source: another one was given here, and stays."""

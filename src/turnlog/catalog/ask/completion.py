@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnlog.catalog.index.sqlite.glimpse import glimpse
+from turnlog.catalog.index.sqlite.names import names_in
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import cache_folders, default_home
 from turnlog.machine.folder import expand
@@ -14,7 +14,7 @@ _MOST = 200
 _ELSEWHERE = ("memory:", "postgres:", "postgresql:")
 
 
-def glance(location: str | None, start: str) -> list[tuple[str, str]]:
+def names_beginning(location: str | None, start: str) -> list[tuple[str, str]]:
     """The sessions that begin like this, the newest first: what to type for each, and what it is about."""
     place = location or default_home()
     folder = "" if place.startswith(_ELSEWHERE) else expand(place)
@@ -22,7 +22,7 @@ def glance(location: str | None, start: str) -> list[tuple[str, str]]:
         path = os.path.join(next(cache_folders()), f"{key_of(place)}.sqlite")
     except Unsupported:
         return []
-    names = glimpse(path, start, _MOST)
+    names = names_in(path, start, _MOST)
     if names is not None:
         return names
     return _files(folder, start) if folder else []

@@ -84,7 +84,7 @@ def lines(words: Iterable[str]) -> str:
     return f"\n{found}\n" if found else ""
 
 
-def place(path: str) -> str | bytes:
+def path_column(path: str) -> str | bytes:
     """A path for a column: as text, or as bytes where it is not Unicode."""
     try:
         path.encode()

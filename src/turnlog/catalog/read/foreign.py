@@ -10,7 +10,7 @@ import msgspec
 from turnlog.catalog.index.batch import Batch
 from turnlog.catalog.index.engine import Before
 from turnlog.catalog.index.sqlite.watchlist import Stamp
-from turnlog.catalog.index.texts import clean, lines, place
+from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import written
 from turnlog.catalog.read.digest import SessionDigest, ms_of
 from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
@@ -171,8 +171,8 @@ def _workspace(folder: Any) -> str | bytes | None:
     if not isinstance(folder, str) or not folder:
         return None
     if "\0" in folder or not folder.startswith("/"):
-        return place(folder)
-    return place(workspace_path(folder))
+        return path_column(folder)
+    return path_column(workspace_path(folder))
 
 
 def _nothing(reading: Reading, story: SessionDigest) -> str:

@@ -14,7 +14,7 @@ from turnlog.catalog.index.sqlite.database import UNSCRUBBED
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
-from turnlog.catalog.index.texts import clean, place
+from turnlog.catalog.index.texts import clean, path_column
 from turnlog.catalog.read import foreign
 from turnlog.catalog.watch.discovery import Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
@@ -204,7 +204,7 @@ class Indexer:
         row["stamp"] = "" if row.get("problem") else job.told
         if job.source is None:
             row["is_deleted"] = job.is_deleted
-            row["path"] = place(job.path)
+            row["path"] = path_column(job.path)
         self._batch.put(session, row)
         is_sure = row.get("mark") is not None
         parts = {path: _sure(stamp, is_sure) for path, stamp in job.parts.items()}

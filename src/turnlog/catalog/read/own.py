@@ -10,7 +10,7 @@ import msgspec
 from turnlog.catalog.index.batch import Batch
 from turnlog.catalog.index.engine import Before
 from turnlog.catalog.index.sqlite.watchlist import Stamp
-from turnlog.catalog.index.texts import clean, lines, place
+from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.read.digest import SessionDigest, ms_of
 from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
@@ -163,7 +163,7 @@ def _row(native: str, state: State, story: SessionDigest) -> dict[str, Any]:
         "native": native,
         "name": handle_of(native),
         "agent": state.start.get("agent"),
-        "workspace": place(workspace) if isinstance(workspace, str) else None,
+        "workspace": path_column(workspace) if isinstance(workspace, str) else None,
         "title": clean(title) if isinstance(title, str) else None,
         **row_of(story),
         "messages": sum(counts.messages.values()),

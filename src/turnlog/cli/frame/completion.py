@@ -251,7 +251,7 @@ def _home(words: list[str]) -> str | None:
 def _sessions(start: str, home: str | None) -> Iterator[Word]:
     if start.startswith("@") or not start or "latest".startswith(start):
         yield from (Word(text, meaning) for text, meaning in _RECENT.items() if text.startswith(start))
-    from turnlog.catalog.ask.completion import glance
+    from turnlog.catalog.ask.completion import names_beginning
 
-    for name, title in glance(home, start):
+    for name, title in names_beginning(home, start):
         yield Word(name, title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.catalog.index.texts import path_of, place
+from turnlog.catalog.index.texts import path_column, path_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -53,11 +53,11 @@ class Watchlist:
 
     def has_file(self, path: str) -> bool:
         """Whether somebody looked at it."""
-        return self._one("SELECT id FROM files WHERE path = ?", place(path)) is not None
+        return self._one("SELECT id FROM files WHERE path = ?", path_column(path)) is not None
 
     def has_folder(self, agent: str, path: str) -> bool:
         """Whether somebody looked into it."""
-        return self._one("SELECT id FROM folders WHERE agent = ? AND path = ?", agent, place(path)) is not None
+        return self._one("SELECT id FROM folders WHERE agent = ? AND path = ?", agent, path_column(path)) is not None
 
     def foreign_paths(self) -> set[str]:
         """The files of other agents' sessions."""
@@ -69,7 +69,7 @@ class Watchlist:
             "SELECT 1 FROM sessions s WHERE path = ? AND key = ? AND agent = ? "
             "AND EXISTS (SELECT 1 FROM parts p WHERE p.session = s.id)"
         )
-        return self._one(sql, place(path), key, agent) is not None
+        return self._one(sql, path_column(path), key, agent) is not None
 
     def read_from(self, file: int) -> list[tuple[int, str, int, str | None, str, str]]:
         """The sessions that were read from a file: number, id, whether it is ours, agent, its own file, and key."""
@@ -83,7 +83,7 @@ class Watchlist:
     def source(self, agent: str, path: str, key: str) -> Before | None:
         """Another agent's session."""
         sql = "SELECT id FROM sessions WHERE path = ? AND key = ? AND agent = ? AND NOT is_ours"
-        id = self._one(sql, place(path), key, agent)
+        id = self._one(sql, path_column(path), key, agent)
         return None if id is None else self.session(id)
 
     def own(self, native: str) -> Before | None:
@@ -122,7 +122,7 @@ class Watchlist:
             "INSERT INTO files (path, agent, is_foreign, is_watched, size, mtime, inode) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (path) DO UPDATE SET is_watched = excluded.is_watched, size = excluded.size, "
             "mtime = excluded.mtime, inode = excluded.inode, agent = excluded.agent",
-            (place(path), agent, bool(agent), is_watched, *stamp),
+            (path_column(path), agent, bool(agent), is_watched, *stamp),
         )
 
     def put_stamp(self, batch: Batch, file: int, stamp: Stamp) -> None:
@@ -139,7 +139,7 @@ class Watchlist:
         batch.do(
             "INSERT INTO folders (path, agent, home, mtime) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (agent, path) DO UPDATE SET mtime = excluded.mtime",
-            (place(path), agent, place(home), mtime),
+            (path_column(path), agent, path_column(home), mtime),
         )
 
     def drop_folder(self, batch: Batch, folder: int) -> None:
@@ -151,13 +151,13 @@ class Watchlist:
         batch.do("DELETE FROM parts WHERE session = ?", (session,))
         for path, stamp in parts.items():
             self.put_file(batch, path, agent, stamp)
-            batch.do("INSERT OR IGNORE INTO parts SELECT ?, id FROM files WHERE path = ?", (session, place(path)))
+            batch.do("INSERT OR IGNORE INTO parts SELECT ?, id FROM files WHERE path = ?", (session, path_column(path)))
 
     def begin(self, batch: Batch, session: int, name: str, native: str, agent: str | None, path: str, key: str) -> None:
         """A session of which nothing is known yet but where it lies. It is ours without an agent."""
         batch.do(
             "INSERT INTO sessions (id, name, native, is_ours, agent, path, key) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (session, name, native, agent is None, agent, place(path), key),
+            (session, name, native, agent is None, agent, path_column(path), key),
         )
 
     def drop_session(self, batch: Batch, session: int) -> None:

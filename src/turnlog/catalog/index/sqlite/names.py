@@ -13,7 +13,7 @@ AND NOT is_deleted AND NOT is_copied AND NOT is_hidden AND parent IS NULL ORDER 
 """
 
 
-def glimpse(path: str, start: str, most: int) -> list[tuple[str, str]] | None:
+def names_in(path: str, start: str, most: int) -> list[tuple[str, str]] | None:
     """Those that begin like this, the newest first: name and what it is about; None if there is nothing to be read."""
     try:
         database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_WAIT_S)
