@@ -84,8 +84,9 @@ class Catalog:
         self._home = self._given
         self._location = _location_of(location)
         kind = kind_of(self._location)
-        self._is_on_server = kind == "postgres"
-        self._agents = not self._is_on_server if agents is None else agents
+        self._is_shared = kind not in ("files", "memory")
+        """Whether our own sessions lie where others have theirs."""
+        self._agents = not self._is_shared if agents is None else agents
         self._progress = progress
         self._fresh_for = fresh_for
         self._clock = clock
@@ -141,7 +142,7 @@ class Catalog:
         """Look what has changed since, and read it."""
         with self._mutex:
             synced = self._local.sync()
-            if self._is_on_server:
+            if self._is_shared:
                 synced = self._ask_server(synced)
             self._looked_at = self._clock()
             return synced
@@ -181,7 +182,7 @@ class Catalog:
     def forget_purged(self) -> None:
         """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
         with self._mutex:
-            if self._is_on_server and not self._agents:
+            if self._is_shared and not self._agents:
                 self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
             self._local.forget_purged()
             self._looked_at = None
