@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.query import Filter, parse
-from turnlog.catalog.index.engine import TimeSpan
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.settle import roll_up
-from turnlog.catalog.index.sqlite.engine import SqliteEngine
+from turnlog.catalog.index.sqlite.engine import SqliteEngine, regexp
 from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.texts import digest, pack
+from turnlog.catalog.index.wanted import TimeSpan
 from turnlog.catalog.values import COUNTS
 
 NOW = 1_794_753_000_000
@@ -58,6 +58,7 @@ def listed(values: tuple[str, ...]) -> str:
 @cache
 def tables() -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None)
+    db.create_function("regexp", 2, regexp, deterministic=True)
     db.executescript(TABLES)
     return db
 

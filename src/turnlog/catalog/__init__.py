@@ -47,7 +47,7 @@ def _question(ask: Callable[Concatenate[Catalog, _P], _T]) -> Callable[Concatena
 
     @wraps(ask)
     def asked(catalog: Catalog, *args: _P.args, **more: _P.kwargs) -> _T:
-        with catalog._mutex:
+        with catalog.mutex:
             try:
                 catalog.refresh()
                 return ask(catalog, *args, **more)
@@ -79,7 +79,7 @@ class Catalog:
         fresh_for: float = FRESH_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._mutex = RLock()
+        self.mutex = RLock()
         self._given = None if location is None or isinstance(location, (str, os.PathLike)) else location
         self._home = self._given
         self._location = _location_of(location)
@@ -113,7 +113,7 @@ class Catalog:
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._mutex:
+        with self.mutex:
             self._local.database.close()
             self._looked_at = None
             if self._server is not None:
@@ -134,13 +134,13 @@ class Catalog:
 
     def refresh(self) -> None:
         """Look what has changed, unless that was done a moment ago. Every question does that by itself."""
-        with self._mutex:
+        with self.mutex:
             if self._looked_at is None or self._clock() - self._looked_at >= self._fresh_for:
                 self.sync()
 
     def sync(self) -> Synced:
         """Look what has changed since, and read it."""
-        with self._mutex:
+        with self.mutex:
             synced = self._local.sync()
             if self._is_shared:
                 synced = self._ask_server(synced)
@@ -174,14 +174,14 @@ class Catalog:
 
     def rebuild(self) -> Synced:
         """Throw it away, and read everything again."""
-        with self._mutex:
+        with self.mutex:
             self._looked_at = None
             self._local.throw_away()
             return self.sync()
 
     def forget_purged(self) -> None:
         """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
-        with self._mutex:
+        with self.mutex:
             if self._is_shared and not self._agents:
                 self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
             self._local.forget_purged()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of, moment
 from turnlog.catalog.index.conditions import Condition, either
-from turnlog.catalog.index.engine import TimeSpan
+from turnlog.catalog.index.wanted import TimeSpan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {

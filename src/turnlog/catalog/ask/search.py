@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.ask.filters import is_of_entries, of_entries, of_sessions, span_of
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.index.conditions import Condition
-from turnlog.catalog.index.engine import SHIFT, EntryMatch, TimeSpan, Wanted
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
+from turnlog.catalog.index.wanted import SHIFT, EntryMatch, TimeSpan, Wanted
 from turnlog.catalog.values import Hit, Hits
 from turnlog.errors import Invalid
 

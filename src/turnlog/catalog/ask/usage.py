@@ -15,10 +15,10 @@ from turnlog.catalog.ask.filters import of_model, span_of
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import sessions_meant
 from turnlog.catalog.index.conditions import Condition
-from turnlog.catalog.index.engine import Shift, SpendingQuery
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.spending import DAY, QUARTER_MS
 from turnlog.catalog.index.texts import path_of
+from turnlog.catalog.index.wanted import Shift, SpendingQuery
 from turnlog.catalog.values import COUNTS, Spending, TokenSums, rounded
 from turnlog.errors import Invalid
 

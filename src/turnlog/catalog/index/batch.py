@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from turnlog.catalog.index.engine import SHIFT
 from turnlog.catalog.index.notes import DIRTY, flag
 from turnlog.catalog.index.prices import Prices
 from turnlog.catalog.index.texts import clean, lines
+from turnlog.catalog.index.wanted import SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
 FOREVER = (1 << 63) - 1
+
+
+class Before(NamedTuple):
+    """What the index knows of a session already."""
+
+    id: int
+    native: str
+    size: int
+    title: str | None
+    preview: str
+    mark: bytes | None
+    inode: int
 
 
 class Passage(NamedTuple):

@@ -2,86 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
-from turnlog.catalog.index.conditions import Condition
-from turnlog.catalog.index.terms import Term
-
-if TYPE_CHECKING:
-    from turnlog.catalog.index.conditions import Clause
-
-SHIFT = 20
-"""The id of an entry is its time in milliseconds, shifted by so many bits, and a number."""
-
-
-class EntryMatch(NamedTuple):
-    """An entry that may be what was looked for."""
-
-    id: int
-    session: int
-    step: int
-    entry: str
-    role: str
-    tools: str
-    text: str | None
-    """Where it was asked for."""
-
-
-class TimeSpan(NamedTuple):
-    """From a moment on, and before another; milliseconds since 1970, None for no limit."""
-
-    since: int | None = None
-    until: int | None = None
-
-
-class Wanted(NamedTuple):
-    """What is looked for: words that an index knows, and conditions."""
-
-    terms: tuple[Term, ...] = ()
-    sessions: Condition = Condition()
-    entries: Condition = Condition()
-    span: TimeSpan = TimeSpan()
-
-    def ids(self, before: int | None = None) -> tuple[int, int]:
-        """The entries of that time, from and before."""
-        since, until = self.span
-        first = -(1 << 62) if since is None else _bounded(since)
-        last = (1 << 63) - 1 if until is None else _bounded(until)
-        return first, last if before is None else min(last, before)
-
-
-def _bounded(at: int) -> int:
-    return min(max(at, -(1 << 42)), (1 << 43) - 1) << SHIFT
-
-
-class Before(NamedTuple):
-    """What the index knows of a session already."""
-
-    id: int
-    native: str
-    size: int
-    title: str | None
-    preview: str
-    mark: bytes | None
-    inode: int
-
-
-class Shift(NamedTuple):
-    """From this quarter on, the time zone is so many quarters ahead."""
-
-    start: int
-    ahead: int
-
-
-class SpendingQuery(NamedTuple):
-    """Of which sessions and models, and when."""
-
-    sessions: Condition
-    models: Condition
-    span: TimeSpan
-    shifts: Callable[[int, int], list[Shift]] | None = None
-    """Where days are asked for: what the time zone is like between two quarters."""
+from turnlog.catalog.index.conditions import Clause
+from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
 
 class Engine(Protocol):

@@ -12,7 +12,8 @@ from turnlog.catalog.index.where import where
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from turnlog.catalog.index.engine import Engine, SpendingQuery
+    from turnlog.catalog.index.engine import Engine
+    from turnlog.catalog.index.wanted import SpendingQuery
     from turnlog.catalog.values import Card, ListingRow
 
 _ANY = Condition()

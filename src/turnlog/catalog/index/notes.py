@@ -13,8 +13,8 @@ DIRTY = "unsettled"
 
 def noted(db: Engine, key: str) -> Any:
     """What is noted; None if nothing is."""
-    rows = db.rows(f"SELECT value FROM {db.table('meta')} WHERE key = {db.mark}", (key,))
-    return next((value for (value,) in rows), None)
+    found = [*db.rows(f"SELECT value FROM {db.table('meta')} WHERE key = {db.mark}", (key,))]
+    return found[0][0] if found else None
 
 
 def note(db: Engine, key: str, value: object) -> None:

@@ -10,7 +10,8 @@ from turnlog.catalog.values import COUNTS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from turnlog.catalog.index.engine import Engine, Shift, SpendingQuery, TimeSpan
+    from turnlog.catalog.index.engine import Engine
+    from turnlog.catalog.index.wanted import Shift, SpendingQuery, TimeSpan
 
 QUARTER_MS = 900_000
 DAY = 96

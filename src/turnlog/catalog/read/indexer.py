@@ -6,8 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.batch import Batch
-from turnlog.catalog.index.engine import Before
+from turnlog.catalog.index.batch import Batch, Before
 from turnlog.catalog.index.notes import DIRTY, noted
 from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.database import UNSCRUBBED

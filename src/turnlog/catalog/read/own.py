@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from turnlog.catalog.index.batch import Batch
-from turnlog.catalog.index.engine import Before
+from turnlog.catalog.index.batch import Batch, Before
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of

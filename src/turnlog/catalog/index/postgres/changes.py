@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.index.engine import Before
+from turnlog.catalog.index.batch import Before
 from turnlog.catalog.index.notes import DIRTY, flag
 from turnlog.catalog.index.postgres.engine import PostgresEngine
 

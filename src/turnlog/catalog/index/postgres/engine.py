@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Clause, Condition
-from turnlog.catalog.index.engine import EntryMatch, Wanted
 from turnlog.catalog.index.terms import LONGEST_WORD, phrases_of, words_of
 from turnlog.catalog.index.texts import unpack
+from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.index.sqlite.engine import regexp
 from turnlog.catalog.index.sqlite.schema import APPLICATION, TABLES, VERSION
 from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.machine.environment import cache_folders
@@ -100,6 +101,7 @@ class Database:
         try:
             if not is_new:
                 self._check(connection)
+            connection.create_function("regexp", 2, regexp, deterministic=True)
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA temp_store = MEMORY")

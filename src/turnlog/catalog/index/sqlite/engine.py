@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
-    from turnlog.catalog.index.engine import EntryMatch, Wanted
+    from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
 
 class SqliteEngine:
@@ -27,7 +27,6 @@ class SqliteEngine:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
-        db.create_function("regexp", 2, _regexp, deterministic=True)
 
     def table(self, name: str, alias: str = "") -> str:
         """See `Engine.table`."""
@@ -39,7 +38,7 @@ class SqliteEngine:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """See `Engine.rows`."""
-        return self.db.execute(sql, [str(value) if type(value) is list else value for value in values])
+        return self.db.execute(sql, [str(value) if isinstance(value, list) else value for value in values])  # pyright: ignore[reportUnknownArgumentType]
 
     def run(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """See `Engine.run`."""
@@ -49,7 +48,7 @@ class SqliteEngine:
         self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
         """See `Engine.entries`."""
-        from turnlog.catalog.index.engine import EntryMatch
+        from turnlog.catalog.index.wanted import EntryMatch
 
         tables, inside = self._matching(wanted, before)
         tables += " CROSS JOIN sessions ON sessions.id = docs.session"
@@ -104,7 +103,7 @@ class SqliteEngine:
         return " AND ".join(matches), misses
 
 
-def _regexp(pattern: str, value: object) -> bool:
+def regexp(pattern: str, value: object) -> bool:
     """SQLite has none of its own."""
     import re
 

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from turnlog.catalog.index.batch import Batch
-    from turnlog.catalog.index.engine import Before
+    from turnlog.catalog.index.batch import Batch, Before
 
 OURS = ""
 """Stands for the agent where a folder has sessions of ours."""
@@ -93,7 +92,7 @@ class Watchlist:
 
     def session(self, id: int) -> Before:
         """What is known of a session."""
-        from turnlog.catalog.index.engine import Before
+        from turnlog.catalog.index.batch import Before
 
         row = self._db.execute(
             "SELECT s.id, s.native, s.size, s.title, s.preview, s.mark, coalesce(f.inode, 0) FROM sessions s "
