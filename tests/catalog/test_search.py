@@ -307,8 +307,8 @@ def test_hidden_sessions_are_searched_and_deleted_ones_are_not():
 
 
 def test_too_much_to_read_is_said(monkeypatch: pytest.MonkeyPatch):
-    db = fill([Plain(tuple(Doc(f"session_latest {n}", at=NOW - n * MINUTE) for n in range(10)))])
     monkeypatch.setattr(SqliteEngine, "patience", 40)
+    db = fill([Plain(tuple(Doc(f"session_latest {n}", at=NOW - n * MINUTE) for n in range(10)))])
     seen: list[str] = []
     before, cuts = None, 0
     while True:
