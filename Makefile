@@ -9,6 +9,7 @@ VENV   := .venv
 PEERS  := .venv-peers
 AGENTS := tests/agents/node_modules
 TOOLS  := bench/node/node_modules
+QUICK  := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
 UV     := uv==0.13.7
 PIP    := -m pip --disable-pip-version-check --quiet
 LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
@@ -16,7 +17,7 @@ LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test test-agents check fmt bench bench-peers mutants soak lock clean
+.PHONY: help venv demo test quick test-agents check fmt bench bench-peers mutants soak lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +32,10 @@ demo: $(VENV)/.ready ## See what turnlog does, in a minute
 
 test: $(VENV)/.ready ## Run the tests
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+# What a change is likely to break, on the stores that need no server; few examples of each property.
+quick: $(VENV)/.ready ## The tests for while you work: log, session, wire, view, the rules; under two minutes
+	$(VENV)/bin/python -m pytest $(QUICK) -n $(WORKERS) -k 'not postgres and not aio' --hypothesis-profile=quick $(ARGS)
 
 test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
 	$(VENV)/bin/python -m pytest tests/agents -n $(WORKERS) $(ARGS)

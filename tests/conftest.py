@@ -25,6 +25,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("turnlog"), max_examples=10)
 settings.load_profile("turnlog")
 
 

@@ -21,7 +21,7 @@ from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Sourc
 from turnlog.formats._shared.key import overlap
 from turnlog.formats._shared.records import RawRecord, fields, items, moment, rows, tell, text
 from turnlog.formats.kimi.parts import (
-    Names,
+    RecordNames,
     arguments,
     blocks_of,
     calls_of,
@@ -109,7 +109,7 @@ class _Wire:
         self.results: dict[str, tuple[datetime | None, bool]] = {}
         self.calls: dict[str, datetime | None] = {}
         self.said: dict[str, deque[datetime | None]] = {}
-        self._names = Names()
+        self._names = RecordNames()
         self._seen: set[str] = set()
         if not os.path.isfile(path):
             return
@@ -166,7 +166,7 @@ class _Reader:
         self._source = source
         self._reading = reading
         self._wire = wire
-        self._names = Names()
+        self._names = RecordNames()
         self._before: list[tuple[str, str]] = []
         """The context as it was: what each message says, and its key."""
         self._calls: dict[str, str] = {}
@@ -300,7 +300,7 @@ class _Open(Struct):
 
 
 def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
-    names, step, number = Names(), None, 0
+    names, step, number = RecordNames(), None, 0
     for row in rows(source.path, reading.problems, marks=("message", "type")):
         event, at = fields(row.data.get("message")), moment(row.data.get("timestamp"))
         kind, about = event.get("type"), fields(event.get("payload"))

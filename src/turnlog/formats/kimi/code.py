@@ -19,7 +19,7 @@ from turnlog.formats._shared.json import is_deep
 from turnlog.formats._shared.records import RawRecord, fields, items, moment, record_at, rows, tell, text
 from turnlog.formats.kimi.parts import (
     NAME,
-    Names,
+    RecordNames,
     blocks_of,
     calls_of,
     digest,
@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, source: Source, reading: Reading) -> None:
         self._source = source
         self._reading = reading
-        self._names = Names()
+        self._names = RecordNames()
         self._step: _Step | None = None
         self._later: list[tuple[RawRecord, dict[str, Any], datetime | None]] = []
         """Messages that came while a call had no result yet: they stand behind it."""

@@ -115,7 +115,7 @@ def digest(raw: Any) -> str:
     return sha256(msgspec.json.encode(raw)).hexdigest()[:24]
 
 
-class Names:
+class RecordNames:
     """A name for every record: its own id if no other has it, or what it says and which of its kind it is."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.rho.layout import find, homes, place
 from turnlog.formats.rho.message import Json
 from turnlog.formats.rho.names import id_in
-from turnlog.formats.rho.reading import NEWEST, Reader
+from turnlog.formats.rho.reading import NEWEST, RhoReader
 from turnlog.formats.rho.record import seconds
 from turnlog.formats.rho.sidecar import SESSION, beside, title_in_index
 from turnlog.formats.rho.writing import write
@@ -28,7 +28,7 @@ def read(source: Source) -> Reading:
     folder, name = os.path.split(os.path.abspath(path))
     is_folder = name == SESSION
     unit = os.path.basename(folder) if is_folder else name.removesuffix(".jsonl")
-    reader = Reader(id_in(unit) or "", problems)
+    reader = RhoReader(id_in(unit) or "", problems)
     rest = lines(path)
     first: list[Step] = []
     for line in rest:
@@ -72,7 +72,7 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def _about(reader: Reader, session: str, unit: str, title: str | None, *, is_folder: bool) -> Json:
+def _about(reader: RhoReader, session: str, unit: str, title: str | None, *, is_folder: bool) -> Json:
     """What the writer has to know of the session as a whole."""
     about: Json = {}
     if reader.head is not None:
@@ -90,7 +90,7 @@ def _about(reader: Reader, session: str, unit: str, title: str | None, *, is_fol
     return {**about, **({"folder": True} if is_folder else {}), **({"title": title} if title else {})}
 
 
-def _facts(reader: Reader) -> dict[str, Any]:
+def _facts(reader: RhoReader) -> dict[str, Any]:
     """What holds for the session as it stands."""
     facts: dict[str, Any] = {}
     envelope = reader.leaf.state.envelope if reader.leaf is not None else {}

@@ -47,7 +47,7 @@ class Point(Struct):
     place: RhoPlace
 
 
-class Reader:
+class RhoReader:
     """Turns lines into steps. `points` are all places by rho's id for them."""
 
     def __init__(self, session: str, problems: list[Problem]) -> None:
