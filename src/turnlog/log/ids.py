@@ -14,7 +14,12 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, 
 
 def word(length: int) -> str:
     """A random word of base-32 characters, 5 bits each."""
-    return "".join(_ALPHABET[byte & 31] for byte in os.urandom(length))
+    return letters(os.urandom(length))
+
+
+def letters(data: bytes) -> str:
+    """Five bits of every byte, as a base-32 character each."""
+    return "".join(_ALPHABET[byte & 31] for byte in data)
 
 
 class _Process:

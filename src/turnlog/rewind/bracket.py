@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,7 +11,7 @@ from turnlog.log.entry import Entry, Note, Turn
 from turnlog.rewind.files import Files
 from turnlog.rewind.register import enter, leave
 from turnlog.store import Store
-from turnlog.thread.history import History
+from turnlog.thread.appender import Appender
 
 _LOOK_BACK = 200
 """A refusal that was noted in so many entries is not noted again."""
@@ -22,13 +20,11 @@ _LOOK_BACK = 200
 class Bracket:
     """Appends the ends of a session's turns."""
 
-    def __init__(
-        self, store: Store, history: History, files: Files, append: Callable[[list[Entry]], list[Any]]
-    ) -> None:
+    def __init__(self, store: Store, appender: Appender, files: Files) -> None:
         self._store = store
-        self._history = history
+        self._history = appender.history
         self._files = files
-        self._append = append
+        self._append = appender.append
         self._noted = ""
         self._begun: str | None = None
         """The turn that began with a checkpoint."""

@@ -240,24 +240,14 @@ class Files:
         is_asked_for = target.when is None and target.turn is None
         if is_asked_for and all(entry.turn is None for entry in history.forward(target.seq)):
             return None
-        found = self._spans(target)
+        found = spans(self._store, history, history.forward(), target)
         if not any(span.is_turn for span in found):
             found.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
         return found
 
-    def _spans(self, target: Checkpoint | None = None) -> list[Span]:
-        history = self._history
-        return spans(
-            history.forward(),
-            target,
-            whole=history.whole,
-            given_up=self._given_up,
-            inherited_to=history.inherited_to,
-        )
-
     def turn(self, turn: int | str | None) -> Span:
         """The turn with that number or id, with all that may be its doing; the newest if not told."""
-        found = [span for span in self._spans() if span.is_turn]
+        found = [s for s in spans(self._store, self._history, self._history.forward()) if s.is_turn]
         newest = max((span.number for span in found), default=0)
         parts = [span for span in found if turn in (span.turn, span.number) or (turn is None and span.number == newest)]
         if not parts:

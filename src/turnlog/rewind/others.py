@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -17,7 +16,6 @@ from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.store import Store
-from turnlog.thread.content import given_up
 from turnlog.thread.history import History, opened
 from turnlog.thread.report import info_of
 from turnlog.workspace.plan import is_same
@@ -84,14 +82,8 @@ def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Chec
     entries = list(theirs.forward())
     shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
     writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
-    found = spans(
-        entries,
-        shared[-1] if shared else None,  # a fork has its parent's work, and did not do it
-        whole=theirs.whole,
-        given_up=partial(given_up, store, dropped=theirs.state.dropped),
-        inherited_to=theirs.inherited_to,
-    )
-    for span in found:
+    target = shared[-1] if shared else None  # a fork has its parent's work, and did not do it
+    for span in spans(store, theirs, entries, target):
         if span.doubt and span.is_turn and span.began <= theirs.inherited_to:
             continue  # it went on in the session that it was forked from, if at all
         until = ours.gone.get(word_of(span.turn or "")) if span.end is None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any
 
@@ -15,7 +15,10 @@ from turnlog.log.ids import process_word, word_of
 from turnlog.machine.process import lives
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.store import Store
 from turnlog.thread.appender import turns_here
+from turnlog.thread.content import given_up
+from turnlog.thread.history import History
 from turnlog.workspace.tree import path_bytes
 
 _TELLING = (Checkpoint, Turn, Head, Intent, Changed, Writer)
@@ -200,28 +203,20 @@ def _end_of(span: Span) -> float:
     return inf if span.end is None else span.end.seq
 
 
-def spans(
-    entries: Iterable[AnyEntry],
-    target: Checkpoint | None = None,
-    *,
-    whole: Callable[[Intent], Intent],
-    given_up: Callable[[list[Checkpoint]], Collection[str]],
-    inherited_to: int = 0,
-) -> list[Span]:
-    """The stretches of own work in a log, in order; those after `target` only, cut where it lies inside one.
+def spans(store: Store, history: History, entries: Iterable[AnyEntry], target: Checkpoint | None = None) -> list[Span]:
+    """The stretches of own work in the entries of a log, in order; those after `target` only, cut where it lies in one.
 
-    `whole` brings a payload back into its entry; `given_up` says the ids of those checkpoints that were. What began at
-    or before `inherited_to` is another session's, and goes on there.
+    What the session inherited is another session's, and goes on there.
     """
-    finder = _Finder(target, inherited_to)
+    finder = _Finder(target, history.inherited_to)
     telling = list(_telling(entries))
-    gone = given_up([entry for entry in telling if isinstance(entry, Checkpoint)])
+    gone = given_up(store, (entry for entry in telling if isinstance(entry, Checkpoint)), history.state.dropped)
     for entry in telling:
         if isinstance(entry, Checkpoint) and entry.id in gone:
             finder.dropped(entry)
         elif isinstance(entry, Intent):
             try:
-                finder.intent(whole(entry))
+                finder.intent(history.whole(entry))
             except (Corrupt, NotFound):
                 continue  # then all that changed counts
         else:

@@ -7,6 +7,7 @@ done, anything else is somebody's work and stays.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from turnlog.rewind.planner import Planner
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
 from turnlog.thread.target import move_back
-from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
+from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan
 from turnlog.workspace.restore import Outcome
 
 
@@ -106,15 +107,11 @@ class Travel:
 
     def _done(self, head: Head, intent: Intent, plan: Plan, outcomes: list[Outcome]) -> Rewound:
         after = self._checkpoint("after")
-        counts: dict[str, int] = {}
-        for outcome in outcomes:
-            name = outcome.step.action if outcome.is_done else "kept"
-            counts[name] = counts.get(name, 0) + 1
-        for step in plan.of(CONFLICT, UNSURE, SKIPPED):
-            counts[step.action] = counts.get(step.action, 0) + 1
+        counts = Counter(outcome.step.action if outcome.is_done else "kept" for outcome in outcomes)
+        counts.update(step.action for step in plan.of(CONFLICT, UNSURE, SKIPPED))
         self.problems = [outcome for outcome in outcomes if not outcome.is_done]
         self.notes = [outcome for outcome in outcomes if outcome.note]
-        head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=counts)
+        head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=dict(counts))
         entry = self._append(replace(head, kept=self._files.kept(intent, self.problems)))
         return Rewound(entry, plan, self.problems, self.notes)
 
@@ -180,11 +177,3 @@ class Travel:
 
 def _is_same(done: Head, wanted: Head) -> bool:
     return (done.why, done.to, done.asof) == (wanted.why, wanted.to, wanted.asof)
-
-
-def summary(steps: list[Step]) -> dict[str, int]:
-    """How many steps of each kind."""
-    counts: dict[str, int] = {}
-    for step in steps:
-        counts[step.action] = counts.get(step.action, 0) + 1
-    return counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from types import TracebackType
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -15,7 +15,7 @@ from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
 from turnlog.machine.folder import expand
 from turnlog.machine.location import kind_of
-from turnlog.session.lookup import exactly, find_id, log_to_read, log_to_write, newest_id, sessions
+from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store
@@ -94,9 +94,7 @@ class Home:
     def __enter__(self) -> Home:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -188,7 +186,8 @@ class Home:
         after: str | None = None,
     ) -> list[Info]:
         """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
-        return sessions(self.store, workspace, labels, parent, deleted=deleted, limit=limit, after=after)
+        found = rows(self.store, deleted=deleted, is_paged=limit is not None, after=after)
+        return list(islice(chosen(found, workspace, labels, parent), limit))
 
     # ── removing ──────────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
@@ -53,7 +52,7 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
     _refuse_no_text(text)
     ids = list(store.ids(like=text, deleted=deleted)) if text else []
     if ids and workspace is not None:
-        ids = [row.id for row in _chosen(store.sessions(deleted=deleted, ids=set(ids)), workspace)]
+        ids = [row.id for row in chosen(store.sessions(deleted=deleted, ids=set(ids)), workspace)]
     if text in ids:
         return text
     return newest_id(store, workspace) if text == "latest" and not deleted else _match(text, ids)
@@ -61,7 +60,7 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
 
 def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
     """The id of the newest session, of a workspace if told: neither a hidden one nor a subagent."""
-    rows = (row for row in _chosen(store.newest(), workspace) if not row.hidden and row.parent is None)
+    rows = (row for row in chosen(store.newest(), workspace) if not row.hidden and row.parent is None)
     first = next(rows, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
@@ -70,24 +69,12 @@ def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
     return first.id if first.seq > 1 else next((row for row in rows if row.seq > 1), first).id
 
 
-def sessions(
-    store: Store,
-    workspace: str | os.PathLike[str] | None,
-    labels: Mapping[str, str] | None,
-    parent: str | None,
-    *,
-    deleted: bool,
-    limit: int | None,
-    after: str | None,
-) -> list[Info]:
-    """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
-    if limit is None:
-        # Every one of them, whatever grows meanwhile; only then in their order.
-        found = sorted(store.sessions(deleted=deleted), key=lambda found: found.order, reverse=True)
-        rows = behind(iter(found), after)
-    else:
-        rows = store.newest(deleted=deleted, after=after)
-    return list(islice(_chosen(rows, workspace, labels, parent), limit))
+def rows(store: Store, *, deleted: bool, is_paged: bool, after: str | None) -> Iterator[Listed]:
+    """Sessions, the one with the newest entry first, behind `after`."""
+    if is_paged:
+        return store.newest(deleted=deleted, after=after)
+    # Every one of them, whatever grows meanwhile; only then in their order.
+    return behind(iter(sorted(store.sessions(deleted=deleted), key=lambda row: row.order, reverse=True)), after)
 
 
 def _refuse_no_text(name: object) -> None:
@@ -112,12 +99,13 @@ def _match(name: str, ids: list[str]) -> str:
     raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
 
 
-def _chosen(
+def chosen(
     found: Iterable[Listed],
     workspace: str | os.PathLike[str] | None,
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,
 ) -> Iterator[Info]:
+    """Those of a workspace, with all these labels, started by that session."""
     place = None if workspace is None else workspace_path(workspace)
     wanted = (labels or {}).items()
     for row in map(info_of, found):

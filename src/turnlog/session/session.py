@@ -102,7 +102,7 @@ class Session(ReadOnlySession):
     def _bracket(self) -> Bracket:
         from turnlog.rewind.bracket import Bracket
 
-        return Bracket(self._store, self.history, self._files, self._append)
+        return Bracket(self._store, self._appender, self._files)
 
     @cached_property
     def _travel(self) -> Travel:

@@ -7,7 +7,7 @@ remembered but the logs themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
@@ -127,7 +127,7 @@ class Mover:
         except Unavailable:
             raise
         except TurnlogError as error:
-            row = self._rows.setdefault(name, Transferred(name.id))
+            row = self._row(name)
             row.outcome, row.error = "failed", error
 
     # ── one session ───────────────────────────────────────────────────────────────────────────────
@@ -168,14 +168,10 @@ class Mover:
 
     def _bring(self, name: _Which) -> list[_Part]:
         """Have a session there as such."""
-        log = self._source.base(*name)
-        try:
-            row = self._rows.setdefault(name, Transferred(name.id))
+        with closing(self._source.base(*name)) as log:
             going = self._beside_its_parent(outgoing(self._source, log))
-            self._placed[name] = self._send(going, row, may_merge=False)
+            self._placed[name] = self._send(going, self._row(name), may_merge=False)
             return self._placed[name]
-        finally:
-            log.close()
 
     def _log_there(self, name: str, first: str | None) -> Log | None:
         try:
@@ -189,10 +185,8 @@ class Mover:
             log = self._target.open(going.id)
         except NotFound:
             return False
-        try:
+        with closing(log):
             return next((item.id for item in log.read() if isinstance(item, Start)), going.first) != going.first
-        finally:
-            log.close()
 
     def _send(self, going: Outgoing, row: Transferred, *, may_merge: bool = True) -> list[_Part]:
         """Bring over what is missing; where both sides went on, as a fork."""
@@ -309,16 +303,13 @@ class Mover:
 
     def _compare(self, name: _Which, after: int, last: int, digest: bytes) -> None:
         """Read back what was sent: it has to be what was sent."""
-        theirs = self._target.base(*name)
         whole = sha256()
-        try:
+        with closing(self._target.base(*name)) as theirs:
             for item in theirs.lines(after=after):
                 if isinstance(item, WrittenLine):
                     if item.entry.seq > last:
                         break
                     whole.update(item.line + b"\n")
-        finally:
-            theirs.close()
         if whole.digest() != digest:
             raise Corrupt(
                 f"session {name.id} is not over there as it was sent, after entry {after}",

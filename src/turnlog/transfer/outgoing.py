@@ -15,14 +15,12 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry, Fork, Start, Writer
-from turnlog.log.ids import handle_of, new_id
+from turnlog.log.ids import handle_of, letters, new_id
 from turnlog.log.payload import Blobs
 from turnlog.log.written import WrittenLine
 from turnlog.store import Log, Store
 from turnlog.thread.history import History
 from turnlog.transfer.renumber import line_of, renumbered
-
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class Shipment(Struct, frozen=True, gc=False):
@@ -193,7 +191,7 @@ def derived_id(session_id: str, *what: bytes) -> str:
     """The id of a session that comes of another one: for the same reason always the same."""
     told = [session_id.encode("utf-8", "surrogatepass"), *what]
     digest = sha256(b"\0".join(sha256(part).digest() for part in told)).digest()
-    word = "".join(_ALPHABET[byte & 31] for byte in digest[:8])
+    word = letters(digest[:8])
     handle = handle_of(session_id)
     stem = session_id.removesuffix(f"-{handle}") if handle != session_id else session_id
     return f"{stem[:1000]}-{word}"

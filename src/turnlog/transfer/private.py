@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.store import Store
@@ -30,9 +30,6 @@ def bring_private(source: Store, target: Store, carrier: Carrier, row: Transferr
 
 
 def _roots(source: Store, name: str) -> dict[str, Root]:
-    log = source.base(name)
-    try:
+    with closing(source.base(name)) as log:
         points = (item for item in log.read() if isinstance(item, Checkpoint))
         return {root.tree: root for point in points for root in point.roots if stays(root)}
-    finally:
-        log.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import MAX_ID
@@ -16,8 +18,7 @@ def restore_as(store: Store, session: str, name: str) -> None:
     found = next(iter(store.sessions(deleted=True, ids={session})), None)
     if found is None:
         raise NotFound(f"no deleted session {session!r}")
-    log = store.base(session, found.first)
-    try:
+    with closing(store.base(session, found.first)) as log:
         going = outgoing(store, log).renamed(name)
         lines: list[bytes] = []
         with store.keeping():
@@ -31,6 +32,4 @@ def restore_as(store: Store, session: str, name: str) -> None:
                     store.put(item.blobs)
                 lines.append(item.line)
             store.adopt(name, lines, after=0, parent=going.start.fork)
-    finally:
-        log.close()
     store.purge(session, deleted=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,6 @@ from msgspec import Struct
 
 from turnlog.cli.draw.text import coloured, path_of, table
 from turnlog.errors import Invalid
-from turnlog.rewind.travel import summary
 from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
 from turnlog.workspace.tree import FOLDER, path_bytes, path_text
@@ -77,7 +77,7 @@ def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[
         shown += [row.cells(workspace) for row in rows[:most]]
         if most < len(rows):
             counted = sum(1 + row.below for row in rows[:most])
-            left.append(in_words(summary(steps[counted:])))
+            left.append(in_words(_counts(steps[counted:])))
     if shown:
         yield from table(("ACTION", "PATH", "WHY"), shown, paths=1, paint=_paint)
     if left:
@@ -99,8 +99,8 @@ def totals(plan: Plan) -> str:
     """What happens, and what stays, in a line."""
     doing = len(plan.to_do)
     staying = plan.of(*STAYS)
-    does = f"{count(doing, 'change')} to the files: {in_words(summary(plan.to_do))}" if doing else "no file changes"
-    return does + (f"; stays as it is: {in_words(summary(staying))}" if staying else "")
+    does = f"{count(doing, 'change')} to the files: {in_words(_counts(plan.to_do))}" if doing else "no file changes"
+    return does + (f"; stays as it is: {in_words(_counts(staying))}" if staying else "")
 
 
 def refuse_without_terminal(what: str, *, as_json: bool) -> None:
@@ -134,4 +134,9 @@ def as_plain(plan: Plan) -> dict[str, Any]:
         {"action": step.action, "path": path_text(step.path), "root": step.root, "reason": step.reason}
         for step in plan.steps
     ]
-    return {"note": plan.note, "counts": summary(plan.steps), "steps": steps}
+    return {"note": plan.note, "counts": _counts(plan.steps), "steps": steps}
+
+
+def _counts(steps: list[Step]) -> dict[str, int]:
+    """How many steps of each kind."""
+    return dict(Counter(step.action for step in steps))
