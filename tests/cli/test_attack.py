@@ -14,8 +14,8 @@ from tests.cli.every import NAMES, WORDS, prepare
 from tests.cli.scene import Cli
 from tests.cli.terminal import COLOUR, Terminal
 from turnlog import Message, Text, Thinking, ToolCall, Usage
-from turnlog.cli.draw.cells import Column, grid, plain
-from turnlog.cli.draw.text import safe, safe_json, table
+from turnlog.cli.draw.table import Column, grid, table
+from turnlog.cli.draw.text import plain, safe, safe_json
 
 # Titles of the window, colours, the cursor, the bell, a return, a backspace, C1, bidirectional controls, separators,
 # and what nobody sees.

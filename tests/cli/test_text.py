@@ -8,7 +8,8 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli
 from turnlog import Text, ToolCall
-from turnlog.cli.draw.text import clip, one_line, safe, table, width
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import clip, one_line, safe, width
 from turnlog.view.number import size
 
 EVIL = "a\x1b[31mred\x1b]0;owned\x07\x9b2J\x7f\x00\r\b\u202egpj.exe\u2066\u200f\u2028b"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.draw.text import one_line, table
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.exitcode import INTERRUPTED
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import count as progress

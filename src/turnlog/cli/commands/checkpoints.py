@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from turnlog.cli.draw.change import Trees
-from turnlog.cli.draw.text import moment, one_line, table
+from turnlog.cli.draw.clock import moment
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.pick.session import session_to_read

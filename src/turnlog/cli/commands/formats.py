@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from turnlog.cli.draw.text import table
+from turnlog.cli.draw.table import table
 from turnlog.cli.frame.option import shared
 from turnlog.cli.frame.output import print_json
 

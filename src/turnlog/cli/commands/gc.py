@@ -6,7 +6,7 @@ import re
 
 import click
 
-from turnlog.cli.draw.text import table
+from turnlog.cli.draw.table import table
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.output import print_json
 from turnlog.view.number import count, size

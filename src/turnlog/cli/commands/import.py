@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.draw.problem import tell_problems
-from turnlog.cli.draw.text import table
+from turnlog.cli.draw.table import table
 from turnlog.cli.frame.exitcode import INTERRUPTED
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.output import print_json

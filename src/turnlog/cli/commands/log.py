@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.commands.show import warn_of_damage
+from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.text import clip, moment, screen_width
+from turnlog.cli.draw.text import clip, screen_width
 from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
 from turnlog.cli.frame.output import VERSION, to_json, write_json
 from turnlog.cli.pick.session import session_to_read

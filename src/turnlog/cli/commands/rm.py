@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.draw.text import moment, one_line, table
+from turnlog.cli.draw.clock import moment
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import home_location, shared, this_home
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.pick.session import names

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.cells import ago, marked, plain
+from turnlog.cli.draw.clock import ago, moment
 from turnlog.cli.draw.listing import json_card
-from turnlog.cli.draw.text import clip, coloured, moment, one_line, screen_width, width
+from turnlog.cli.draw.text import clip, coloured, one_line, plain, safe, screen_width, width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, Takes
 from turnlog.cli.pick.catalog import catalog, query_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 LIMIT = 20
 _WHO = {"assistant": "agent", "user": "you"}
 _INDENT = "  "
+_ODD = re.compile(r"[^ -~]")
 
 
 def work(
@@ -186,6 +189,24 @@ def _cut(hit: Hit, room: int) -> tuple[str, list[tuple[int, int]]]:
         cut = cut[:-1] + "…"
         marks = [(a, min(b, len(cut) - 1)) for a, b in marks if a < len(cut) - 1]
     return cut, marks
+
+
+def marked(text: str, marks: Sequence[tuple[int, int]], paint: Callable[[str], str]) -> str:
+    """A text on one line and made safe, with what is between the marks painted."""
+    parts: list[str] = []
+    position = 0
+    for start, end in marks:
+        parts += [_inline(text[position:start]), paint(_inline(text[start:end]))]
+        position = end
+    parts.append(_inline(text[position:]))
+    return "".join(parts).strip()
+
+
+def _inline(text: str) -> str:
+    """Blanks at the ends stay: there may be a mark."""
+    if not _ODD.search(text) and "  " not in text:
+        return text
+    return safe(re.sub(r"\s+", " ", text))
 
 
 def _reading(hit: Hit, name: str, room: int) -> str:

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.cells import Column, grid
 from turnlog.cli.draw.listing import json_tokens
+from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, Takes

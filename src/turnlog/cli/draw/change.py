@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from turnlog.cli.draw.text import coloured, path_of, safe, table
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import coloured, path_of, safe
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.rewind.overlay import Overlay
@@ -134,8 +135,8 @@ def stat_table(found: list[Difference], *, lines: bool = False, stream: TextIO |
 
 
 def _table(rows: list[tuple[str, str, str]], stream: TextIO) -> list[str]:
-    def paint(index: int, cell: str, padded: str) -> str:
-        return coloured(padded, COLOURS.get(cell), stream) if index == 0 else padded
+    def paint(action: str) -> str:
+        return coloured(action, COLOURS.get(action.strip()), stream)
 
     return table(("", "", ""), rows, paths=1, paint=paint)[1:]
 

@@ -6,9 +6,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.cells import plain
 from turnlog.cli.draw.listing import listing
-from turnlog.cli.draw.text import coloured, one_line, screen_width
+from turnlog.cli.draw.text import coloured, one_line, plain, screen_width
 from turnlog.cli.frame.quick import Takes
 from turnlog.cli.pick.catalog import catalog
 from turnlog.machine.folder import workspace_path

@@ -6,7 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.cells import Column, ago, clock_times, grid
+from turnlog.cli.draw.clock import ago, clock_times
+from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import coloured, has_colour, screen_width
 from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars
@@ -51,8 +52,9 @@ def _cost(micros: int, is_partial: bool) -> str:
     return dollars(micros, is_partial=is_partial) if micros or is_partial else ""
 
 
-def _paint(head: str, cell: str) -> str:
-    return coloured(cell, _STATES.get(cell.strip()) if head == "STATE" else _PAINTS.get(head), sys.stdout)
+def _paint(column: Column, cell: str) -> str:
+    colour = _STATES.get(cell.strip()) if column.head == "STATE" else _PAINTS.get(column.head)
+    return coloured(cell, colour, sys.stdout)
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────

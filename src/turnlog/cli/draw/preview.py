@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from turnlog.cli.draw.text import coloured, path_of, table
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import coloured, path_of
 from turnlog.errors import Invalid
 from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
@@ -84,8 +85,8 @@ def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[
         yield f"… and more: {'; '.join(left)} (`--dry-run | less` shows all)"
 
 
-def _paint(index: int, cell: str, padded: str) -> str:
-    return coloured(padded, _COLOURS.get(cell), sys.stdout) if index == 0 else padded
+def _paint(action: str) -> str:
+    return coloured(action, _COLOURS.get(action.strip()), sys.stdout)
 
 
 def in_words(counts: dict[str, int]) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from typing import TextIO
 
 from turnlog.view.visible import UNSEEN, clip, one_line, safe, width
@@ -62,36 +60,16 @@ def screen_width() -> int | None:
         return None
 
 
-def table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    right: Sequence[int] = (),
-    paths: int | None = None,
-    paint: Callable[[int, str, str], str] = lambda index, cell, padded: padded,
-) -> list[str]:
-    """Lines of a table in columns; those numbered in `right` are aligned to the right. The last one is cut to fit.
+def plain(text: str) -> str:
+    """The text on one line, made safe; quick for what is plain already."""
+    return text if text.isascii() and text.isprintable() and "  " not in text else one_line(text)
 
-    Before that, the column numbered `paths` gives way, down to a half of the room. `paint` may colour a cell.
-    """
-    cells = [[_whole(cell) if i == paths else one_line(cell) for i, cell in enumerate(row)] for row in rows]
-    widths = [max(map(width, column)) for column in zip(head, *cells, strict=True)]
-    room = screen_width()
-    if room is not None:
-        room -= 2 * (len(widths) - 1)
-        if paths is not None:
-            widths[paths] = min(widths[paths], max(room // 2, room - sum(widths) + widths[paths], 16))
-        widths[-1] = min(widths[-1], max(12, room - sum(widths[:-1])))
-    lines: list[str] = []
-    for number, row in enumerate([list(head), *cells]):
-        parts: list[str] = []
-        for index, (cell, columns) in enumerate(zip(row, widths, strict=True)):
-            text = clip_path(cell, columns) if index == paths else clip(cell, columns)
-            padding = " " * (columns - width(text)) if index < len(row) - 1 or index in right else ""
-            padded = padding + text if index in right else text + padding
-            parts.append(paint(index, cell, padded) if number else padded)
-        lines.append("  ".join(parts).rstrip())
-    return lines
+
+def all_plain(texts: list[str]) -> list[str]:
+    """The same for many: one look at all of them is often enough."""
+    joined = "|".join(texts)
+    is_plain = joined.isprintable() and "  " not in joined and (joined.isascii() or safe(joined) == joined)
+    return texts if is_plain else [plain(text) for text in texts]
 
 
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────
@@ -114,16 +92,11 @@ def coloured(text: str, colour: str | None, stream: TextIO) -> str:
 # ── values ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def moment(at: datetime | None) -> str:
-    """A time as this place tells it."""
-    return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _whole(text: str) -> str:
+def path_line(text: str) -> str:
     """The text on one line, made safe. In a path blanks count: they stay as they are."""
     return safe(text).replace("\n", "\\x0a").replace("\t", "\\x09")
 
 
 def path_of(path: bytes) -> str:
     """A path for people; bytes that are not Unicode as `\\xe9`."""
-    return _whole(path.decode("utf-8", "backslashreplace"))
+    return path_line(path.decode("utf-8", "backslashreplace"))

@@ -197,7 +197,8 @@ def _several(error: Ambiguous) -> SeveralFit | None:
 
 
 def _table_of(several: SeveralFit) -> list[str]:
-    from turnlog.cli.draw.text import moment, table
+    from turnlog.cli.draw.clock import moment
+    from turnlog.cli.draw.table import table
 
     rows = [
         (str(number), item.name, item.agent or "", moment(item.at)[:16], item.title or "")

@@ -1,0 +1,128 @@
+"""Tables: columns that fit the screen. Ten thousand rows are no reason to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from turnlog.cli.draw.text import all_plain, clip, clip_path, path_line, screen_width, width
+
+_NARROW = 12
+"""The last column of a plain table is not cut below this."""
+
+
+class Column:
+    """A column of a table. Whatever its cells are made of, they are made safe here."""
+
+    def __init__(
+        self,
+        head: str,
+        cells: list[str],
+        *,
+        right: bool = False,
+        least: int = 0,
+        drop: int = 0,
+        floor: int = 4,
+        is_path: bool = False,
+    ) -> None:
+        self.head = head
+        self.cells = [path_line(cell) for cell in cells] if is_path else all_plain(cells)
+        self.right = right
+        self.least = least
+        """Down to how many columns it may be cut; 0 for what is never cut."""
+        self.drop = drop
+        """Left out where there is no room for it, the highest number first; 0 for what always stays."""
+        self.floor = floor
+        """How narrow it may get as the last one, where even the least is too much."""
+        self.cut = clip_path if is_path else clip
+        self.is_path = is_path
+        """Paths give way to the others, and keep their ends."""
+        self.width = 0
+        self.is_easy = False
+        """Whether in all of its cells a character is a column of the screen."""
+
+    def measure(self) -> None:
+        """How wide the widest cell is."""
+        self.is_easy = "".join(self.cells).isascii()
+        widest = max(map(len if self.is_easy else width, self.cells), default=0)
+        self.width = max(len(self.head), widest)
+
+
+Paint = Callable[[Column, str], str]
+"""Colours a padded cell of a column."""
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    paths: int | None = None,
+    paint: Callable[[str], str] | None = None,
+) -> list[str]:
+    """Lines of a table in columns; those numbered in `right` are aligned to the right. The last one is cut to fit.
+
+    Before that, the column numbered `paths` gives way, down to a half of the room. `paint` colours the first column.
+    """
+    last = len(head) - 1
+    half = max(16, ((screen_width() or 0) - 2 * last) // 2)
+    columns = [
+        Column(
+            name,
+            list(cells),
+            right=index in right,
+            least=_NARROW if index == last else half if index == paths else 0,
+            floor=_NARROW,
+            is_path=index == paths,
+        )
+        for index, (name, *cells) in enumerate(zip(head, *rows, strict=True))
+    ]
+    return grid(columns, paint=paint and (lambda column, text: paint(text) if column is columns[0] else text))
+
+
+def grid(columns: Sequence[Column], *, paint: Paint | None = None) -> list[str]:
+    """Lines of a table. It fits the screen: columns are left out, then cut, most of all the last one."""
+    shown = list(columns)
+    room = screen_width()
+    is_ragged = not shown[-1].right  # then nobody needs to know how wide the last one is, unless it has to be cut
+    for column in shown if room is not None or not is_ragged else shown[:-1]:
+        column.measure()
+    if room is not None:
+        _fit(shown, room)
+    *first, last = shown
+    is_ragged = not last.right
+    lines = ["  ".join([*(_padded(c.head, c) for c in first), last.head if is_ragged else _padded(last.head, last)])]
+    rows = zip(*(c.cells for c in shown), strict=True)
+    if paint is None and room is None and all(c.is_easy for c in (first if is_ragged else shown)):
+        form = "  ".join(f"%{'' if c.right else '-'}{c.width}s" for c in first)
+        form += "  %s" if is_ragged else f"  %{last.width}s"
+        return lines + [(form % row).rstrip() for row in rows]
+    for row in rows:
+        parts: list[str] = []
+        for cell, column in zip(row, shown, strict=True):
+            text = cell if room is None else column.cut(cell, column.width)
+            text = text if column is last and is_ragged else _padded(text, column)
+            parts.append(paint(column, text) if paint is not None else text)
+        lines.append("  ".join(parts).rstrip())
+    return lines
+
+
+def _padded(text: str, column: Column) -> str:
+    padding = " " * (column.width - width(text))
+    return padding + text if column.right else text + padding
+
+
+def _fit(shown: list[Column], room: int) -> None:
+    def taken() -> int:
+        return sum(min(c.least or c.width, c.width) for c in shown) + 2 * (len(shown) - 1)
+
+    while taken() > room and any(c.drop for c in shown):
+        shown.remove(max(shown, key=lambda c: c.drop))
+    spare = room - taken()
+    for column in sorted(shown, key=lambda c: c.is_path):  # what may be cut gets what is left, the first ones first
+        if column.least:
+            least = min(column.least, column.width)
+            column.width = min(column.width, least + max(0, spare))
+            spare -= column.width - least
+    if spare < 0:  # a very narrow screen
+        last = shown[-1]
+        last.width = max(min(last.floor, last.width), last.width + spare)
