@@ -1,33 +1,68 @@
 """Every command there is, and words with which it does something harmless."""
 
+from importlib import import_module
+
 import click
 
 from tests.cli.scene import Cli
 from turnlog.cli.frame.program import program
 
 NAMES = program.list_commands(click.Context(program))
-# What a command needs besides --json, and what has to come before it. The session is this folder's newest.
-WORDS: dict[str, list[str]] = {
+# What a word is that has to be there, by what the help calls it.
+REQUIRED = {"SESSION...": "@", "URL": "../copy", "PATH": ".", "FORM": "markdown"}
+# Where other words say more about a command than those it cannot do without: see `words_for`.
+_WORDS: dict[str, list[str]] = {
     "compact": ["--keep", "0", "--dry-run"],
     "completion": ["bash"],
     "export": ["--to", "sofos", "-o", "out", "--force"],
+    "gc": [],
     "import": ["--agent", "sofos"],
     "mv": ["--dry-run", ".", ".."],
     "pull": ["--all", "../copy"],
     "push": ["--all", "../copy"],
     "restore": ["20"],
     "resume": ["--in", "sofos"],
-    "rm": ["@"],
     "search": ["flaky"],
     "sync": ["../copy"],
     "tag": ["@", "one"],
-    "redo": ["--dry-run"],
-    "rewind": ["--dry-run"],
     "run": ["--", "true"],
-    "uncompact": ["--dry-run"],
-    "undo": ["--dry-run"],
     "watch": ["--for", "0"],
 }
+
+
+def command(name: str) -> click.Command:
+    found = program.get_command(click.Context(program), name)
+    assert found is not None
+    return found
+
+
+def words_for(name: str) -> list[str]:
+    """What a command needs besides --json, so that nothing much happens. The session is this folder's newest."""
+    if name in _WORDS:
+        return _WORDS[name]
+    words: list[str] = []
+    for parameter in command(name).params:
+        if isinstance(parameter, click.Option):
+            words += ["--dry-run"] if "--dry-run" in parameter.opts else []
+            words += [parameter.opts[0], _value(parameter)] if parameter.required else []
+        elif parameter.required:
+            words.append(_value(parameter))
+    return words
+
+
+def _value(parameter: click.Parameter) -> str:
+    if isinstance(parameter.type, click.Choice):
+        return str(parameter.type.choices[0])
+    return REQUIRED[parameter.metavar or str(parameter.name).upper()]
+
+
+def looks_at_a_home(name: str) -> bool:
+    """Whether it opens the home that the options say, or its catalog."""
+    module = vars(import_module(f"turnlog.cli.commands.{name}"))
+    return bool({"this_home", "session_to_read", "catalog"} & set(module))
+
+
+# What has to come before it.
 BEFORE: dict[str, list[list[str]]] = {
     "checkpoints": [["checkpoint"]],
     "diff": [["run", "-q", "--", "true"]],
@@ -38,8 +73,6 @@ BEFORE: dict[str, list[list[str]]] = {
     "uncompact": [["compact", "--keep", "0"]],
     "undo": [["run", "-q", "--", "true"], ["rewind", "--yes"]],
 }
-# Those that look at no home.
-HOMELESS = ("completion", "demo", "formats")
 # Those that print a line at most where nothing changed, and only on stderr.
 QUIET = ("diff", "import", "run")
 
@@ -49,4 +82,4 @@ def prepare(cli: Cli, name: str, *more: str) -> list[str]:
     for words in BEFORE.get(name, []):
         done = cli(*more, *words)
         assert done.code == 0, done.err
-    return [*more, name, *WORDS.get(name, [])]
+    return [*more, name, *words_for(name)]

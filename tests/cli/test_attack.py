@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from tests.cli.every import NAMES, WORDS, prepare
+from tests.cli.every import NAMES, prepare, words_for
 from tests.cli.scene import Cli
 from tests.cli.terminal import COLOUR, Terminal
 from turnlog import Message, Text, Thinking, ToolCall, Usage
@@ -157,7 +157,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("demo", "completion")])
 def test_nothing_reaches_the_terminal(name: str, hostile: str, cli: Cli):
-    for more in VARIANTS.get(name, [WORDS.get(name, [])]):
+    for more in VARIANTS.get(name, [words_for(name)]):
         prepare(cli, name)
         words = [name, *more]
         with Terminal("-m", "turnlog", *words, PAGER="cat") as terminal:

@@ -7,19 +7,12 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.every import HOMELESS, NAMES, WORDS, prepare
+from tests.cli.every import NAMES, command, looks_at_a_home, prepare, words_for
 from tests.cli.scene import Cli
-from turnlog.cli.frame.fields import FIELDS
-from turnlog.cli.frame.program import program
+from turnlog.cli.frame.program import fields_of
 from turnlog.cli.reference import reference
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def command(name: str) -> click.Command:
-    found = program.get_command(click.Context(program), name)
-    assert found is not None
-    return found
 
 
 def test_every_file_is_a_command():
@@ -49,23 +42,24 @@ def test_it_is_documented(name: str):
 @pytest.mark.parametrize("name", NAMES)
 def test_its_json_parses_and_has_a_version(name: str, cli: Cli, session: str):
     prepare(cli, name)
-    done = cli(name, "--json", *WORDS.get(name, []))
+    done = cli(name, "--json", *words_for(name))
     assert done.code == 0, done.err
     said = json.loads(done.out.splitlines()[0] if name == "watch" else done.out)
     assert said.pop("version") == 1
-    fields = {field.strip("[]"): meaning for field, meaning in FIELDS[name].items()}
-    assert {field for field in FIELDS[name] if not field.startswith("[")} <= set(said) <= set(fields)
+    declared = fields_of(name)
+    fields = {field.strip("[]"): meaning for field, meaning in declared.items()}
+    assert {field for field in declared if not field.startswith("[")} <= set(said) <= set(fields)
     for field, value in said.items():
         if isinstance(value, list) and value and isinstance(value[0], dict) and "format.md" not in fields[field]:
             assert [key for key in value[0] if f"`{key}`" not in fields[field] and "tokens" not in key] == []
     assert done.err == ""
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in HOMELESS])
+@pytest.mark.parametrize("name", [n for n in NAMES if looks_at_a_home(n)])
 def test_a_home_that_cannot_be_read_is_a_clear_error(name: str, cli: Cli, folder: Path):
     folder.mkdir()
     (folder / "home.json").write_text("{")
-    done = cli(name, *WORDS.get(name, []))
+    done = cli(name, *words_for(name))
     assert done.code == 6
     assert re.fullmatch(r"error: [^\n]+\nhint: [^\n]+\n", done.err)
 

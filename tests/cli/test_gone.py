@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.every import NAMES, WORDS
+from tests.cli.every import NAMES, words_for
 from tests.cli.scene import Cli, Done
 from turnlog.cli.demo.files import digest
 
@@ -89,7 +89,7 @@ def test_every_command_in_a_folder_that_is_gone_works_or_says_so(cli: Cli, sessi
     for name in NAMES:
         if name == "demo":  # works elsewhere, and takes its time
             continue
-        done = cli(name, *WORDS.get(name, []))
+        done = cli(name, *words_for(name))
         assert "fault in turnlog" not in done.err, name
         assert "cannot be written" not in done.err, name
         assert done.code in (0, 2, 3), (name, done.err)

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import turnlog
-from tests.cli.every import HOMELESS, NAMES, prepare
+from tests.cli.every import NAMES, looks_at_a_home, prepare
 from tests.cli.scene import Cli, write_session
 from tests.pgserver import Server
 
@@ -22,7 +22,7 @@ def url(postgres: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return place
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*HOMELESS, "path")])
+@pytest.mark.parametrize("name", [name for name in NAMES if looks_at_a_home(name) and name != "path"])
 def test_every_command_works_there(name: str, url: str, cli: Cli):
     for more in ([], ["--json"]):
         words = prepare(cli, name)

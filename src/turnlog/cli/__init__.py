@@ -2,8 +2,8 @@
 
 commands/  one file per command
 frame/     what every command stands in: arguments, options, exit codes, completion, progress
-pick/      which session, and which part of it, is meant
-draw/      what people see: tables, cells, colours, sessions on a terminal
+pick/      the session that is meant, and the catalog: `reader` with a terminal
+draw/      what people see: tables, text, colours, sessions on a terminal
 demo/      `turnlog demo`, a story told by doing it
 """
 
@@ -13,9 +13,6 @@ import os
 import sys
 
 from turnlog.version import __version__
-
-QUICK = ("ls", "search", "usage")
-"""Commands that have `TAKES`: see `plain`."""
 
 
 def _printed(line: str) -> bool:
@@ -36,11 +33,9 @@ def main() -> None:
         from turnlog.cli.frame.completion import answer
 
         return answer(os.environ["_TURNLOG_COMPLETE"], arguments)
-    code = None
-    if not arguments or arguments[0] in QUICK:
-        from turnlog.cli.frame.quick import answered
+    from turnlog.cli.frame.quick import answered
 
-        code = answered(arguments)
+    code = answered(arguments)
     if code is None:
         from turnlog.cli.frame.program import run
 

@@ -10,9 +10,8 @@ import click
 
 from turnlog import errors
 from turnlog.cli.frame.exitcode import INTERRUPTED, PIPE_CLOSED
-from turnlog.cli.frame.fields import FIELDS
 from turnlog.cli.frame.foreground import NOT_FOUND, NOT_RUNNABLE
-from turnlog.cli.frame.program import program
+from turnlog.cli.frame.program import fields_of, program
 
 _WIDTH = 88
 _MANNERS = """\
@@ -97,7 +96,7 @@ def _fields(name: str) -> Iterator[str]:
     yield ""
     yield "With `--json`:"
     yield ""
-    for field, meaning in FIELDS.get(name, {}).items():
+    for field, meaning in fields_of(name).items():
         maybe = " (not always)" if field.startswith("[") else ""
         yield from wrap(f"- `{field.strip('[]')}`{maybe}: {meaning}", width=120, subsequent_indent="  ")
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
 from turnlog.cli.draw.text import one_line, path_of
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import COUNTS, DRY_RUN, SESSION, print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
@@ -25,6 +25,20 @@ from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes, path_text
 
 _PROBLEMS_SHOWN = 20
+REWOUND = {
+    "session": SESSION,
+    "action": "rewind, undo or redo",
+    "dry_run": DRY_RUN,
+    "note": "why files stay as they are; else empty",
+    "counts": COUNTS,
+    "steps": "a path each: `action`, `path`, `root`, `reason`",
+    "done": "whether it was done",
+    "entry": "the entry that says so",
+    "result": "how many paths came out how",
+    "problems": "what could not be done: `path`, `root`, `problem`",
+    "incomplete": "what was put back without its owner or an attribute: `path`, `root`, `note`",
+}
+"""What rewind, undo and redo say with `--json`."""
 _BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
 
 

@@ -11,7 +11,7 @@ import click
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.exitcode import INTERRUPTED
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import DRY_RUN, print_json
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from turnlog.transfer.report import Transferred
 
 _SHOWN = 5
+TRANSFERRED = {
+    "dry_run": DRY_RUN,
+    "sessions": "those that differ: `id`, `outcome`, `entries`, `blobs`, `blob_bytes`, `into`, `problems`, "
+    "`without_ignored` (checkpoints whose ignored files stay where they are), `error`",
+    "same": "how many sessions were the same on both sides",
+    "entries": "how many entries went over",
+}
+"""What push and pull say with `--json`."""
 
 locations = click.argument("words", nargs=-1, required=True, metavar="[SESSION]... URL")
 everything = click.option("--all", "-a", "everything", is_flag=True, help="Every session there is.")

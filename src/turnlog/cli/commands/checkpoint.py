@@ -11,7 +11,7 @@ import click
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.text import one_line, path_of
 from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import SESSION, print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_change
 from turnlog.cli.place import refuse_folder
@@ -26,6 +26,16 @@ from turnlog.workspace.tree import path_bytes
 AGENT = "turnlog"
 """Who opens a session where there is none."""
 _LISTED = 10
+FIELDS = {
+    "session": SESSION,
+    "is_new": "whether it was made for this",
+    "workspace": "the folder",
+    "entry": "the number of the checkpoint",
+    "label": "its name, or null",
+    "files": "how many files are in it",
+    "size_bytes": "how many bytes those have",
+    "skipped": "paths that are not covered, and why",
+}
 
 
 @click.command()

@@ -12,13 +12,18 @@ from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import SESSION, print_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of
 from turnlog.view.number import count, size
 
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
+FIELDS = {
+    "session": SESSION,
+    "checkpoints": "the oldest first: `entry`, `at`, `label`, `when` (begin or end of a turn), `turn`, `files`, "
+    "`size_bytes`, `changed` (against the one before), `skipped`",
+}
 
 
 @click.command()

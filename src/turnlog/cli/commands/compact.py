@@ -8,7 +8,7 @@ import click
 
 from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import DRY_RUN, SESSION, print_json
 from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Conflict, Invalid
 from turnlog.reader.look import look_at
@@ -16,6 +16,14 @@ from turnlog.session import Session
 from turnlog.view.number import count
 
 _KEEP = 4
+FIELDS = {
+    "session": SESSION,
+    "dry_run": DRY_RUN,
+    "entry": "the number of the compaction; null if nothing was done",
+    "removed": "how many messages a model sees no more",
+    "kept": "how many it still sees",
+    "summary": "what it sees instead",
+}
 
 
 @click.command()

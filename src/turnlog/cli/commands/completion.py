@@ -69,6 +69,7 @@ _SHELLS = {
     "zsh": ("""echo 'eval "$(turnlog completion zsh)"' >> ~/.zshrc""", _ZSH),
     "fish": ("turnlog completion fish > ~/.config/fish/completions/turnlog.fish", _FISH),
 }
+FIELDS = {"shell": "which", "install": "the command that keeps it", "script": "what the shell has to run"}
 
 
 @click.command()

@@ -27,6 +27,13 @@ from turnlog.machine.environment import default_home
 from turnlog.session import open_home
 from turnlog.view.number import size
 
+FIELDS = {
+    "ok": "whether every check held",
+    "checks": "`text` and `ok` of each",
+    "seconds": "how long it took",
+    "home": "where it was kept, with --keep",
+}
+
 
 @click.command()
 @click.argument("part", metavar="[log|files]", required=False, type=click.Choice(["log", "files"]))

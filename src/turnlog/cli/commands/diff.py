@@ -8,13 +8,20 @@ import click
 
 from turnlog.cli.draw.change import as_plain, counts, in_full, in_words, stat_table
 from turnlog.cli.frame.option import session_option, shared, warn_of_interruption
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import COUNTS, SESSION, print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import Place, checkpoint_at, place_of
 from turnlog.session.readonly import ReadOnlySession
+
+FIELDS = {
+    "session": SESSION,
+    "changes": "a path each: `path`, `action`, `lines`, and `before` and `after` with `kind`, `mode`, `digest`, "
+    "`size`, `target`",
+    "counts": COUNTS,
+}
 
 
 @click.command()

@@ -28,6 +28,14 @@ from turnlog.view.number import count, size
 
 _SHOWN = 20
 _NAMED = ("backend", "location", "ok")
+FIELDS = {
+    "ok": "whether nothing is wrong",
+    "store": "how a home that is no folder is; else null",
+    "sessions": "`id`, `title`, `path`, `size_bytes`, `entries`, `regions` that are damaged, `findings`, `folds`, "
+    "`repaired`, `left`, `ok`",
+    "damaged_blobs": "digests, with --blobs",
+    "[old_index]": "the index that an earlier version left in the home, where it could not be removed",
+}
 
 
 @click.command()

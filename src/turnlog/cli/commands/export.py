@@ -11,7 +11,7 @@ import click
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import REPORT, print_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid
 
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from turnlog.reader.reader import OpenedSession
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
+FIELDS = {
+    "path": "where it was written",
+    "[agent]": "for which agent",
+    "[id]": "its id there",
+    "[report]": REPORT,
+    "[form]": "which document, if it is one",
+    "[size_bytes]": "of the document",
+    "redacted": "how many secrets of which kind were taken out; null where nothing was looked for",
+}
 
 
 @click.command()

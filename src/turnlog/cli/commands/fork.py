@@ -13,6 +13,15 @@ from turnlog.cli.pick.session import session_brought
 from turnlog.reader.place import Place, place_of
 from turnlog.view.number import count
 
+FIELDS = {
+    "session": "the id of the new session",
+    "handle": "its short name",
+    "parent": "the id of the one that it continues",
+    "at": "the entry from which",
+    "name": "what this way of going on is called, or null",
+    "messages": "how many it begins with",
+}
+
 
 @click.command()
 @session_argument

@@ -10,6 +10,8 @@ from turnlog.cli.draw.table import table
 from turnlog.cli.frame.option import shared
 from turnlog.cli.frame.output import print_json
 
+FIELDS = {"formats": "`name`, `title`, what can be done (`read`, `write`, `resume`), and `homes`"}
+
 
 @click.command()
 @shared

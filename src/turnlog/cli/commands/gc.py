@@ -8,7 +8,7 @@ import click
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import DRY_RUN, print_json
 from turnlog.view.number import count, size
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -22,6 +22,17 @@ def _bytes(context: click.Context, parameter: click.Parameter, value: str | None
     if match is None:
         raise click.BadParameter(f"{value!r} is not a size: 500MB, 2GB, or a number of bytes", context, parameter)
     return int(float(match[1]) * _UNITS[match[2]])
+
+
+FIELDS = {
+    "dry_run": DRY_RUN,
+    "quota_bytes": "the quota, or null",
+    "disk": "bytes of `logs`, `trash` and `blobs` now",
+    "disk_before": "the same before",
+    "blobs": "how many were removed",
+    "freed_bytes": "how much that gave back",
+    "dropped": "how many checkpoints were given up",
+}
 
 
 @click.command()

@@ -22,6 +22,7 @@ from turnlog.view.number import count
 if TYPE_CHECKING:
     from turnlog.exchange.source import Imported
     from turnlog.formats import Source
+FIELDS = {"sessions": "`id` here, `agent`, `source`, `key`, how many entries were `added`, and `problems`"}
 
 
 @click.command("import")

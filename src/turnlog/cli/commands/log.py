@@ -13,12 +13,13 @@ from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.entryline import in_one_line
 from turnlog.cli.draw.text import clip, screen_width
 from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
-from turnlog.cli.frame.output import VERSION, to_json, write_json
+from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 
 if TYPE_CHECKING:
     from turnlog.log.entry import AnyEntry
+FIELDS = {"session": SESSION, "entries": "as [the format](format.md) has them, without the checksum"}
 
 
 @click.command()

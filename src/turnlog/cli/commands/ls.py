@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.cli.draw.listing import json_card, listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.quick import Option, Takes
+from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import ask_here, tilde, within
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog
 
 _FLOOR = 10
+FIELDS = {
+    "sessions": "the `name` to type, `id`, `handle`, `is_ours`, `agent`, `path`, `key`, `workspace`, `title`, "
+    "`preview`, `model`, `created_at`, `updated_at`, `messages`, `turns`, `tool_calls`, `branches`, `fork`, "
+    "`parent`, `copy_of`, `hidden`, `archived`, `deleted`, `tags`, `labels`, `seq`, `state`, `damage`, `problem`, "
+    "`is_readable`, `size_bytes`, tokens and `cost_micros` in `own`, `inherited` and `subagents`, and models that "
+    "are `unpriced`",
+}
 
 
 def work(
@@ -112,7 +119,7 @@ HELP = """List the sessions of this folder, the newest first: Turnlog's own and 
     turnlog ls "login page" cost:>1   that have the words, and cost more than a dollar
     """
 
-TAKES = Takes(
+QUICK = QuickCommand(
     "ls",
     work,
     (

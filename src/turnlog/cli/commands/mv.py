@@ -10,7 +10,7 @@ import click
 
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import DRY_RUN, print_json
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.view.number import count
@@ -18,6 +18,11 @@ from turnlog.view.number import count
 if TYPE_CHECKING:
     from turnlog.session import Home
     from turnlog.thread.report import Info
+FIELDS = {
+    "dry_run": DRY_RUN,
+    "sessions": "`id`, `handle` and the new `workspace` of each",
+    "other_agents": "how many sessions of which agent stay where they are",
+}
 
 
 @click.command()

@@ -9,9 +9,11 @@ import click
 
 from turnlog.cli.draw.text import path_of
 from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json, write_line
+from turnlog.cli.frame.output import SESSION, print_json, write_line
 from turnlog.cli.pick.session import names
 from turnlog.cli.place import log_path
+
+FIELDS = {"session": SESSION, "path": "its file"}
 
 
 @click.command()

@@ -6,7 +6,9 @@ import click
 
 from turnlog.cli.frame.option import shared, this_home
 from turnlog.cli.frame.progress import patience
-from turnlog.cli.transfer import Way, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.cli.transfer import TRANSFERRED, Way, dry, everything, ignored, locations, other_home, split, tell
+
+FIELDS = TRANSFERRED
 
 
 @click.command()

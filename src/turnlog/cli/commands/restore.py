@@ -10,6 +10,8 @@ from turnlog.cli.frame.output import print_json
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 
+FIELDS = {"sessions": "`id` and `handle` of each"}
+
 
 @click.command()
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")

@@ -15,7 +15,7 @@ from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import quoted
 from turnlog.cli.frame.foreground import NoCommand, NotRunnable
 from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import REPORT, print_json
 from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
 from turnlog.reader.look import look_at
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from turnlog.exchange.handover import Resumable
     from turnlog.session import Home
     from turnlog.session.readonly import ReadOnlySession
+FIELDS = {
+    "agent": "where it goes on",
+    "id": "its id there",
+    "path": "where it lies; null for an agent that reads it here",
+    "cwd": "the folder for the command",
+    "command": "its words",
+    "report": REPORT,
+}
 
 
 @click.command()

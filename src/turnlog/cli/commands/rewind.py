@@ -12,7 +12,7 @@ from turnlog.cli.frame.option import refuse_interrupted, session_option, shared,
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import How, make_move, report
+from turnlog.cli.rewinding import REWOUND, How, make_move, report
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
@@ -21,6 +21,14 @@ from turnlog.session import Session
 from turnlog.view.number import count
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
+
+FIELDS = {
+    **REWOUND,
+    "target": "the entry that it goes back to",
+    "checkpoint": "the checkpoint of the files, or null",
+    "files": "whether files go back",
+    "conversation": "whether the conversation does",
+}
 
 
 @click.command()

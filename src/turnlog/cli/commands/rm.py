@@ -18,6 +18,7 @@ from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.thread.report import Info
+FIELDS = {"purged": "whether for good", "sessions": "`id` and `handle` of each"}
 
 
 @click.command()

@@ -15,7 +15,7 @@ from turnlog.cli.draw.change import as_plain, counts, in_short, in_words, is_unc
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.foreground import Foreground, find_program
 from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import COUNTS, SESSION, print_json
 from turnlog.cli.frame.progress import again, patience
 from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Invalid, TurnlogError
@@ -31,6 +31,14 @@ from turnlog.workspace.diff import Difference
 
 _LISTED = 10
 _NAMED = 5
+FIELDS = {
+    "session": SESSION,
+    "exit_code": "of the command",
+    "seconds": "how long it ran",
+    "counts": COUNTS,
+    "changes": "as in `diff`, without `lines`",
+    "problem": "why what changed is not known, or that the folder is gone; empty if nothing is wrong",
+}
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -12,7 +12,7 @@ from turnlog.cli.draw.clock import ago, moment
 from turnlog.cli.draw.listing import json_card
 from turnlog.cli.draw.text import clip, coloured, one_line, plain, safe, screen_width, width
 from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.quick import Option, Takes
+from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of
 from turnlog.errors import Invalid
 from turnlog.reader.folder import tilde, within
@@ -26,6 +26,13 @@ LIMIT = 20
 _WHO = {"assistant": "agent", "user": "you"}
 _INDENT = "  "
 _ODD = re.compile(r"[^ -~]")
+FIELDS = {
+    "query": "what was asked",
+    "hits": "`session` as in `ls`, `entry`, `seq`, `role`, `tool`, `at`, `snippet`, `marks` (from and to in it), "
+    "`resume` (the command), `cursor` (for --before)",
+    "before": "for the next page: `--before`; null at the end",
+    "is_cut": "whether it was too much to look through, and only what is newer than `before` was",
+}
 
 
 def work(
@@ -244,7 +251,7 @@ HELP = """Find what was said and done, in every session of every agent: the newe
       is:running           waiting, idle, crashed, damaged, fork, subagent, imported, archived, hidden
     """
 
-TAKES = Takes(
+QUICK = QuickCommand(
     "search",
     work,
     (

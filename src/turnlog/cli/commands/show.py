@@ -12,7 +12,7 @@ from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
-from turnlog.cli.frame.output import VERSION, to_json, write_json
+from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.frame.pager import paged
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.block import Text
@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 
 
 _NAMED = 5
+FIELDS = {
+    "session": SESSION,
+    "title": "or null",
+    "workspace": "or null",
+    "agent": "or null",
+    "head": "the entry at which the conversation stands",
+    "totals": "`messages`, `tool_calls`, `tool_results`, `usage`",
+    "[system]": "the system prompt, with --context",
+    "[source]": "where it was read, if it is another agent's",
+    "[problems]": "what was wrong there",
+    "messages": "as [the format](format.md) has them",
+    "pending": "tool calls without a result",
+}
 
 
 @click.command()

@@ -6,9 +6,11 @@ import click
 
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import SESSION, print_json
 from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
+
+FIELDS = {"session": SESSION, "title": "or null"}
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 from turnlog.cli.draw.screen import this_screen
 from turnlog.cli.draw.text import clip, one_line, screen_width, width
 from turnlog.cli.frame.option import session_argument, shared
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import SESSION, print_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _DEEPEST = 40
 _MOST = 500
+FIELDS = {
+    "session": SESSION,
+    "tree": "`id`, `handle`, `title`, `agent`, `is_asked`, `head`, `branches`, and the same of its `forks` and "
+    "`subagents`",
+}
 
 
 @click.command()

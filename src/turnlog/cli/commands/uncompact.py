@@ -9,11 +9,20 @@ import click
 from turnlog.cli.commands.compact import refuse_busy
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.output import DRY_RUN, SESSION, print_json
 from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import NotFound
 from turnlog.reader.look import look_at
 from turnlog.view.number import count
+
+FIELDS = {
+    "session": SESSION,
+    "dry_run": DRY_RUN,
+    "compaction": "the entry that no longer applies",
+    "entry": "the entry that says so; null if nothing was done",
+    "messages_before": "how many a model saw",
+    "messages": "how many it sees now; null if nothing was done",
+}
 
 
 @click.command()

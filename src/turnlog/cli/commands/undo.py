@@ -8,7 +8,9 @@ from turnlog.cli.draw.preview import refuse_without_terminal
 from turnlog.cli.frame.option import refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import How, make_move
+from turnlog.cli.rewinding import REWOUND, How, make_move
+
+FIELDS = REWOUND
 
 
 @click.command()

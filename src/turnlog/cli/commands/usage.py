@@ -10,7 +10,7 @@ from turnlog.cli.draw.listing import json_tokens
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
 from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.quick import Option, Takes
+from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of
 from turnlog.reader.folder import project, tilde, within
 from turnlog.reader.shortname import short_names
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 BY = ("day", "week", "month", "session", "model", "workspace", "agent")
 _FLOOR = 10
 _NAME = 28
+FIELDS = {
+    "by": "what the groups are",
+    "groups": "`group`, tokens of six kinds, `cost_micros`, `requests`, `sessions`, and `unpriced` models",
+    "total": "the same of all",
+}
 
 
 def work(
@@ -142,7 +147,7 @@ HELP = """Tell what was spent: tokens and dollars, by day or by something else.
     turnlog usage --by month agent:codex   one agent's months
     """
 
-TAKES = Takes(
+QUICK = QuickCommand(
     "usage",
     work,
     (

@@ -12,7 +12,7 @@ import click
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared
-from turnlog.cli.frame.output import VERSION, to_json, write_json
+from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 from turnlog.log.entry import Note
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 _PAUSE_S = 0.25
 _FILES = 2000
 _Stamp = list[tuple[int, int, int]]
+FIELDS = {
+    "session": SESSION,
+    "title": "or null",
+    "agent": "or null",
+    "seq": "the last entry that was there before; those that follow are a line each",
+    "source": "where it is read, if it is another agent's",
+}
 
 
 @click.command()

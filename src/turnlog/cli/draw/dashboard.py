@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.listing import listing
 from turnlog.cli.draw.text import coloured, one_line, plain, screen_width
-from turnlog.cli.frame.quick import Takes
+from turnlog.cli.frame.quick import QuickCommand
 from turnlog.cli.pick.catalog import catalog
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import is_in, of_here, project, tilde
@@ -112,4 +112,4 @@ def _welcome() -> None:
         print(f"  {coloured(f'{command:22}', 'cyan', sys.stdout)}  {about}")
 
 
-TAKES = Takes("turnlog", work, ())
+QUICK = QuickCommand("turnlog", work, ())

@@ -17,7 +17,6 @@ from turnlog.view.visible import clip, one_line, width
 if TYPE_CHECKING:
     import click
 
-ASKED = "_TURNLOG_COMPLETE"
 _AGENTS = ("--agent", "--in", "--to")
 _DOCUMENTS = ("markdown", "html", "json", "jsonl")
 _RECENT = {"@": "the newest session of this folder", "@-": "the one before it", "latest": "the newest of all"}
@@ -25,7 +24,7 @@ FIRST = frozenset(
     ["compact", "checkpoints", "doctor", "export", "fork", "log", "path", "pull", "push", "resume", "restore", "rm",
      "show", "sync", "tag", "title", "tree", "uncompact", "watch"]
 )  # fmt: skip
-"""Commands whose first word is a session: they are not even imported to know that. A test keeps it true."""
+"""Commands whose first word is a session: they are not even imported to know that. Others only take longer."""
 _LISTING = ("33", "63", "64")
 """What bash says when it is going to list what fits. Otherwise it puts it on the line, where a title has no place."""
 

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 VERSION = 1
 """Of everything that `--json` prints. It grows when a field changes its meaning or goes away."""
 
+# What fields mean that several commands have. Each command says in its `FIELDS` what it prints, for docs/cli.md and for
+# the test that compares it with what is printed: `[name]` may be missing, and every document has a `version` besides.
+SESSION = "the id of the session"
+DRY_RUN = "whether nothing was done"
+COUNTS = "how many paths by action"
+REPORT = "what was `carried` (`messages`, `tool_calls`, `tool_results`), `changed`, `lost`, and `notes`"
+
 
 def print_json(data: Mapping[str, Any]) -> None:
     """A document with these fields, and the version."""

@@ -26,7 +26,7 @@ class Program(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = import_module(f"{commands.__name__}.{cmd_name}")
-        return command_of(module.TAKES) if hasattr(module, "TAKES") else module.command
+        return command_of(module.QUICK) if hasattr(module, "QUICK") else module.command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -38,6 +38,11 @@ class Program(click.Group):
             near = get_close_matches(args[0], self.list_commands(ctx), n=1)
             raise _NoCommand(f"no such command {args[0]!r:.80}", near, ctx)
         return super().resolve_command(ctx, args)
+
+
+def fields_of(name: str) -> dict[str, str]:
+    """What a command says with `--json`: its fields, and what each means."""
+    return import_module(f"{commands.__name__}.{name}").FIELDS
 
 
 class _NoCommand(click.UsageError):

@@ -1,6 +1,6 @@
 """Commands that answer before click is there: it alone takes longer to import than they take to answer.
 
-Such a command has `TAKES` instead of `command`: what it takes, in plain words, and `work`, which does it. Its words are
+Such a command has `QUICK` instead of `command`: what it takes, in plain words, and `work`, which does it. Its words are
 taken apart here, whichever way it is reached; click prints its help, completes its words and reports its errors.
 """
 
@@ -39,7 +39,7 @@ class Option:
         self.hidden = hidden
 
 
-class Takes:
+class QuickCommand:
     """What a command takes, and what it does."""
 
     def __init__(
@@ -60,15 +60,15 @@ SHARED = (
 )
 
 
-class Wrong(Exception):
+class BadArguments(Exception):
     """Words that the command does not take."""
 
 
-def parsed(takes: Takes, arguments: Sequence[str]) -> dict[str, Any]:
+def parsed(quick: QuickCommand, arguments: Sequence[str]) -> dict[str, Any]:
     """The keywords for `work`. A word with one dash that is no option is a word: `-draft` in a search."""
-    options = {flag: option for option in (*takes.options, *SHARED) for flag in option.flags}
+    options = {flag: option for option in (*quick.options, *SHARED) for flag in option.flags}
     found: dict[str, Any] = {
-        option.name: None if option.value else False for option in (*takes.options, *SHARED) if option.name != "debug"
+        option.name: None if option.value else False for option in (*quick.options, *SHARED) if option.name != "debug"
     }
     words: list[str] = []
     rest = iter(arguments)
@@ -82,22 +82,22 @@ def parsed(takes: Takes, arguments: Sequence[str]) -> dict[str, Any]:
         option = options.get(flag)
         if option is None:
             if argument.startswith("--"):
-                raise Wrong(f"no such option: {argument}")
+                raise BadArguments(f"no such option: {argument}")
             words.append(argument)
         elif not option.value:
             if equals:
-                raise Wrong(f"option '{flag}' does not take a value")
+                raise BadArguments(f"option '{flag}' does not take a value")
             found[option.name] = True
         else:
             given = value if equals else next(rest, None)
             if given is None:
-                raise Wrong(f"option '{flag}' requires an argument")
+                raise BadArguments(f"option '{flag}' requires an argument")
             found[option.name] = _value(option, flag, given)
     found.pop("debug", None)
-    if takes.words:
+    if quick.words:
         found["words"] = tuple(words)
     elif words:
-        raise Wrong(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
+        raise BadArguments(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
     return found
 
 
@@ -106,37 +106,42 @@ def _value(option: Option, flag: str, text: str) -> str | int:
         try:
             number = int(text)
         except ValueError:
-            raise Wrong(f"invalid value for '{flag}': {text!r} is not a whole number") from None
+            raise BadArguments(f"invalid value for '{flag}': {text!r} is not a whole number") from None
         if number < option.least:
-            raise Wrong(f"invalid value for '{flag}': {number} is not at least {option.least}")
+            raise BadArguments(f"invalid value for '{flag}': {number} is not at least {option.least}")
         return number
     if option.choices and text not in option.choices:
-        raise Wrong(f"invalid value for '{flag}': {text!r} is not one of {', '.join(option.choices)}")
+        raise BadArguments(f"invalid value for '{flag}': {text!r} is not one of {', '.join(option.choices)}")
     return text
 
 
 def answered(arguments: Sequence[str]) -> int | None:
-    """Run a command without click and return its exit code; None if that takes click: to help, or to complain."""
+    """Run a command without click and return its exit code; None if that takes click: to help, or to complain.
+
+    Whoever has no `QUICK` lost no time: click needs the same module next.
+    """
     import gc
     from importlib import import_module
 
     from turnlog.cli.frame.exitcode import ended
 
-    gc.set_threshold(100_000)  # thousands of rows are no garbage, and the process ends soon
+    if arguments and not arguments[0].isidentifier():
+        return None
     name = f"commands.{arguments[0]}" if arguments else "draw.dashboard"
     try:
-        takes: Takes = import_module(f"turnlog.cli.{name}").TAKES
-        found = parsed(takes, arguments[1:])
-    except Exception:  # it fails the other way as well, where that is told properly
+        quick: QuickCommand = import_module(f"turnlog.cli.{name}").QUICK
+        found = parsed(quick, arguments[1:])
+    except (ImportError, AttributeError, BadArguments):  # it fails the other way as well, where that is told properly
         return None
     if {"-h", "--help"} & set(found.get("words", ())):
         return None
-    code = ended(arguments, lambda: takes.work(**found))
+    gc.set_threshold(100_000)  # thousands of rows are no garbage, and the process ends soon
+    code = ended(arguments, lambda: quick.work(**found))
     gc.freeze()  # nor does it need to look through everything once more when it ends
     return code
 
 
-def command_of(takes: Takes) -> click.Command:
+def command_of(quick: QuickCommand) -> click.Command:
     """The command for click: for its help, for completion, and for what it has to say about wrong words."""
     import click
 
@@ -146,15 +151,15 @@ def command_of(takes: Takes) -> click.Command:
             if ctx.resilient_parsing or {"-h", "--help"} & set(own):
                 return super().parse_args(ctx, args)
             try:
-                ctx.params = parsed(takes, args)
-            except Wrong as error:
+                ctx.params = parsed(quick, args)
+            except BadArguments as error:
                 raise click.UsageError(str(error), ctx) from None
             root = ctx.find_root().params
             ctx.params["home"] = ctx.params["home"] or root.get("home")
             return []
 
-    params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, metavar=takes.words)] if takes.words else []
-    for option in (*takes.options, *SHARED):
+    params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, metavar=quick.words)] if quick.words else []
+    for option in (*quick.options, *SHARED):
         kind: Any = click.Choice(option.choices) if option.choices else None
         if option.least is not None:
             kind = click.IntRange(min=option.least)
@@ -169,4 +174,4 @@ def command_of(takes: Takes) -> click.Command:
             )
         )
     settings = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-    return Plain(takes.name, callback=takes.work, params=params, help=takes.help, context_settings=settings)
+    return Plain(quick.name, callback=quick.work, params=params, help=quick.help, context_settings=settings)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import home_location, this_home
-from turnlog.cli.frame.progress import count, patience
+from turnlog.cli.frame.progress import again, count, patience
 from turnlog.errors import Unavailable
 from turnlog.reader.name import Names, SessionRef
 from turnlog.reader.reader import OpenedSession, Reader
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
 def reader() -> Reader:
     """Reads what the options say, and tells how far it is."""
-    return Reader(home=this_home, catalog=_catalog, progress=count, warn=_warn)
+    return Reader(home=this_home, catalog=_catalog, progress=_progress, warn=_warn)
+
+
+def _progress(what: str, number: int, total: int) -> None:
+    if not number:
+        again()  # what came before took its own time
+    count(what, number, total)
 
 
 def _catalog() -> AbstractContextManager[Catalog]:

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-import turnlog.cli.commands
 from tests.cli.machine import long_ago
 from tests.cli.scene import Cli
-from turnlog.cli import QUICK
-from turnlog.cli.frame.quick import Option, Takes, Wrong, parsed
+from turnlog.cli.frame.quick import BadArguments, Option, QuickCommand, parsed
 
-SAMPLE = Takes(
+SAMPLE = QuickCommand(
     "sample",
     lambda **_: None,
     (
@@ -53,13 +51,13 @@ def test_words_and_options(typed: str, found: dict[str, Any]):
     "typed", ["--al", "-n", "-n x", "-n 0", "--limit=-3", "--by year", "--all=1", "--json=1", "--home"]
 )
 def test_what_it_does_not_take(typed: str):
-    with pytest.raises(Wrong):
+    with pytest.raises(BadArguments):
         parsed(SAMPLE, typed.split())
 
 
 def test_words_where_there_may_be_none():
-    with pytest.raises(Wrong, match="unexpected extra argument"):
-        parsed(Takes("bare", lambda **_: None, ()), ["word"])
+    with pytest.raises(BadArguments, match="unexpected extra argument"):
+        parsed(QuickCommand("bare", lambda **_: None, ()), ["word"])
 
 
 @pytest.mark.parametrize("name", ["ls", "search", "usage"])
@@ -75,11 +73,6 @@ def test_a_wrong_word_is_the_usual_error(name: str, process: Cli):
 def test_help_comes_wherever_it_is_asked_for(name: str, process: Cli):
     for words in (["--help"], ["word", "-h"]):
         assert process(name, *words).out.startswith(f"Usage: turnlog {name}")
-
-
-def test_who_has_no_need_of_click_does_not_wait_for_it():
-    folder = Path(turnlog.cli.commands.__path__[0])
-    assert set(QUICK) == {path.stem for path in folder.glob("*.py") if "\nTAKES = " in path.read_text()}
 
 
 def test_both_ways_lead_to_the_same(process: Cli, session: str):
