@@ -9,6 +9,7 @@ name       which session a word means; `candidate` lists those that fit where se
 foreign    another agent's session, read into a home that is gone afterwards
 folder     which folder is "here", and which sessions are of it
 part       the last messages, what is around an entry, a branch
+follow     what is appended while a session goes on
 place      entries to go back to, as people name them
 shortname  what to type for a session, as short as it may be
 """

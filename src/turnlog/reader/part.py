@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import islice, takewhile
 
 from msgspec import Struct
 
 from turnlog.errors import NotFound
+from turnlog.log.entry import AnyEntry, Head, Message, Set
+from turnlog.thread.reader import SessionReader
 from turnlog.view.number import count
-
-if TYPE_CHECKING:
-    from turnlog.log.entry import AnyEntry
-    from turnlog.reader.look import Look
 
 _AROUND = 3
 _NAMED = 8
@@ -40,56 +38,91 @@ class Part(Struct, frozen=True):
         """Whether it goes up to where the conversation stands."""
         return not self.until
 
-    def before(self, found: Look) -> AnyEntry | None:
+    def before(self, session: SessionReader) -> Message | None:
         """The answer whose tool calls may have their results in this part."""
-        return found.answer_before(self.head, self.after + 1) if self.after else None
+        path = session.history.path(self.head) if self.after else iter(())
+        for node in path:
+            if node.seq <= self.after and isinstance(node, Message) and node.role == "assistant":
+                return session.history.whole(node)
+        return None
 
-    def entries(self, found: Look) -> Iterator[AnyEntry]:
-        """What is in it, oldest first."""
-        for entry in found.told(self.head, after=self.after):
-            if self.until and entry.seq > self.until:
-                return
-            yield entry
+    def entries(self, session: SessionReader) -> Iterator[AnyEntry]:
+        """The nodes of it, and the marks between them that people should see; oldest first, however many there are."""
+        history = session.history
+        seqs = [node.seq for node in takewhile(lambda node: node.seq > self.after, history.path(self.head))]
+        path = {*seqs, 0, self.after}
+        is_here = True  # a mark belongs to where the conversation stood when it was made
+        for entry in history.forward(self.after, self.until + 1 if self.until else None):
+            if entry.parent is not None:
+                is_here = bool(seqs) and entry.seq == seqs[-1]
+                if is_here:
+                    seqs.pop()
+                    yield history.whole(entry)
+            elif isinstance(entry, Head):
+                is_here = entry.to in path and (bool(seqs) or self.head == session.head)
+                if is_here:
+                    yield entry
+            elif is_here and entry.is_shown and not _is_title(entry, session):
+                yield history.whole(entry)
 
 
-def part_of(found: Look, *, last: int | None, at: str | None, branch: str | None) -> Part:
+def _is_title(entry: AnyEntry, session: SessionReader) -> bool:
+    """Whether it only says what stands above the conversation anyway."""
+    return isinstance(entry, Set) and entry.key == "title" and entry.value == session.title
+
+
+def _messages(session: SessionReader, head: int, *, most: int | None = None) -> list[int]:
+    """The numbers of the messages that lead to a head, oldest first; only the last ones, if told how many."""
+    path = (node.seq for node in session.history.path(head) if isinstance(node, Message))
+    return list(islice(path, most))[::-1]
+
+
+def _is_node(session: SessionReader, seq: int) -> bool:
+    """Whether that entry is part of a conversation, on whichever branch."""
+    entry = session.history.at(seq)
+    return entry is not None and entry.parent is not None
+
+
+def part_of(session: SessionReader, *, last: int | None, at: str | None, branch: str | None) -> Part:
     """The part that the options say."""
-    head = found.head if branch is None else _branch(found, branch)
+    head = session.head if branch is None else _branch(session, branch)
     if at is not None:
-        return _around(found, _seq(found, at), head, last or _AROUND)
+        return _around(session, _seq(session, at), head, last or _AROUND)
     if last is None:
         return Part(head)
-    seqs = found.message_seqs(head, most=last + 1)
+    seqs = _messages(session, head, most=last + 1)
     if len(seqs) <= last:
         return Part(head)
     return Part(head, after=seqs[-last] - 1, note="… earlier messages are left out")
 
 
-def _seq(found: Look, word: str) -> int:
+def _seq(session: SessionReader, word: str) -> int:
     if word.isdecimal() and len(word) < 19:
         seq = int(word)
-        if any(True for entry in found.entries(after=seq - 1) if entry.seq == seq):
+        if any(True for entry in session.entries(after=seq - 1) if entry.seq == seq):
             return seq
-    entry = found.find(word)
+    entry = session.find(word)
     if entry is None:
-        raise NotFound(f"no entry {word!r:.80} in session {found.id}", hint="`turnlog log` shows what there is")
+        raise NotFound(f"no entry {word!r:.80} in session {session.id}", hint="`turnlog log` shows what there is")
     return entry.seq
 
 
-def _branch(found: Look, word: str) -> int:
-    ends = [branch.head for branch in found.branches()]
-    if word.isdecimal() and (int(word) in ends or found.is_node(int(word))):
+def _branch(session: SessionReader, word: str) -> int:
+    ends = [branch.head for branch in session.branches()]
+    if word.isdecimal() and (int(word) in ends or _is_node(session, int(word))):
         return int(word)
     some = ", ".join(map(str, ends[:_NAMED])) + (" …" if len(ends) > _NAMED else "")
-    raise NotFound(f"no branch {word!r:.80} in session {found.id}", hint=f"there are {some}; `turnlog tree` shows them")
+    raise NotFound(
+        f"no branch {word!r:.80} in session {session.id}", hint=f"there are {some}; `turnlog tree` shows them"
+    )
 
 
-def _around(found: Look, seq: int, head: int, number: int) -> Part:
+def _around(session: SessionReader, seq: int, head: int, number: int) -> Part:
     """So many messages on each side of an entry, on a branch that has it."""
-    seqs = found.message_seqs(head)
-    if seq not in seqs and found.is_node(seq):
-        for branch in found.branches():
-            others = found.message_seqs(branch.head)
+    seqs = _messages(session, head)
+    if seq not in seqs and _is_node(session, seq):
+        for branch in session.branches():
+            others = _messages(session, branch.head)
             if seq in others:
                 head, seqs = branch.head, others
                 break

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Invalid
 from turnlog.reader.foreign import read_from
-from turnlog.reader.look import Look, look_at
 from turnlog.reader.name import Names, OpenCatalog, SessionRef, is_plainly_path
 from turnlog.session import open_home
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from turnlog.catalog import Catalog
     from turnlog.formats import Problem, Source
     from turnlog.session import Home
+    from turnlog.session.readonly import ReadOnlySession
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much is done, and how much there is."""
@@ -26,7 +26,7 @@ class OpenedSession(NamedTuple):
     """A session that is open for reading: in our home, or in one that is gone afterwards."""
 
     home: Home
-    session: Look
+    session: ReadOnlySession
     source: Source | None = None
     """Where it was read, if it is another agent's."""
     problems: list[Problem] = []  # noqa: RUF012 - nobody appends to it
@@ -76,7 +76,7 @@ class Reader:
                         raise Invalid(
                             f"session {chosen.id} is one of ours", hint="--key is for a file of another agent"
                         )
-                    with look_at(home, chosen.id) as session:
+                    with home.read(chosen.id) as session:
                         yield OpenedSession(home, session)
                     return
         with self._read_path(str(word), key) if chosen is None else self.read_foreign(chosen) as found:
@@ -89,7 +89,7 @@ class Reader:
 
     @contextmanager
     def _read_path(self, path: str, key: str | None, agent: str | None = None) -> Generator[OpenedSession]:
-        with read_from(path, key, agent, self._progress) as there, look_at(there.home, there.id) as session:
+        with read_from(path, key, agent, self._progress) as there, there.home.read(there.id) as session:
             yield OpenedSession(there.home, session, there.source, there.problems, there.native)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from msgspec import Struct
+
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, visible
+from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, text_of, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
 from turnlog.thread.history import History
 
@@ -39,10 +42,6 @@ def compaction(
 ) -> Compaction:
     """The entry that hides all but the last `keep` messages, and whatever came after the context `of`."""
 
-    def find(seq: int) -> Any:
-        entry = history.at(seq)
-        return None if entry is None else history.whole(entry)
-
     def path() -> Iterator[AnyEntry]:
         return (history.whole(node) for node in history.path(head))
 
@@ -52,6 +51,7 @@ def compaction(
 
     if replacement is not None and any(isinstance(item, Ref) for item in replacement):
         replacement = _as_edited(history, head, replacement)
+    find = partial(_whole_at, history)
     replaced, kept = visible(path(), find)
     seen = None if of is None else seen_by(of, history.path(head), _path_of(history, of))
     if seen is not None:
@@ -65,6 +65,35 @@ def compaction(
 
         replacement = [summarise([*replaced, *kept], before=first)]
     return Compaction(replacement=replacement, keep=first)
+
+
+class CompactionPreview(Struct, frozen=True):
+    """What a compaction would do to what a model sees."""
+
+    removed: int
+    """How many messages it would see no more."""
+    kept: int
+    summary: str
+    """What it would see instead."""
+
+
+def preview(history: History, head: int, *, keep: int, summary: str | None) -> CompactionPreview:
+    """What compacting it now would do, with that summary or with one that is made here; nothing is written."""
+    replaced, kept = visible((history.whole(node) for node in history.path(head)), partial(_whole_at, history))
+    own = kept if replaced else split_system(kept)[1]
+    first = cut_for_keep(own, keep)
+    stay = sum(message.seq >= first for message in own if message.seq) if first else 0
+    gone = len(replaced) + len(own) - stay
+    if summary is None and gone:
+        from turnlog.thread.summary import summarise
+
+        summary = text_of(summarise([*replaced, *own], before=first).blocks)
+    return CompactionPreview(gone, stay, summary or "")
+
+
+def _whole_at(history: History, seq: int) -> Any:
+    entry = history.at(seq)
+    return None if entry is None else history.whole(entry)
 
 
 def _path_of(history: History, context: Context) -> Iterator[AnyEntry]:

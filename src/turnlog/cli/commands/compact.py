@@ -9,10 +9,9 @@ import click
 from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.frame.option import session_argument, shared, this_home
 from turnlog.cli.frame.output import DRY_RUN, SESSION, print_json
-from turnlog.cli.pick.session import session_to_change
-from turnlog.errors import Conflict, Invalid
-from turnlog.reader.look import look_at
-from turnlog.session import Session
+from turnlog.cli.pick.session import refuse_busy, session_to_change
+from turnlog.errors import Invalid
+from turnlog.thread.compaction import preview
 from turnlog.view.number import count
 
 _KEEP = 4
@@ -49,9 +48,8 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
         summary = _from_stdin()
     with this_home() as home:
         found = session_to_change(home, session)
-        with look_at(home, found.id) as look:
-            refuse_busy(look.who_is_busy(), found)
-            cut = look.cut(keep, summary)
+        refuse_busy(found)
+        cut = preview(found.history, found.head, keep=keep, summary=summary)
         entry = None if dry_run or not cut.removed else found.compact(summary, keep=keep).seq
         if as_json:
             data = {"session": found.id, "dry_run": dry_run, "entry": entry, "removed": cut.removed, "kept": cut.kept}
@@ -72,14 +70,6 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
         if not dry_run:
             shown = f"`turnlog show {handle} --context` shows what a model sees"
             print(f"{shown}, `turnlog uncompact {handle}` takes it back", file=sys.stderr)
-
-
-def refuse_busy(pid: int, found: Session) -> None:
-    """Raise `Conflict` while an agent is in the middle of a turn: what it says next would hang somewhere else."""
-    if pid:
-        raise Conflict(
-            f"process {pid} is in the middle of a turn in session {found.handle}", hint="try again when it has ended"
-        )
 
 
 def _from_stdin() -> str:

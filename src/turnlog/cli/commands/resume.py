@@ -18,7 +18,6 @@ from turnlog.cli.frame.option import session_argument, shared, this_home
 from turnlog.cli.frame.output import REPORT, print_json
 from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
-from turnlog.reader.look import look_at
 from turnlog.reader.name import SessionRef
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def command(
         chosen = names(home).find(session)
         found: ReadOnlySession
         if chosen.source is None:
-            found = stack.enter_context(look_at(home, chosen.id))
+            found = stack.enter_context(home.read(chosen.id))
         elif agent in (None, chosen.source.agent):
             found = stack.enter_context(reader().read_foreign(chosen)).session
         else:  # from now on it is in two places: ours knows that both are one

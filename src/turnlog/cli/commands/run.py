@@ -17,13 +17,12 @@ from turnlog.cli.frame.foreground import Foreground, find_program
 from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.frame.output import COUNTS, SESSION, print_json
 from turnlog.cli.frame.progress import again, patience
-from turnlog.cli.pick.session import session_to_change
+from turnlog.cli.pick.session import session_to_change, who_is_busy
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import newest_here
-from turnlog.reader.look import look_at
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.view.redact import Redactor
@@ -123,8 +122,8 @@ def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Se
     newest = None if is_new else own_session(home, is_here=is_here, agent=AGENT)
     if newest is None:
         return new_session(home, is_here=is_here)
-    with look_at(home, newest) as look:
-        is_busy = look.who_is_busy() > 0
+    with home.read(newest) as found:
+        is_busy = who_is_busy(found) > 0
     return new_session(home, is_here=is_here) if is_busy else home.resume(newest)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
+from msgspec.structs import asdict, replace
 
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
@@ -15,17 +16,14 @@ from turnlog.cli.frame.option import session_argument, shared, warn_of_interrupt
 from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.frame.pager import paged
 from turnlog.cli.pick.session import session_to_read
-from turnlog.log.block import Text
+from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
 from turnlog.reader.part import Part, part_of
 from turnlog.reader.reader import OpenedSession
+from turnlog.thread.reader import SessionReader
 from turnlog.view.number import count
-
-if TYPE_CHECKING:
-    from turnlog.session.readonly import ReadOnlySession
-
 
 _NAMED = 5
 FIELDS = {
@@ -120,7 +118,7 @@ def command(
         warn_of_interruption(found)
 
 
-def warn_of_damage(found: ReadOnlySession) -> None:
+def warn_of_damage(found: SessionReader) -> None:
     """Say it where a person sees it, if something in the log could not be read."""
     damage = found.damage
     if damage:
@@ -164,10 +162,6 @@ def _kept(entries: Iterable[AnyEntry], messages: list[Message]) -> Iterator[AnyE
 
 
 def _light(message: Message) -> Message:
-    from msgspec.structs import replace
-
-    from turnlog.log.block import ToolCall, ToolResult
-
     blocks = [replace(block, input=None) for block in message.blocks if isinstance(block, ToolCall)]
     results = [replace(block, content="", details=None) for block in message.blocks if isinstance(block, ToolResult)]
     return replace(message, blocks=[*blocks, *results], meta=None, origin=None, display=None)
@@ -199,7 +193,7 @@ def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str 
         "workspace": found.workspace,
         "agent": found.agent,
         "head": part.head,
-        "totals": found.totals(),
+        "totals": _totals(found),
     }
     if system is not None:
         data["system"] = system
@@ -209,6 +203,19 @@ def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str 
     write_json(to_json(data)[:-1] + b',"messages":[')
     waiting = pending(_written(messages))
     write_json(b'],"pending":' + to_json([call.id for call in waiting]) + b"}")
+
+
+def _totals(found: SessionReader) -> dict[str, Any]:
+    """How much is in its own log, whichever branch it is on. Subagents and what it inherited count where they are."""
+    messages = calls = results = 0
+    history = found.history
+    for entry in history.forward(history.inherited_to):
+        if isinstance(entry, Message) and not history.is_repeat(entry):
+            messages += entry.role in ("user", "assistant")
+            calls += sum(isinstance(block, ToolCall) for block in entry.blocks)
+            results += sum(isinstance(block, ToolResult) for block in entry.blocks)
+    usage = asdict(history.state.own)
+    return {"messages": messages, "tool_calls": calls, "tool_results": results, "usage": usage}
 
 
 def _written(messages: Iterable[Message]) -> Iterator[Message]:

@@ -14,7 +14,6 @@ from turnlog.cli.frame.output import SESSION, print_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
-from turnlog.reader.look import look_at
 from turnlog.view.branch import Strand, stretches
 from turnlog.view.number import count
 
@@ -98,7 +97,7 @@ def _session(
     if len(seen) > _MOST or row is None:
         return data
     try:
-        look = look_at(home, name)
+        look = home.read(name)
     except NotFound:
         return data
     with look:

@@ -6,13 +6,11 @@ import sys
 
 import click
 
-from turnlog.cli.commands.compact import refuse_busy
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import session_argument, shared, this_home
 from turnlog.cli.frame.output import DRY_RUN, SESSION, print_json
-from turnlog.cli.pick.session import session_to_change
+from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import NotFound
-from turnlog.reader.look import look_at
 from turnlog.view.number import count
 
 FIELDS = {
@@ -42,9 +40,8 @@ def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool
     """
     with this_home() as home:
         found = session_to_change(home, session)
-        with look_at(home, found.id) as look:
-            refuse_busy(look.who_is_busy(), found)
-            before = len(look.context().messages)
+        refuse_busy(found)
+        before = len(found.context().messages)
         applying = [item for item in found.compactions() if not item.is_cancelled]
         chosen = [item for item in applying if entry in (None, item.entry.seq)][-1:]
         if not chosen:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,16 +12,10 @@ from turnlog.cli.frame.option import session_argument, shared
 from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
-from turnlog.log.entry import Note
+from turnlog.reader.follow import follow
 from turnlog.reader.part import part_of
 from turnlog.reader.reader import OpenedSession
 
-if TYPE_CHECKING:
-    from turnlog.log.entry import AnyEntry
-
-_PAUSE_S = 0.25
-_FILES = 2000
-_Stamp = list[tuple[int, int, int]]
 FIELDS = {
     "session": SESSION,
     "title": "or null",
@@ -93,7 +84,7 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
     sys.stdout.flush()
     if sys.stderr.isatty() and seconds is None:
         print(screen.paint("watching; Ctrl-C ends it", "dim"), file=sys.stderr)
-    for entry in _arriving(opened, begun, seconds):
+    for entry in follow(opened, begun, seconds, _warn):
         for row in rows.of(entry):
             for line in row_lines(row, screen, before):
                 print(line)
@@ -106,64 +97,10 @@ def _stream(opened: OpenedSession, seconds: float | None) -> None:
     about = {"version": VERSION, "session": found.id, "title": found.title, "agent": found.agent, "seq": found.seq}
     write_json(to_json({**about, "source": opened.source}))
     sys.stdout.flush()
-    for entry in _arriving(opened, found.seq, seconds):
+    for entry in follow(opened, found.seq, seconds, _warn):
         write_json(body_text(entry).encode())
         sys.stdout.flush()
 
 
-def _arriving(opened: OpenedSession, last: int, seconds: float | None) -> Iterator[AnyEntry]:
-    """What is appended from now on, until the time is over."""
-    end = None if seconds is None else time.monotonic() + seconds
-    seen: _Stamp | None = None  # it may have grown since it was read: so it is read once more
-    while True:
-        left = _PAUSE_S if end is None else min(_PAUSE_S, end - time.monotonic())
-        if opened.source is None:
-            new = opened.session.news(last, seconds=left)
-        else:
-            if left > 0:
-                time.sleep(left)
-            now = _stamp(opened)
-            if now != seen:
-                seen = now
-                _read_again(opened)
-            new = opened.session.news(last, seconds=0)
-        for entry in new:
-            last = entry.seq
-            if not _is_about_reading(opened, entry):
-                yield entry
-        if end is not None and time.monotonic() >= end:
-            return
-
-
-def _is_about_reading(opened: OpenedSession, entry: AnyEntry) -> bool:
-    """Whether it only says that a line could not be read: perhaps it is not written to its end yet."""
-    return opened.source is not None and isinstance(entry, Note) and entry.text.startswith(opened.source.path)
-
-
-def _stamp(opened: OpenedSession) -> _Stamp:
-    """What changes when another agent has written: of its file, of a database's journal, of the files in a folder."""
-    if opened.source is None:
-        return []
-    from pathlib import Path
-
-    path = Path(opened.source.path)
-    files = sorted(path.rglob("*"))[:_FILES] if path.is_dir() else [path, Path(f"{path}-wal")]
-    stamps: _Stamp = []
-    for file in files:
-        try:
-            found = file.stat()
-        except OSError:
-            continue  # gone, or not there yet
-        stamps.append((found.st_ino, found.st_size, found.st_mtime_ns))
-    return stamps
-
-
-def _read_again(opened: OpenedSession) -> None:
-    """Bring what we have of another agent's session up to date; what it has already stays."""
-    from turnlog.exchange.source import bring_all
-
-    assert opened.source is not None
-    for done in bring_all(opened.home.creator, [opened.source]):
-        if not done.id:
-            print(one_line(f"problem: {done.source.path}: {done.problems[-1].what}"), file=sys.stderr)
-    opened.session.refresh()
+def _warn(text: str) -> None:
+    print(one_line(f"problem: {text}"), file=sys.stderr)

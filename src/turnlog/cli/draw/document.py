@@ -17,6 +17,7 @@ from turnlog.cli.frame.output import VERSION, to_json
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
+from turnlog.reader.part import Part
 from turnlog.view.number import count, used
 from turnlog.view.redact import Redactor, in_words
 
@@ -149,7 +150,7 @@ def _text(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterat
     from turnlog.view.cost import Costs
     from turnlog.view.row import Rows
 
-    entries = opened.session.told()
+    entries = Part(opened.session.head).entries(opened.session)
     if redactor is not None:
         entries = map(redactor.entry, entries)
     rows = Rows(price=Costs(), size=blob_size(opened.home)).paired(entries)

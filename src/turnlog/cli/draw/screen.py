@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.text import clip, has_colour, one_line, screen_width
 from turnlog.errors import Corrupt, NotFound, Unsupported
+from turnlog.thread.reader import SessionReader
 from turnlog.view.markdown import InlineSpan
 from turnlog.view.number import count, money, used
 from turnlog.view.typeset import Screen, wrapped
 
 if TYPE_CHECKING:
-    from turnlog.reader.look import Look
     from turnlog.reader.reader import OpenedSession
     from turnlog.session import Home
 
@@ -51,7 +51,7 @@ def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> l
     return lines
 
 
-def spent(found: Look) -> str:
+def spent(found: SessionReader) -> str:
     """What it cost in all, for people; empty where that is not known."""
     try:
         total = found.cost().total

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.option import home_location, this_home
 from turnlog.cli.frame.progress import again, count, patience
-from turnlog.errors import Unavailable
+from turnlog.errors import Conflict, Unavailable
+from turnlog.log.ids import word_of
+from turnlog.machine.process import is_alive
 from turnlog.reader.name import Names, SessionRef
 from turnlog.reader.reader import OpenedSession, Reader
+from turnlog.thread.reader import SessionReader
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
@@ -63,6 +66,21 @@ def session_to_read(word: str | None, *, key: str | None = None, own: bool = Fal
 def session_to_change(home: Home, word: str | None) -> Session:
     """A session to write to. Without a word it is one of this folder: nothing is changed by mistake."""
     return home.resume(names(home).to_change(word))
+
+
+def who_is_busy(session: SessionReader) -> int:
+    """The process that is in the middle of a turn; 0 if none is."""
+    state = session.history.state
+    who = state.writers.get(word_of(state.turn)) if state.turn is not None else None
+    return int(who.get("pid") or 0) if who is not None and is_alive(who) else 0
+
+
+def refuse_busy(session: Session) -> None:
+    """Raise `Conflict` while an agent is in the middle of a turn: what it says next would hang somewhere else."""
+    pid = who_is_busy(session)
+    if pid:
+        message = f"process {pid} is in the middle of a turn in session {session.handle}"
+        raise Conflict(message, hint="try again when it has ended")
 
 
 def session_brought(home: Home, word: str | None, chosen: SessionRef | None = None) -> Session:
