@@ -1,0 +1,155 @@
+"""Sessions opened for reading, ours and another agent's; what is appended while they are; which folder is here."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.machine import claude_session
+from tests.cli.scene import write_session
+from turnlog import Message
+from turnlog.errors import Invalid, NotFound
+from turnlog.log.context import text_of
+from turnlog.reader.candidate import SeveralFit
+from turnlog.reader.folder import levels, newest_at, newest_here, of_here, project, within
+from turnlog.reader.follow import follow
+from turnlog.reader.part import part_of
+from turnlog.reader.reader import OpenedSession, Reader
+
+FIRST, SECOND = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000002000"
+
+
+def theirs(workspace: Path, id: str = FIRST, *texts: str) -> Path:
+    return claude_session(Path(os.environ["HOME"]), str(workspace), id, *(texts or ("plant roses", "and water them")))
+
+
+def texts(opened: OpenedSession) -> list[str]:
+    entries = part_of(opened.session, last=None, at=None, branch=None).entries(opened.session)
+    return [text_of(entry.blocks) for entry in entries if isinstance(entry, Message)]
+
+
+def test_one_of_ours_is_read_while_it_is_written(workspace: Path):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(id="ours-1", workspace=".")
+        session.user("hi")
+        with Reader().read("ours") as opened:
+            assert (opened.name, opened.source, opened.problems) == ("ours-1", None, [])
+            session.user("there")
+            assert texts(opened) == ["hi"]
+            opened.session.refresh()
+            assert texts(opened) == ["hi", "there"]
+
+
+def test_a_home_elsewhere_and_one_in_the_trash(workspace: Path):
+    with turnlog.open("../other", checkpoints=False) as home:
+        home.create(id="gone-1").user("hi")
+        home.delete("gone-1")
+    with Reader("../other").read("gone-1") as opened:
+        assert texts(opened) == ["hi"]
+    with pytest.raises(NotFound), Reader().read("gone-1"):
+        pass
+
+
+def test_a_key_is_for_files(workspace: Path):
+    with turnlog.open(checkpoints=False) as home:
+        write_session(home, id="ours-1")
+    with pytest.raises(Invalid, match="session ours-1 is one of ours"), Reader().read("ours-1", key="1"):
+        pass
+
+
+def test_another_agents_is_read_where_it_lies_and_nothing_is_kept(workspace: Path):
+    path = theirs(workspace)
+    before, said = path.read_bytes(), []
+    told: list[tuple[str, int, int]] = []
+    reader = Reader(progress=lambda *step: told.append(step), warn=said.append)
+    for word in (f"claude-code:{FIRST}", str(path), None):
+        with reader.read(word) as opened:
+            assert opened.name == f"claude-code:{FIRST}"
+            assert opened.source is not None
+            assert opened.source.path == str(path)
+            assert texts(opened) == [
+                "plant roses",
+                "Answer to: plant roses",
+                "and water them",
+                "Answer to: and water them",
+            ]
+    assert told == [("reading", 0, 1)] * 3
+    assert said == []
+    assert path.read_bytes() == before
+    assert not list((workspace.parent / "home").glob("sessions/*"))
+
+
+def test_a_path_needs_no_home(workspace: Path):
+    path = theirs(workspace)
+    (workspace.parent / "home").write_text("no folder")
+    with Reader().read(str(path)) as opened:
+        assert len(texts(opened)) == 4
+
+
+def test_one_of_several_is_chosen_by_its_number_or_id(workspace: Path):
+    folder = theirs(workspace, FIRST).parent
+    theirs(workspace, SECOND, "another")
+    with pytest.raises(SeveralFit) as failed, Reader().read(str(folder)):
+        pass
+    assert failed.value.is_numbered
+    assert [item.id for item in failed.value.candidates] == [FIRST, SECOND]
+    for key in ("2", SECOND, SECOND[:-1]):
+        with Reader().read(str(folder), key=key) as opened:
+            assert opened.native == SECOND
+    with pytest.raises(SeveralFit, match=r"no sessions at .* answer to --key '3'"), Reader().read(str(folder), key="3"):
+        pass
+
+
+def test_following_gives_what_is_appended(workspace: Path):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(id="ours-1")
+        session.user("before")
+        with Reader().read("ours-1") as opened:
+            last = opened.session.seq
+            session.user("after")
+            arrived = list(follow(opened, last, 0))
+    assert [entry.seq for entry in arrived if isinstance(entry, Message)] == [session.seq]
+
+
+def test_following_another_agents_reads_its_file_again(workspace: Path):
+    path = theirs(workspace, FIRST, "first")
+    with Reader().read(str(path)) as opened:
+        last = opened.session.seq
+        theirs(workspace, FIRST, "first", "second")
+        arrived = [text_of(entry.blocks) for entry in follow(opened, last, 0) if isinstance(entry, Message)]
+    assert "second" in arrived
+
+
+# ── here ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_in_a_repository_all_of_it_is_here(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    (workspace / "src/deep").mkdir(parents=True)
+    (workspace / ".git").mkdir()
+    monkeypatch.chdir(workspace / "src/deep")
+    assert project() == str(workspace)
+    assert list(levels()) == [[str(workspace / "src/deep"), str(workspace / "src"), str(workspace)]]
+    with turnlog.open(checkpoints=False) as home:
+        top = write_session(home, workspace=str(workspace))
+        assert newest_here(home) == newest_at(home, str(workspace)) == top
+        assert newest_here(home, agent="nobody") is None
+        assert newest_at(home, str(workspace / "src")) is None
+        below = write_session(home, workspace=".")
+        assert newest_here(home) == below
+
+
+def test_elsewhere_it_is_the_folder_and_then_those_above(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    (workspace / "src").mkdir()
+    monkeypatch.chdir(workspace / "src")
+    assert project() == str(workspace / "src")
+    assert list(levels())[:2] == [[str(workspace / "src")], [str(workspace)]]
+    with turnlog.open(checkpoints=False) as home:
+        write_session(home, id="above-1", workspace=str(workspace))
+    with turnlog.catalog.Catalog() as catalog:
+        rows, folder = of_here(catalog.lines())
+        assert ([row.name for row in rows], folder) == (["above-1"], str(workspace))
+
+
+def test_a_folder_in_a_query_is_quoted():
+    assert within("roses", '/a "b" \\c') == 'roses workspace:"/a \\"b\\" \\\\c"'
