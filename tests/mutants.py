@@ -841,8 +841,8 @@ MUTANTS = [
     Mutant(
         "summary: what is kept is summarised as well",
         "thread/compaction.py",
-        "before=first)",
-        "before=0)",
+        "*kept], before=first)",
+        "*kept], before=0)",
         ("tests/seeds/test_claw_features.py",),
     ),
     Mutant(

@@ -6,7 +6,7 @@ import warnings
 from collections import deque
 
 from turnlog.cli.draw.diagnosis import Checkup, Finding
-from turnlog.cli.place import log_path
+from turnlog.cli.logpath import log_path
 from turnlog.errors import NotFound, TurnlogWarning
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Fold, Head, Intent, Set, Start

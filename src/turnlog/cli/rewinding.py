@@ -7,20 +7,27 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from msgspec import Struct
 
-from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, totals
-from turnlog.cli.draw.text import one_line, path_of
-from turnlog.cli.frame.output import COUNTS, DRY_RUN, SESSION, print_json
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, refuse_without_terminal, totals
+from turnlog.cli.draw.text import count, one_line, path_of
+from turnlog.cli.frame.command import (
+    COUNTS,
+    DRY_RUN,
+    SESSION,
+    patience,
+    print_json,
+    refuse_interrupted,
+    this_home,
+)  # fmt: skip
+from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
 from turnlog.session import Session
-from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes, path_text
 
@@ -42,12 +49,29 @@ REWOUND = {
 _BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
 
 
+dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
 class How(Struct, frozen=True):
     """How a move is to be made."""
 
     dry_run: bool
     yes: bool
     as_json: bool
+
+
+def take_back(context: click.Context, what: Literal["undo", "redo"], word: str | None, how: How) -> None:
+    """Undo or redo the last rewind of a session."""
+    if not how.yes and not how.dry_run:
+        refuse_without_terminal(what, as_json=how.as_json)
+    with this_home() as home:
+        found = session_to_change(home, word)
+        refuse_interrupted(found)
+        with patience():
+            plan = found.plan_undo() if what == "undo" else found.plan_redo()
+        act = found.undo if what == "undo" else found.redo
+        make_move(context, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
 
 
 def make_move(
@@ -108,23 +132,18 @@ def _act(session: Session, act: Callable[[], Head]) -> Head:
 
 def report(session: Session, what: str, done: Head) -> None:
     """What was done, what could not be, and how to take it back."""
-    problems = session.problems()
-    for outcome in problems[:_PROBLEMS_SHOWN]:
-        path = path_shown(outcome.step, session.workspace)
-        print(f"warning: {path} stays as it is: {one_line(outcome.problem)}", file=sys.stderr)
-    if len(problems) > _PROBLEMS_SHOWN:
-        print(f"warning: {count(len(problems) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
-    notes = session.incomplete()
-    for outcome in notes[:_PROBLEMS_SHOWN]:
-        path = path_shown(outcome.step, session.workspace)
-        print(f"warning: {path} is back, but {one_line(outcome.note)}", file=sys.stderr)
-    if len(notes) > _PROBLEMS_SHOWN:
-        print(f"warning: {count(len(notes) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
-    back = _BACK.get(done.why)
+    stays = [(outcome.step, f"stays as it is: {one_line(outcome.problem)}") for outcome in session.problems()]
+    back = [(outcome.step, f"is back, but {one_line(outcome.note)}") for outcome in session.incomplete()]
+    for rows in (stays, back):
+        for step, told in rows[:_PROBLEMS_SHOWN]:
+            print(f"warning: {path_shown(step, session.workspace)} {told}", file=sys.stderr)
+        if len(rows) > _PROBLEMS_SHOWN:
+            print(f"warning: {count(len(rows) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
+    again = _BACK.get(done.why)
     files = f": {in_words(done.files)}" if done.files else ""
     print(f"{what} done, entry {done.seq}{files}")
-    if back:
-        print(f"`turnlog {back}` takes it back")
+    if again:
+        print(f"`turnlog {again}` takes it back")
     if not is_here() and session.workspace and (path := Path(os.fsdecode(path_bytes(session.workspace)))).is_dir():
         sys.stdout.flush()
         where = shlex.quote(path_of(os.fsencode(path)))

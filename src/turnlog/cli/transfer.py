@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import one_line
+from turnlog.cli.draw.text import count, one_line, size
+from turnlog.cli.frame.command import DRY_RUN, print_json
 from turnlog.cli.frame.exitcode import INTERRUPTED
-from turnlog.cli.frame.output import DRY_RUN, print_json
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
 from turnlog.machine.folder import expand
-from turnlog.session import open_home
-from turnlog.view.number import count, size
+from turnlog.session import Home, open_home
 
 if TYPE_CHECKING:
-    from turnlog.session import Home
     from turnlog.transfer.report import Transferred
 
 _SHOWN = 5

@@ -126,7 +126,8 @@ def ask_here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[lis
     found = ask(within(query, first), **more)
     if found:
         return found, first
-    for folder in _above(first):
+    above = (folder for level in levels() for folder in level if not is_in(folder, first))
+    for folder in above:
         found = ask(query, workspace=folder, **more)
         if found:
             return found, folder
@@ -136,16 +137,10 @@ def ask_here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[lis
 def of_here(rows: list[ListingRow]) -> tuple[list[ListingRow], str]:
     """The same of sessions that are listed already."""
     first = project()
-    found = [row for row in rows if row.workspace and is_in(row.workspace, first)]
-    if found:
-        return found, first
-    for folder in _above(first):
-        found = [row for row in rows if row.workspace == folder]
-        if found:
-            return found, folder
-    return [], first
 
+    def ask(query: str, workspace: str | None = None) -> list[ListingRow]:
+        if workspace is None:
+            return [row for row in rows if row.workspace and is_in(row.workspace, first)]
+        return [row for row in rows if row.workspace == workspace]
 
-def _above(first: str) -> Iterator[str]:
-    """The folders above a project whose sessions are of here, too."""
-    return (folder for level in levels() for folder in level if not is_in(folder, first))
+    return ask_here(ask, "")

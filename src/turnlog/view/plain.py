@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -223,23 +223,14 @@ def _shown(
             line = clip(line[: 4 * _LONGEST], _LONGEST if screen.room is None else max(20, screen.room - 7))
         return diff_line(line, screen) if diff else screen.paint(line, style)
 
-    if screen.is_full:
-        yield from map(drawn, lines)
-        return
+    return map(drawn, lines) if screen.is_full else _fold_in(lines, screen, head, tail, drawn)
+
+
+def _fold_in(
+    lines: list[str], screen: Screen, head: int = HEAD, tail: int = TAIL, drawn: Callable[[str], str] = str
+) -> Iterator[str]:
     fold = folded(lines, head, tail)
     yield from map(drawn, fold.head)
     if fold.hidden:
-        yield screen.paint(_left_out(fold.hidden), "yellow")
+        yield screen.paint(f"… {count(fold.hidden, 'more line')} (--full)", "yellow")
         yield from map(drawn, fold.tail)
-
-
-def _fold_in(lines: list[str], screen: Screen, head: int = HEAD, tail: int = TAIL) -> Iterator[str]:
-    fold = folded(lines, head, tail)
-    yield from fold.head
-    if fold.hidden:
-        yield screen.paint(_left_out(fold.hidden), "yellow")
-        yield from fold.tail
-
-
-def _left_out(number: int) -> str:
-    return f"… {count(number, 'more line')} (--full)"

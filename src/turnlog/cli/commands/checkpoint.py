@@ -9,17 +9,23 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.change import Trees
-from turnlog.cli.draw.text import one_line, path_of
-from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.frame.output import SESSION, print_json
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.draw.text import count, one_line, path_of, size
+from turnlog.cli.frame.command import (
+    SESSION,
+    here_option,
+    patience,
+    print_json,
+    refuse_interrupted,
+    session_option,
+    shared,
+    this_home,
+)
 from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.place import refuse_folder
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint
-from turnlog.machine.folder import workspace_path
+from turnlog.machine.folder import refuses_checkpoints, workspace_path
 from turnlog.reader.folder import in_repository, newest_at, newest_here, project, project_told
 from turnlog.session import Home, Session
-from turnlog.view.number import count, size
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 
@@ -91,10 +97,20 @@ def new_session(home: Home, *, is_here: bool) -> Session:
     """A session for this project, if it may have checkpoints."""
     place, told = (workspace_path("."), "") if is_here else project_told()
     folder = os.fsdecode(path_bytes(place))
-    refuse_folder(folder)
+    _refuse_folder(folder)
     if told:
         print(one_line(f"note: {told}"), file=sys.stderr)
     return home.create(workspace=folder, agent=AGENT, title=Path(folder).name)
+
+
+def _refuse_folder(folder: str) -> None:
+    """Raise `Invalid` for a folder of which there are no checkpoints, before anything is written."""
+    place = workspace_path(folder)
+    if not Path(os.fsdecode(path_bytes(place))).is_dir():
+        raise NotFound(f"the folder {place} is gone", hint="`cd` to one that is there")
+    reason = refuses_checkpoints(place)
+    if reason:
+        raise Invalid(f"no checkpoints of {place}: {reason}", hint="go to the folder of a project")
 
 
 def tell_skipped(found: Session, done: Checkpoint) -> None:

@@ -10,13 +10,11 @@ import click
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
-from turnlog.cli.frame.output import SESSION, print_json
+from turnlog.cli.draw.text import count, one_line, size
+from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, warn_of_interruption
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of
-from turnlog.view.number import count, size
 
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
 FIELDS = {

@@ -6,13 +6,11 @@ import sys
 
 import click
 
-from turnlog.cli.draw.text import one_line, safe
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import DRY_RUN, SESSION, print_json
+from turnlog.cli.draw.text import count, one_line, safe
+from turnlog.cli.frame.command import DRY_RUN, SESSION, print_json, session_argument, shared, this_home
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import Invalid
 from turnlog.thread.compaction import preview
-from turnlog.view.number import count
 
 _KEEP = 4
 FIELDS = {

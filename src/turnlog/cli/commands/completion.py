@@ -7,8 +7,7 @@ from pathlib import PurePath
 
 import click
 
-from turnlog.cli.frame.option import shared
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.command import print_json, shared
 
 _BASH = r"""
 _turnlog() {

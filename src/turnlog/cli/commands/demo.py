@@ -18,14 +18,12 @@ import click
 
 from turnlog.cli.demo.files import tell_files
 from turnlog.cli.demo.story import Story
-from turnlog.cli.draw.text import clip
-from turnlog.cli.frame.option import shared
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.draw.text import clip, size
+from turnlog.cli.frame.command import print_json, shared
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.machine.environment import default_home
 from turnlog.session import open_home
-from turnlog.view.number import size
 
 FIELDS = {
     "ok": "whether every check held",

@@ -7,9 +7,15 @@ import sys
 import click
 
 from turnlog.cli.draw.change import as_plain, counts, in_full, in_words, stat_table
-from turnlog.cli.frame.option import session_option, shared, warn_of_interruption
-from turnlog.cli.frame.output import COUNTS, SESSION, print_json
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.frame.command import (
+    COUNTS,
+    SESSION,
+    patience,
+    print_json,
+    session_option,
+    shared,
+    warn_of_interruption,
+)
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint

@@ -12,11 +12,10 @@ import msgspec
 
 from turnlog.cli.checkup import examine
 from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.draw.text import count, one_line, size
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.logpath import folder_of
 from turnlog.cli.pick.session import names
-from turnlog.cli.place import folder_of
 from turnlog.errors import Corrupt, Invalid
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
@@ -24,7 +23,6 @@ from turnlog.store.files import FileStore
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.repair import repair as repair_file
 from turnlog.store.files.survey import Region
-from turnlog.view.number import count, size
 
 _SHOWN = 20
 _NAMED = ("backend", "location", "ok")

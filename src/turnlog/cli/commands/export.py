@@ -10,8 +10,7 @@ import click
 
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared
-from turnlog.cli.frame.output import REPORT, print_json
+from turnlog.cli.frame.command import REPORT, print_json, session_argument, shared
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid
 

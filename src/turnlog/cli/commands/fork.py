@@ -6,12 +6,10 @@ import sys
 
 import click
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
 from turnlog.cli.pick.session import session_brought
 from turnlog.reader.place import Place, place_of
-from turnlog.view.number import count
 
 FIELDS = {
     "session": "the id of the new session",

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from turnlog.cli.draw.table import table
-from turnlog.cli.frame.option import shared
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.command import print_json, shared
 
 FIELDS = {"formats": "`name`, `title`, what can be done (`read`, `write`, `resume`), and `homes`"}
 

@@ -7,9 +7,8 @@ import re
 import click
 
 from turnlog.cli.draw.table import table
-from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import DRY_RUN, print_json
-from turnlog.view.number import count, size
+from turnlog.cli.draw.text import count, size
+from turnlog.cli.frame.command import DRY_RUN, print_json, shared, this_home
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 

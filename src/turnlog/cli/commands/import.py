@@ -9,15 +9,14 @@ import click
 
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import count
+from turnlog.cli.frame.command import patience, print_json, shared, this_home
 from turnlog.cli.frame.exitcode import INTERRUPTED
-from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.progress import count as progress
-from turnlog.cli.frame.progress import patience, unhurried
+from turnlog.cli.frame.progress import unhurried
 from turnlog.cli.pick.session import names
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.reader.name import is_path
-from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.exchange.source import Imported

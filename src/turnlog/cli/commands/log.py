@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,13 +11,19 @@ from turnlog.cli.commands.show import warn_of_damage
 from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.entryline import in_one_line
 from turnlog.cli.draw.text import clip, screen_width
-from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
-from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
+from turnlog.cli.frame.command import (
+    SESSION,
+    VERSION,
+    session_argument,
+    shared,
+    to_json,
+    warn_of_interruption,
+    write_json,
+)
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
+from turnlog.log.entry import AnyEntry
 
-if TYPE_CHECKING:
-    from turnlog.log.entry import AnyEntry
 FIELDS = {"session": SESSION, "entries": "as [the format](format.md) has them, without the checksum"}
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import DRY_RUN, print_json
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame.command import DRY_RUN, print_json, shared, this_home
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
-from turnlog.view.number import count
+from turnlog.session import Home
+from turnlog.thread.report import Info
 
-if TYPE_CHECKING:
-    from turnlog.session import Home
-    from turnlog.thread.report import Info
 FIELDS = {
     "dry_run": DRY_RUN,
     "sessions": "`id`, `handle` and the new `workspace` of each",

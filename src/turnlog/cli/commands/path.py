@@ -8,10 +8,10 @@ import sys
 import click
 
 from turnlog.cli.draw.text import path_of
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import SESSION, print_json, write_line
+from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, this_home
+from turnlog.cli.frame.output import write_line
+from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import names
-from turnlog.cli.place import log_path
 
 FIELDS = {"session": SESSION, "path": "its file"}
 

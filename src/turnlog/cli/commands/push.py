@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.cli.transfer import TRANSFERRED, Way, dry, everything, ignored, locations, other_home, split, tell
 

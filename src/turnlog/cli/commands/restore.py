@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.command import print_json, shared, this_home
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.draw.preview import NO, ask
+from turnlog.cli.draw.preview import NO, ask, can_ask
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import quoted
+from turnlog.cli.frame.command import REPORT, print_json, session_argument, shared, this_home
 from turnlog.cli.frame.foreground import NoCommand, NotRunnable
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import REPORT, print_json
 from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
 from turnlog.reader.name import SessionRef
+from turnlog.session import Home
+from turnlog.session.readonly import ReadOnlySession
 
 if TYPE_CHECKING:
     from turnlog.exchange.handover import Resumable
-    from turnlog.session import Home
-    from turnlog.session.readonly import ReadOnlySession
 FIELDS = {
     "agent": "where it goes on",
     "id": "its id there",
@@ -120,7 +119,7 @@ def _pasted(done: Resumable) -> str:
 
 
 def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty() or not sys.stderr.isatty():
+    if not can_ask(as_json=as_json):
         where = "with --json nobody can be asked" if as_json else "there is no terminal to ask on"
         raise Invalid(
             f"session {done.id} was not made here: --exec asks before it runs what its log says, and {where}",

@@ -8,17 +8,15 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.preview import refuse_without_terminal
-from turnlog.cli.frame.option import refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.draw.text import count
+from turnlog.cli.frame.command import patience, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import REWOUND, How, make_move, report
+from turnlog.cli.rewinding import REWOUND, How, dry_run_option, make_move, report, yes_option
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
 from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.session import Session
-from turnlog.view.number import count
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
 
@@ -33,14 +31,14 @@ FIELDS = {
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
+@dry_run_option
 @click.option("--files", "only_files", is_flag=True, help="Only the files; the conversation stays.")
 @click.option("--conversation", "only_conversation", is_flag=True, help="Only the conversation; no file is touched.")
 @click.option(
     "--only", multiple=True, metavar="PATH", help="Only this file or folder (may be repeated); implies --files."
 )
 @click.option("--force", is_flag=True, help="Overwrite what somebody else changed, too.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option("--continue", "finish", is_flag=True, help="Finish a rewind that was interrupted.")
 @click.option("--abort", is_flag=True, help="Take back what was done of a rewind that was interrupted.")
 @session_option

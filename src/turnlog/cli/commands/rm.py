@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from turnlog.cli.draw.clock import moment
+from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import home_location, shared, this_home
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame.command import home_location, print_json, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
-from turnlog.view.number import count
+from turnlog.thread.report import Info
 
-if TYPE_CHECKING:
-    from turnlog.thread.report import Info
 FIELDS = {"purged": "whether for good", "sessions": "`id` and `handle` of each"}
 
 
@@ -52,7 +50,7 @@ def command(
         if purge and not yes:
             _refuse_unasked(as_json=as_json)
             _show([rows[id] for id in ids if id in rows])
-            if not _sure(len(ids)):
+            if not ask(f"remove {'it' if len(ids) == 1 else count(len(ids), 'session')} for good?"):
                 print("nothing was removed", file=sys.stderr)
                 context.exit(1)
         for session_id in ids:
@@ -75,7 +73,7 @@ def command(
 
 
 def _refuse_unasked(*, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty() or not sys.stderr.isatty():
+    if not can_ask(as_json=as_json):
         where = "with --json it cannot" if as_json else "there is no terminal"
         raise Invalid(f"rm --purge asks first, and {where}", hint="--yes does it without asking")
 
@@ -84,9 +82,3 @@ def _show(rows: list[Info]) -> None:
     cells = [(row.handle, moment(row.updated_at)[:16], str(row.seq), row.title or "") for row in rows]
     for line in table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)):
         print(line, file=sys.stderr)
-
-
-def _sure(number: int) -> bool:
-    from turnlog.cli.draw.preview import ask
-
-    return ask(f"remove {'it' if number == 1 else count(number, 'session')} for good?")

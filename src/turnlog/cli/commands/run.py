@@ -13,10 +13,19 @@ import click
 from turnlog.cli.commands.checkpoint import AGENT, new_session, own_session, tell_skipped
 from turnlog.cli.draw.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.command import (
+    COUNTS,
+    SESSION,
+    here_option,
+    patience,
+    print_json,
+    refuse_interrupted,
+    session_option,
+    shared,
+    this_home,
+)
 from turnlog.cli.frame.foreground import Foreground, find_program
-from turnlog.cli.frame.option import here_option, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.frame.output import COUNTS, SESSION, print_json
-from turnlog.cli.frame.progress import again, patience
+from turnlog.cli.frame.progress import again
 from turnlog.cli.pick.session import session_to_change, who_is_busy
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -11,11 +12,20 @@ from msgspec.structs import asdict, replace
 
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
-from turnlog.cli.draw.text import one_line, safe
-from turnlog.cli.frame.option import session_argument, shared, warn_of_interruption
-from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
+from turnlog.cli.draw.text import count, one_line, safe
+from turnlog.cli.frame.command import (
+    SESSION,
+    VERSION,
+    session_argument,
+    shared,
+    to_json,
+    warn_of_interruption,
+    write_json,
+)
 from turnlog.cli.frame.pager import paged
+from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import session_to_read
+from turnlog.errors import Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
@@ -23,7 +33,6 @@ from turnlog.log.entry import AnyEntry, Message
 from turnlog.reader.part import Part, part_of
 from turnlog.reader.reader import OpenedSession
 from turnlog.thread.reader import SessionReader
-from turnlog.view.number import count
 
 _NAMED = 5
 FIELDS = {
@@ -172,15 +181,37 @@ def _light(message: Message) -> Message:
 
 def _print_raw(opened: OpenedSession, out: TextIO) -> None:
     """The lines of the log as they are. Where there is no file with lines, the entries."""
-    from turnlog.cli.draw.raw import raw_lines
-
     is_seen = sys.stdout.isatty()
     binary = getattr(out, "buffer", None)
-    for line in raw_lines(opened):
+    for line in _raw_lines(opened):
         if is_seen or binary is None:  # a terminal must not be driven by it
             print(safe(line.decode("utf-8", "backslashreplace")), file=out)
         else:
             binary.write(line + b"\n")
+
+
+def _raw_lines(opened: OpenedSession) -> Iterator[bytes]:
+    """The lines of the log, or of another agent's file. A database has none: then the entries as a log has them."""
+    path = _file(opened)
+    if path is None:
+        yield from (body_text(entry).encode() for entry in opened.session.entries())
+        return
+    try:
+        with Path(path).open("rb") as file:
+            yield from (line.rstrip(b"\n") for line in file)
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror or error}") from None
+
+
+def _file(opened: OpenedSession) -> str | None:
+    if opened.source is None:
+        try:
+            return log_path(opened.home, opened.session.id)
+        except Unsupported:
+            return None
+    path = opened.source.path
+    is_text = Path(path).is_file() and path.endswith((".jsonl", ".json", ".ndjson"))
+    return path if is_text and not opened.source.key else None
 
 
 def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str | None, part: Part) -> None:

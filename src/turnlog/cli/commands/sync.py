@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.frame.option import shared, this_home
-from turnlog.cli.frame.output import DRY_RUN
-from turnlog.cli.frame.progress import again, patience
+from turnlog.cli.frame.command import DRY_RUN, patience, shared, this_home
+from turnlog.cli.frame.progress import again
 from turnlog.cli.transfer import Way, dry, ignored, in_either, locations, other_home, tell
 
 FIELDS = {"dry_run": DRY_RUN, "push": "as in `push`", "pull": "as in `pull`"}

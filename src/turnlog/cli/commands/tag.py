@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import SESSION, print_json
+from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, this_home
 from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
+from turnlog.session import Session
 
-if TYPE_CHECKING:
-    from turnlog.session import Session
 FIELDS = {"session": SESSION, "tags": "all that it has now"}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import SESSION, print_json
+from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, this_home
 from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
 

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from turnlog.cli.draw.screen import this_screen
-from turnlog.cli.draw.text import clip, one_line, screen_width, width
-from turnlog.cli.frame.option import session_argument, shared
-from turnlog.cli.frame.output import SESSION, print_json
+from turnlog.cli.draw.text import clip, count, one_line, screen_width, width
+from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
+from turnlog.session import Home
+from turnlog.thread.report import Info
 from turnlog.view.branch import Strand, stretches
-from turnlog.view.number import count
 
 if TYPE_CHECKING:
-    from turnlog.session import Home
-    from turnlog.thread.report import Info
     from turnlog.view.typeset import Screen
 
 _DEEPEST = 40

@@ -6,12 +6,10 @@ import sys
 
 import click
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared, this_home
-from turnlog.cli.frame.output import DRY_RUN, SESSION, print_json
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame.command import DRY_RUN, SESSION, print_json, session_argument, shared, this_home
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import NotFound
-from turnlog.view.number import count
 
 FIELDS = {
     "session": SESSION,

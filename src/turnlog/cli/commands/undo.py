@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.draw.preview import refuse_without_terminal
-from turnlog.cli.frame.option import refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.frame.progress import patience
-from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import REWOUND, How, make_move
+from turnlog.cli.frame.command import session_option, shared
+from turnlog.cli.rewinding import REWOUND, How, dry_run_option, take_back, yes_option
 
 FIELDS = REWOUND
 
 
 @click.command()
-@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@dry_run_option
+@yes_option
 @session_option
 @shared
 @click.pass_context
@@ -29,12 +26,4 @@ def command(context: click.Context, dry_run: bool, yes: bool, session: str | Non
     turnlog undo                      show what it would do, and ask
     turnlog undo --yes                do it
     """
-    if not yes and not dry_run:
-        refuse_without_terminal("undo", as_json=as_json)
-    with this_home() as home:
-        found = session_to_change(home, session)
-        refuse_interrupted(found)
-        with patience():
-            plan = found.plan_undo()
-        how = How(dry_run, yes, as_json)
-        make_move(context, found, "undo", plan, found.undo, how, words=[], more={"dry_run": dry_run})
+    take_back(context, "undo", session, How(dry_run, yes, as_json))

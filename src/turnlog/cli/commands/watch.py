@@ -8,8 +8,7 @@ import click
 
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.option import session_argument, shared
-from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
+from turnlog.cli.frame.command import SESSION, VERSION, session_argument, shared, to_json, write_json
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 from turnlog.reader.follow import follow

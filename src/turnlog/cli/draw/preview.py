@@ -106,12 +106,17 @@ def totals(plan: Plan) -> str:
 
 def refuse_without_terminal(what: str, *, as_json: bool) -> None:
     """Raise `Invalid` where nobody can be asked."""
-    if as_json or not sys.stdin.isatty() or not sys.stderr.isatty():
+    if not can_ask(as_json=as_json):
         where = "with --json it cannot" if as_json else "there is no terminal"
         raise Invalid(
             f"{what} asks before it changes anything, and {where}",
             hint="--yes does it without asking, --dry-run only shows what it would do",
         )
+
+
+def can_ask(*, as_json: bool) -> bool:
+    """Whether somebody is there to answer."""
+    return not as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask(question: str) -> bool:

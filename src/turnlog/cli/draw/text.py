@@ -7,6 +7,8 @@ import re
 import sys
 from typing import TextIO
 
+from turnlog.view.number import count as count
+from turnlog.view.number import size as size
 from turnlog.view.visible import UNSEEN, clip, one_line, safe, width
 
 _UNSEEN = re.compile(f"[{UNSEEN}]")

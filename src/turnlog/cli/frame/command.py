@@ -1,4 +1,4 @@
-"""What commands have in common: --json, --home, what they print. Which session is meant: see `name`."""
+"""What the file of a command is made of: its options, the home, JSON. Which session is meant: see `pick/session`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import click
 from msgspec.structs import replace
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.progress import tell
+from turnlog.cli.frame.output import COUNTS, DRY_RUN, REPORT, SESSION, VERSION, print_json, to_json, write_json
+from turnlog.cli.frame.progress import patience, tell
 from turnlog.errors import Conflict
 from turnlog.session import Home, Session, open_home
 from turnlog.session.readonly import ReadOnlySession
 
+__all__ = [
+    "COUNTS", "DRY_RUN", "REPORT", "SESSION", "VERSION", "here_option", "home_location", "patience", "print_json",
+    "refuse_interrupted", "session_argument", "session_option", "shared", "this_home", "to_json",
+    "warn_of_interruption", "write_json",
+]  # fmt: skip
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
