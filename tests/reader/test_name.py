@@ -146,8 +146,8 @@ def test_several_of_another_agent(home: Home, workspace: Path):
 
 def test_a_file_by_its_path_and_by_its_name(home: Home, workspace: Path):
     path = theirs(workspace, FIRST)
-    beside = path.rename(workspace / "theirs.jsonl")
-    for word in (str(beside), "./theirs.jsonl", "theirs.jsonl"):
+    beside = path.rename(workspace / path.name)
+    for word in (str(beside), f"./{path.name}", path.name):
         assert names(home).find(word).name == f"claude-code:{FIRST}"
     with pytest.raises(NotFound, match="no session of another agent at "):
         names(home).find(str(workspace))
