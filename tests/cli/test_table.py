@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from turnlog.cli.commands.search import marked
-from turnlog.cli.draw.clock import ago, clock_times
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import plain
+from turnlog.cli.draw.text import ago, clock_times, plain
 from turnlog.view.number import dollars, tokens
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -149,8 +149,9 @@ def test_a_file_by_its_path_and_by_its_name(home: Home, workspace: Path):
     beside = path.rename(workspace / path.name)
     for word in (str(beside), f"./{path.name}", path.name):
         assert names(home).find(word).name == f"claude-code:{FIRST}"
+    (workspace / "empty").mkdir()
     with pytest.raises(NotFound, match="no session of another agent at "):
-        names(home).find(str(workspace))
+        names(home).find("./empty")
 
 
 def test_another_agents_is_changed_in_its_imported_copy_only(home: Home, workspace: Path):

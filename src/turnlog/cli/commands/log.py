@@ -8,9 +8,8 @@ from itertools import islice
 import click
 
 from turnlog.cli.commands.show import warn_of_damage
-from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.text import clip, screen_width
+from turnlog.cli.draw.text import clip, moment, screen_width
 from turnlog.cli.frame.command import (
     SESSION,
     VERSION,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame.command import DRY_RUN, print_json, shared, this_home
+from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared, this_home
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.session import Home
@@ -83,8 +83,7 @@ def _others(before: str) -> dict[str, int]:
     from turnlog.reader.folder import within
 
     found: dict[str, int] = {}
-    home = click.get_current_context().find_root().params.get("home")
-    with catalog(home) as asked:
+    with catalog(home_location()) as asked:
         for card in asked.cards(within("", before)):
             if not card.is_ours and card.agent:
                 found[card.agent] = found.get(card.agent, 0) + 1

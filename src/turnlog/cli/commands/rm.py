@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from turnlog.cli.draw.clock import moment
 from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.draw.text import count, moment, one_line
 from turnlog.cli.frame.command import home_location, print_json, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid

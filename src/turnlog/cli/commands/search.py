@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.clock import ago, moment
 from turnlog.cli.draw.listing import json_card
-from turnlog.cli.draw.text import clip, coloured, one_line, plain, safe, screen_width, width
+from turnlog.cli.draw.text import ago, clip, coloured, moment, one_line, plain, safe, screen_width, width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of

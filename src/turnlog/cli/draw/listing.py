@@ -6,9 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.clock import ago, clock_times
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import coloured, has_colour, screen_width
+from turnlog.cli.draw.text import ago, clock_times, coloured, has_colour, screen_width
 from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars
 

@@ -89,6 +89,10 @@ def _paint(action: str) -> str:
     return coloured(action, _COLOURS.get(action.strip()), sys.stdout)
 
 
+def _counts(steps: list[Step]) -> dict[str, int]:
+    return dict(Counter(step.action for step in steps))
+
+
 def in_words(counts: dict[str, int]) -> str:
     """`2 create, 1 conflict`."""
     known = [action for action in _COLOURS if counts.get(action)]
@@ -141,8 +145,3 @@ def as_plain(plan: Plan) -> dict[str, Any]:
         for step in plan.steps
     ]
     return {"note": plan.note, "counts": _counts(plan.steps), "steps": steps}
-
-
-def _counts(steps: list[Step]) -> dict[str, int]:
-    """How many steps of each kind."""
-    return dict(Counter(step.action for step in steps))

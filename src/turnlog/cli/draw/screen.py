@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.clock import moment
-from turnlog.cli.draw.text import clip, has_colour, one_line, screen_width
+from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.thread.reader import SessionReader
 from turnlog.view.markdown import InlineSpan

@@ -14,6 +14,7 @@ from io import TextIOWrapper
 
 from turnlog.cli.draw.text import one_line
 from turnlog.errors import Ambiguous, NotFound, TurnlogError, TurnlogWarning, Unavailable
+from turnlog.machine.folder import is_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _told(error: Exception, own: Sequence[str]) -> int:
         import traceback
 
         traceback.print_exc()
-    if isinstance(error, FileNotFoundError) and error.filename is None and not _is_here():
+    if isinstance(error, FileNotFoundError) and error.filename is None and not is_here():
         error = NotFound("the current folder is gone", hint="`cd` to one that is there")
     elif isinstance(error, OSError) and error.filename is None and error.strerror:  # a write, not a name
         error = Unavailable(f"the output cannot be written: {error.strerror}", hint="what was done is done")
@@ -149,12 +150,6 @@ def _told(error: Exception, own: Sequence[str]) -> int:
         return PIPE_CLOSED
     except OSError:
         return error.exit_code if isinstance(error, TurnlogError) else 1
-
-
-def _is_here() -> bool:
-    from turnlog.machine.folder import is_here
-
-    return is_here()
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
@@ -169,7 +164,11 @@ def _fail(error: Exception, *, as_json: bool) -> int:
     else:
         code, exit_code, message = "internal", 1, f"{type(error).__name__}: {error}"
         hint = "this is a fault in turnlog; run it again with --debug and report what it prints"
-    several = _several(error) if isinstance(error, Ambiguous) else None
+    several: SeveralFit | None = None
+    if isinstance(error, Ambiguous):
+        from turnlog.reader.candidate import SeveralFit
+
+        several = error if isinstance(error, SeveralFit) else None
     if as_json:
         import json
 
@@ -190,15 +189,9 @@ def _fail(error: Exception, *, as_json: bool) -> int:
     return exit_code
 
 
-def _several(error: Ambiguous) -> SeveralFit | None:
-    from turnlog.reader.candidate import SeveralFit
-
-    return error if isinstance(error, SeveralFit) else None
-
-
 def _table_of(several: SeveralFit) -> list[str]:
-    from turnlog.cli.draw.clock import moment
     from turnlog.cli.draw.table import table
+    from turnlog.cli.draw.text import moment
 
     rows = [
         (str(number), item.name, item.agent or "", moment(item.at)[:16], item.title or "")
