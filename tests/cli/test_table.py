@@ -8,7 +8,6 @@ import pytest
 from turnlog.cli.commands.search import marked
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import ago, clock_times, plain
-from turnlog.view.number import dollars, tokens
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -47,27 +46,6 @@ def test_the_clock_tells_what_this_place_tells(zone: str, monkeypatch: pytest.Mo
 
 def test_what_never_happened_has_no_time():
     assert ago(None, 0) == ""
-
-
-@pytest.mark.parametrize(
-    ("micros", "text"),
-    [(0, "$0.00"), (1, "<$0.01"), (4_999, "<$0.01"), (5_000, "$0.01"), (1_234_567, "$1.23"), (9_999_000_000, "$9,999")],
-)
-def test_money(micros: int, text: str):
-    assert dollars(micros) == text
-
-
-def test_money_with_an_unknown_part_says_so():
-    assert dollars(1_230_000, is_partial=True) == "$1.23+"
-    assert dollars(0, is_partial=True) == "?"
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_940, "99.9k"), (123_456, "123k"), (999_600, "1.0M"), (4.5e9, "4.5G")],
-)
-def test_tokens_are_short(number: int, text: str):
-    assert tokens(number) == text
 
 
 def test_a_cell_is_one_safe_line():

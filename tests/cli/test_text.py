@@ -10,7 +10,6 @@ from tests.cli.scene import Cli
 from turnlog import Text, ToolCall
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import clip, one_line, safe, width
-from turnlog.view.number import size
 
 EVIL = "a\x1b[31mred\x1b]0;owned\x07\x9b2J\x7f\x00\r\b\u202egpj.exe\u2066\u200f\u2028b"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -68,14 +67,3 @@ def test_wide_and_narrow_characters_are_counted():
 
 def test_tables_align():
     assert table(("A", "N"), [("你好", "1"), ("x", "22")], right=(1,)) == ["A      N", "你好   1", "x     22"]
-
-
-def test_sizes_are_short():
-    assert [size(n) for n in (0, 999, 1000, 123456, 5_000_000, 7 * 10**9)] == [
-        "0 B",
-        "999 B",
-        "1.0 KB",
-        "123 KB",
-        "5.0 MB",
-        "7.0 GB",
-    ]

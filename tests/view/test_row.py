@@ -8,7 +8,6 @@ from turnlog import Compaction, Edit, Image, Message, Note, Text, Thinking, Tool
 from turnlog.log.entry import AnyEntry, Child, Head
 from turnlog.view.cost import Costs
 from turnlog.view.markdown import spans
-from turnlog.view.number import money
 from turnlog.view.plain import folded, lines_of
 from turnlog.view.row import Attachment, Call, Output, Prose, Rows, Speaker
 from turnlog.view.typeset import Screen, wrapped
@@ -167,10 +166,3 @@ def test_a_request_is_paid_once():
     assert costs(first) == 5
     assert costs(first) is None
     assert costs(Message(role="user")) is None
-
-
-@pytest.mark.parametrize(
-    ("micros", "text"), [(1_234_567, "$1.23"), (12_345, "$0.012"), (4_500, "$0.0045"), (11, "$0.000011")]
-)
-def test_money(micros: int, text: str):
-    assert money(micros) == text

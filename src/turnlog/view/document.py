@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from turnlog.log.usage import Usage
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
-from turnlog.view.number import money, used
 from turnlog.view.page import is_web
 from turnlog.view.plain import attachment
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
@@ -63,9 +61,7 @@ def _speaker(row: Speaker) -> str:
         row.agent or "",
         row.model or "",
         when,
-        row.stop if row.stop in ("length", "aborted", "error") else "",
-        money(row.micros) if row.micros else "",
-        used(row.usage) if row.usage is not None and row.usage != Usage() else "",
+        *row.took(),
     ]
     told = text(one_line(" · ".join(filter(None, facts))))
     return f"## {text(one_line(row.role))}" + (f"\n\n*{told}*" if told else "")

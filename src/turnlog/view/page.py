@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from turnlog.log.usage import Usage
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
-from turnlog.view.number import count, money, used
+from turnlog.view.number import count
 from turnlog.view.plain import attachment
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.style import STYLE
@@ -95,9 +94,7 @@ def _speaker(row: Speaker) -> str:
     facts = [
         row.agent or "",
         row.model or "",
-        row.stop if row.stop in ("length", "aborted", "error") else "",
-        money(row.micros) if row.micros else "",
-        used(row.usage) if row.usage is not None and row.usage != Usage() else "",
+        *row.took(),
     ]
     told = "".join(f"<span>{_text(fact)}</span>" for fact in facts if fact)
     place = f' id="e{row.seq}"' if row.seq else ""

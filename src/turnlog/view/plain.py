@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.log.usage import Usage
 from turnlog.view.markdown import InlineSpan, parse
-from turnlog.view.number import count, money, size, used
+from turnlog.view.number import count, size, used
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.tool import FileChange
 from turnlog.view.typeset import Screen, blocks_lines, diff_line, wrapped
@@ -99,9 +99,7 @@ def _speaker(row: Speaker, screen: Screen) -> str:
         row.model or "",
         f"entry {row.seq}" if row.seq else "made for the model" if row.role != "system" else "",
         when if screen.room is None else when[11:16],
-        row.stop if row.stop in ("length", "aborted", "error") else "",
-        money(row.micros) if row.micros else "",
-        _used(row.usage, screen) if row.usage is not None and row.usage != Usage() else "",
+        *row.took(used if screen.room is None else _used),
     ]
     name, rest = one_line(row.role), one_line(" · ".join(filter(None, facts)))
     if screen.room is not None:
@@ -114,9 +112,8 @@ def _pointed(seq: int, screen: Screen) -> str:
     return screen.paint("▶ ", "bold", "yellow") if seq and seq == screen.mark else ""
 
 
-def _used(usage: Usage, screen: Screen) -> str:
-    short = f"{usage.all_input_tokens:,} in, {usage.output_tokens:,} out"
-    return used(usage) if screen.room is None else short
+def _used(usage: Usage) -> str:
+    return f"{usage.all_input_tokens:,} in, {usage.output_tokens:,} out"
 
 
 def attachment(row: Attachment) -> str:

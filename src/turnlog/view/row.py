@@ -28,7 +28,7 @@ from turnlog.log.entry import (
     Unknown,
 )  # fmt: skip
 from turnlog.log.usage import Usage
-from turnlog.view.number import used
+from turnlog.view.number import money, used
 from turnlog.view.tool import FileChange, changes, in_full, is_diff, printed, telling
 
 Price = Callable[[AnyEntry], int | None]
@@ -48,6 +48,14 @@ class Speaker(Struct, frozen=True):
     usage: Usage | None = None
     micros: int | None = None
     stop: str | None = None
+
+    def took(self, tell: Callable[[Usage], str] = used) -> list[str]:
+        """How it ended, where that is worth a word, and what it took: money, tokens."""
+        return [
+            self.stop if self.stop in ("length", "aborted", "error") else "",
+            money(self.micros) if self.micros else "",
+            tell(self.usage) if self.usage is not None and self.usage != Usage() else "",
+        ]
 
 
 class Prose(Struct, frozen=True):
