@@ -13,7 +13,7 @@ from tests.cli.scene import write_session
 from turnlog.catalog import Catalog
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.reader.candidate import SeveralFit
-from turnlog.reader.name import Names, SessionRef
+from turnlog.reader.name import SessionNames, SessionRef
 from turnlog.session import Home
 
 FIRST, SECOND = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000002000"
@@ -35,8 +35,8 @@ def three(home: Home, workspace: Path) -> Home:
     return home
 
 
-def names(home: Home, said: list[str] | None = None) -> Names:
-    return Names(home, lambda: Catalog(agents=True), (said if said is not None else []).append)
+def names(home: Home, said: list[str] | None = None) -> SessionNames:
+    return SessionNames(home, lambda: Catalog(agents=True), (said if said is not None else []).append)
 
 
 def theirs(workspace: Path, id: str) -> Path:
@@ -119,7 +119,7 @@ def test_without_an_index_ours_are_still_there_and_that_is_said(three: Home):
         raise Unavailable("the disk is full")
 
     said: list[str] = []
-    found = Names(three, broken, said.append)
+    found = SessionNames(three, broken, said.append)
     assert [found.find(word).id for word in ("@", "@-", "latest")] == ["beta-3", "beta-2", "far-away"]
     assert said == ["other agents' sessions are left out: the disk is full"] * 3
 

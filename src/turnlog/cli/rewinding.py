@@ -71,10 +71,10 @@ def take_back(context: click.Context, what: Literal["undo", "redo"], word: str |
         with patience():
             plan = found.plan_undo() if what == "undo" else found.plan_redo()
         act = found.undo if what == "undo" else found.redo
-        make_move(context, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
+        show_and_rewind(context, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
 
 
-def make_move(
+def show_and_rewind(
     context: click.Context,
     session: Session,
     what: str,

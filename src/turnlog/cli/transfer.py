@@ -81,7 +81,7 @@ def _in_either(home: Home, other: Home, name: str) -> str:
             raise error from None
 
 
-class Way:
+class Direction:
     """One direction: what was done, and what stopped it."""
 
     def __init__(self, what: str, *, dry_run: bool, include_ignored: bool) -> None:
@@ -173,7 +173,7 @@ def _note(row: Transferred) -> str:
     return f"as {row.into}: it went on there, too" if row.outcome == "forked" else ""
 
 
-def tell(ways: list[Way], *, dry_run: bool, as_json: bool) -> None:
+def tell(ways: list[Direction], *, dry_run: bool, as_json: bool) -> None:
     """Say what was done, and end as it ended."""
     if as_json:
         plain = {way.what: way.to_json() for way in ways}

@@ -1,10 +1,10 @@
 """Sessions for whoever shows them: found by name, opened for reading, part by part. No terminal, no arguments.
 
-    with Reader().read("codex:0199") as opened:      ours, or another agent's where it lies; `None` is the newest here
+    with SessionOpener().read("codex:0199") as opened:    ours, or another agent's where it lies; None: the newest here
         part = part_of(opened.session, last=5)
         part.entries(opened.session)
 
-reader     opens the session that a word means: nothing is locked, nothing is written
+opener     opens the session that a word means: nothing is locked, nothing is written
 name       which session a word means; `candidate` lists those that fit where several do
 foreign    another agent's session, read into a home that is gone afterwards
 folder     which folder is "here", and which sessions are of it

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from turnlog.log.entry import AnyEntry, Note
-from turnlog.reader.reader import OpenedSession
+from turnlog.reader.opener import OpenedSession
 from turnlog.thread.reader import SessionReader
 
 _PAUSE_S = 0.25

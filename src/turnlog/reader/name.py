@@ -55,7 +55,7 @@ def is_plainly_path(word: str | None) -> bool:
     return word is not None and "/" in word and is_path(word)
 
 
-class Names:
+class SessionNames:
     """The sessions of one home, and those of other agents on this machine, by what people call them."""
 
     def __init__(self, home: Home, catalog: OpenCatalog, warn: Callable[[str], None]) -> None:

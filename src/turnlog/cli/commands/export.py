@@ -15,7 +15,7 @@ from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from turnlog.reader.reader import OpenedSession
+    from turnlog.reader.opener import OpenedSession
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
 FIELDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.frame.command import patience, shared, this_home
-from turnlog.cli.transfer import TRANSFERRED, Way, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.cli.transfer import TRANSFERRED, Direction, dry, everything, ignored, locations, other_home, split, tell
 
 FIELDS = TRANSFERRED
 
@@ -27,7 +27,7 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     turnlog pull latest postgresql://db/agents   the newest there
     """
     names, url = split(words, everything, "pull")
-    way = Way("pull", dry_run=dry_run, include_ignored=include_ignored)
+    way = Direction("pull", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
         home.store.ids()  # a home that cannot be read says so first
         with other_home(url, must_exist=True) as other:

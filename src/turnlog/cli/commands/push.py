@@ -6,7 +6,7 @@ import click
 
 from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.pick.session import names
-from turnlog.cli.transfer import TRANSFERRED, Way, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.cli.transfer import TRANSFERRED, Direction, dry, everything, ignored, locations, other_home, split, tell
 
 FIELDS = TRANSFERRED
 
@@ -36,7 +36,7 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     turnlog push --all --dry-run postgresql://db/agents
     """
     chosen, url = split(words, everything, "push")
-    way = Way("push", dry_run=dry_run, include_ignored=include_ignored)
+    way = Direction("push", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
         ids = None if everything else [names(home).own(word, deleted=False) for word in chosen]
         with other_home(url, must_exist=False) as other:

@@ -11,7 +11,7 @@ from turnlog.cli.draw.preview import refuse_without_terminal
 from turnlog.cli.draw.text import count
 from turnlog.cli.frame.command import patience, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import REWOUND, How, dry_run_option, make_move, report, yes_option
+from turnlog.cli.rewinding import REWOUND, How, dry_run_option, report, show_and_rewind, yes_option
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
@@ -105,7 +105,7 @@ def command(
             leaving = sum(message.seq > place.seq for message in found.messages())
             words.append(f"conversation: {count(leaving, 'message')} left behind as a branch" if leaving else "")
         more = {"target": place.seq, "checkpoint": checkpoint.seq if checkpoint else None, "dry_run": dry_run}
-        make_move(
+        show_and_rewind(
             context,
             found,
             "rewind",

@@ -30,8 +30,8 @@ from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
+from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
-from turnlog.reader.reader import OpenedSession
 from turnlog.thread.reader import SessionReader
 
 _NAMED = 5

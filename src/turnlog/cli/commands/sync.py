@@ -6,7 +6,7 @@ import click
 
 from turnlog.cli.frame.command import DRY_RUN, patience, shared, this_home
 from turnlog.cli.frame.progress import again
-from turnlog.cli.transfer import Way, dry, ignored, in_either, locations, other_home, tell
+from turnlog.cli.transfer import Direction, dry, ignored, in_either, locations, other_home, tell
 
 FIELDS = {"dry_run": DRY_RUN, "push": "as in `push`", "pull": "as in `pull`"}
 
@@ -28,7 +28,7 @@ def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_jso
     turnlog sync k3f9 /mnt/backup/turnlog        one session
     """
     *names, url = words
-    ways = [Way(what, dry_run=dry_run, include_ignored=include_ignored) for what in ("push", "pull")]
+    ways = [Direction(what, dry_run=dry_run, include_ignored=include_ignored) for what in ("push", "pull")]
     with this_home() as home, patience():
         home.store.ids()  # a home that cannot be read says so first
         with other_home(url, must_exist=False) as other:

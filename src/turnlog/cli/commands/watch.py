@@ -12,8 +12,8 @@ from turnlog.cli.frame.command import SESSION, VERSION, session_argument, shared
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 from turnlog.reader.follow import follow
+from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import part_of
-from turnlog.reader.reader import OpenedSession
 
 FIELDS = {
     "session": SESSION,

@@ -1,1 +1,1 @@
-"""What people see: tables, cells, colours, sessions on a terminal."""
+"""What people see: tables, text, colours, sessions on a terminal."""

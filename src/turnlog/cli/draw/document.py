@@ -23,7 +23,7 @@ from turnlog.view.redact import Redactor, in_words
 
 if TYPE_CHECKING:
     from turnlog.formats import TouchedFile, Transcript
-    from turnlog.reader.reader import OpenedSession
+    from turnlog.reader.opener import OpenedSession
 
 ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl"}
 _OURS = (Writer, Fold, Checkpoint, Intent)

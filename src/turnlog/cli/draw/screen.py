@@ -14,7 +14,7 @@ from turnlog.view.number import count, money, used
 from turnlog.view.typeset import Screen, wrapped
 
 if TYPE_CHECKING:
-    from turnlog.reader.reader import OpenedSession
+    from turnlog.reader.opener import OpenedSession
     from turnlog.session import Home
 
 

@@ -131,7 +131,7 @@ def command_of(quick: QuickCommand) -> click.Command:
     """The command for click: for its help, for completion, and for what it has to say about wrong words."""
     import click
 
-    class Plain(click.Command):
+    class _Parsed(click.Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             own = args[: args.index("--")] if "--" in args else args
             if ctx.resilient_parsing or {"-h", "--help"} & set(own):
@@ -160,4 +160,4 @@ def command_of(quick: QuickCommand) -> click.Command:
             )
         )
     settings = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-    return Plain(quick.name, callback=quick.work, params=params, help=quick.help, context_settings=settings)
+    return _Parsed(quick.name, callback=quick.work, params=params, help=quick.help, context_settings=settings)

@@ -19,8 +19,8 @@ from turnlog.cli.frame.progress import again, count, patience
 from turnlog.errors import Conflict, Unavailable
 from turnlog.log.ids import word_of
 from turnlog.machine.process import is_alive
-from turnlog.reader.name import Names, SessionRef
-from turnlog.reader.reader import OpenedSession, Reader
+from turnlog.reader.name import SessionNames, SessionRef
+from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.thread.reader import SessionReader
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from turnlog.session import Home, Session
 
 
-def reader() -> Reader:
+def reader() -> SessionOpener:
     """Reads what the options say, and tells how far it is."""
-    return Reader(home=this_home, catalog=_catalog, progress=_progress, warn=_warn)
+    return SessionOpener(home=this_home, catalog=_catalog, progress=_progress, warn=_warn)
 
 
 def _progress(what: str, number: int, total: int) -> None:
@@ -49,7 +49,7 @@ def _warn(text: str) -> None:
     print(f"warning: {one_line(text)}", file=sys.stderr)
 
 
-def names(home: Home) -> Names:
+def names(home: Home) -> SessionNames:
     """What words mean in that home."""
     return reader().names(home)
 

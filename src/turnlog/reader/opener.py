@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Invalid
 from turnlog.reader.foreign import read_from
-from turnlog.reader.name import Names, OpenCatalog, SessionRef, is_plainly_path
+from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class OpenedSession(NamedTuple):
         return self.session.id if self.source is None else f"{self.source.agent}:{self.native}"
 
 
-class Reader:
+class SessionOpener:
     """Sessions of one home, and of other agents on this machine. Nothing is locked, and nothing of theirs is written.
 
     `home` and `catalog` say how those are opened, where the defaults for the location will not do.
@@ -60,9 +60,9 @@ class Reader:
         self._progress = progress
         self._warn = warn
 
-    def names(self, home: Home) -> Names:
+    def names(self, home: Home) -> SessionNames:
         """What words mean in that home, which is open."""
-        return Names(home, self._catalog, self._warn)
+        return SessionNames(home, self._catalog, self._warn)
 
     @contextmanager
     def read(self, word: str | None, *, key: str | None = None, own: bool = False) -> Generator[OpenedSession]:

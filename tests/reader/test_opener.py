@@ -14,8 +14,8 @@ from turnlog.log.context import text_of
 from turnlog.reader.candidate import SeveralFit
 from turnlog.reader.folder import levels, newest_at, newest_here, of_here, project, within
 from turnlog.reader.follow import follow
+from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.reader.part import part_of
-from turnlog.reader.reader import OpenedSession, Reader
 
 FIRST, SECOND = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000002000"
 
@@ -33,7 +33,7 @@ def test_one_of_ours_is_read_while_it_is_written(workspace: Path):
     with turnlog.open(checkpoints=False) as home:
         session = home.create(id="ours-1", workspace=".")
         session.user("hi")
-        with Reader().read("ours") as opened:
+        with SessionOpener().read("ours") as opened:
             assert (opened.name, opened.source, opened.problems) == ("ours-1", None, [])
             session.user("there")
             assert texts(opened) == ["hi"]
@@ -45,16 +45,16 @@ def test_a_home_elsewhere_and_one_in_the_trash(workspace: Path):
     with turnlog.open("../other", checkpoints=False) as home:
         home.create(id="gone-1").user("hi")
         home.delete("gone-1")
-    with Reader("../other").read("gone-1") as opened:
+    with SessionOpener("../other").read("gone-1") as opened:
         assert texts(opened) == ["hi"]
-    with pytest.raises(NotFound), Reader().read("gone-1"):
+    with pytest.raises(NotFound), SessionOpener().read("gone-1"):
         pass
 
 
 def test_a_key_is_for_files(workspace: Path):
     with turnlog.open(checkpoints=False) as home:
         write_session(home, id="ours-1")
-    with pytest.raises(Invalid, match="session ours-1 is one of ours"), Reader().read("ours-1", key="1"):
+    with pytest.raises(Invalid, match="session ours-1 is one of ours"), SessionOpener().read("ours-1", key="1"):
         pass
 
 
@@ -62,7 +62,7 @@ def test_another_agents_is_read_where_it_lies_and_nothing_is_kept(workspace: Pat
     path = theirs(workspace)
     before, said = path.read_bytes(), []
     told: list[tuple[str, int, int]] = []
-    reader = Reader(progress=lambda *step: told.append(step), warn=said.append)
+    reader = SessionOpener(progress=lambda *step: told.append(step), warn=said.append)
     for word in (f"claude-code:{FIRST}", str(path), None):
         with reader.read(word) as opened:
             assert opened.name == f"claude-code:{FIRST}"
@@ -83,21 +83,24 @@ def test_another_agents_is_read_where_it_lies_and_nothing_is_kept(workspace: Pat
 def test_a_path_needs_no_home(workspace: Path):
     path = theirs(workspace)
     (workspace.parent / "home").write_text("no folder")
-    with Reader().read(str(path)) as opened:
+    with SessionOpener().read(str(path)) as opened:
         assert len(texts(opened)) == 4
 
 
 def test_one_of_several_is_chosen_by_its_number_or_id(workspace: Path):
     folder = theirs(workspace, FIRST).parent
     theirs(workspace, SECOND, "another")
-    with pytest.raises(SeveralFit) as failed, Reader().read(str(folder)):
+    with pytest.raises(SeveralFit) as failed, SessionOpener().read(str(folder)):
         pass
     assert failed.value.is_numbered
     assert [item.id for item in failed.value.candidates] == [FIRST, SECOND]
     for key in ("2", SECOND, SECOND[:-1]):
-        with Reader().read(str(folder), key=key) as opened:
+        with SessionOpener().read(str(folder), key=key) as opened:
             assert opened.native == SECOND
-    with pytest.raises(SeveralFit, match=r"no sessions at .* answer to --key '3'"), Reader().read(str(folder), key="3"):
+    with (
+        pytest.raises(SeveralFit, match=r"no sessions at .* answer to --key '3'"),
+        SessionOpener().read(str(folder), key="3"),
+    ):
         pass
 
 
@@ -105,7 +108,7 @@ def test_following_gives_what_is_appended(workspace: Path):
     with turnlog.open(checkpoints=False) as home:
         session = home.create(id="ours-1")
         session.user("before")
-        with Reader().read("ours-1") as opened:
+        with SessionOpener().read("ours-1") as opened:
             last = opened.session.seq
             session.user("after")
             arrived = list(follow(opened, last, 0))
@@ -114,7 +117,7 @@ def test_following_gives_what_is_appended(workspace: Path):
 
 def test_following_another_agents_reads_its_file_again(workspace: Path):
     path = theirs(workspace, FIRST, "first")
-    with Reader().read(str(path)) as opened:
+    with SessionOpener().read(str(path)) as opened:
         last = opened.session.seq
         theirs(workspace, FIRST, "first", "second")
         arrived = [text_of(entry.blocks) for entry in follow(opened, last, 0) if isinstance(entry, Message)]
