@@ -9,6 +9,7 @@ import turnlog
 from tests.cli.machine import claude_session
 from tests.cli.scene import write_session
 from turnlog import Message
+from turnlog.catalog import Catalog
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import text_of
 from turnlog.reader.candidate import SeveralFit
@@ -149,7 +150,7 @@ def test_elsewhere_it_is_the_folder_and_then_those_above(workspace: Path, monkey
     assert list(levels())[:2] == [[str(workspace / "src")], [str(workspace)]]
     with turnlog.open(checkpoints=False) as home:
         write_session(home, id="above-1", workspace=str(workspace))
-    with turnlog.catalog.Catalog() as catalog:
+    with Catalog() as catalog:
         rows, folder = of_here(catalog.lines())
         assert ([row.name for row in rows], folder) == (["above-1"], str(workspace))
 
