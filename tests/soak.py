@@ -117,6 +117,16 @@ def failing_calls(seed: int) -> str:
     return _tests(seed, "tests/workspace/test_faults.py")
 
 
+def broken_streams(seed: int) -> str:
+    """Every command with every kind of broken stream."""
+    return _tests(seed, "tests/cli/test_streams.py")
+
+
+def cut_transfers(seed: int) -> str:
+    """A transfer is cut at every call of a store and at every change of a disk."""
+    return _tests(seed, "tests/moving/test_interrupted.py")
+
+
 def _tests(seed: int, what: str) -> str:
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=soak",
@@ -181,7 +191,7 @@ def signals(seed: int) -> str:
 
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
-    nested_lives, given_up, interrupts, signals,
+    nested_lives, given_up, interrupts, signals, broken_streams, cut_transfers,
 )  # fmt: skip
 
 

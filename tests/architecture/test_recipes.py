@@ -171,3 +171,18 @@ def test_a_format(kitchen: Kitchen):
     assert "bicycle" in kitchen.run("-m", "turnlog", "search", "bicycle")
     kitchen.run("-m", "turnlog", "import", "--agent", "my-agent")
     assert "in the cellar" in kitchen.run("-m", "turnlog", "show")
+
+
+def test_a_command(kitchen: Kitchen):
+    kitchen.with_package()
+    kitchen.follow("A command")
+    [regenerate] = [text for language, _, text in blocks("A command") if language == "sh"]
+    words, _, page = regenerate.strip().partition(" > ")
+    (kitchen.folder / page).write_text(kitchen.run(*words.split()[1:]))
+    kitchen.check("tests/cli/test_every_command.py", "-k", "count or reference or current")
+    with turnlog.open(kitchen.folder / "here") as home, home.create() as session:
+        session.user("one")
+        session.user("two")
+    assert kitchen.run("-m", "turnlog", "--home", "here", "count", session.id) == "2 messages\n"
+    told = json.loads(kitchen.run("-m", "turnlog", "--home", "here", "count", "--json", session.id))
+    assert (told["session"], told["messages"]) == (session.id, 2)

@@ -1,8 +1,9 @@
 """Every command there is, and words with which it does something harmless."""
 
-from importlib import import_module
+from collections.abc import Iterable
 
 import click
+from hypothesis import settings
 
 from tests.cli.scene import Cli
 from turnlog.cli.frame.program import program
@@ -75,6 +76,12 @@ BEFORE: dict[str, list[list[str]]] = {
 }
 # Those that print a line at most where nothing changed, and only on stderr.
 QUIET = ("diff", "import", "run")
+
+
+def share(names: Iterable[str], nth: int) -> list[str]:
+    """A third of these commands, another one for each `nth`: one place decides for all. The soak asks every one."""
+    is_soak = settings.get_current_profile_name() == "soak"
+    return [name for at, name in enumerate(names) if is_soak or at % 3 == nth % 3]
 
 
 def prepare(cli: Cli, name: str, *more: str) -> list[str]:

@@ -105,8 +105,8 @@ def cases() -> Iterator[dict[str, Case]]:
         (errno.EIO, False, 0),
         (errno.EACCES, False, 1),
         (errno.ENOSPC, False, 2),
-        (errno.EIO, True, 0),
-        (errno.ENOSPC, True, 1),
+        (errno.EIO, True, 3),
+        (errno.ENOSPC, True, 4),
     ],
     ids=["EIO once", "EACCES once", "ENOSPC once", "EIO from then on", "ENOSPC from then on"],
 )
@@ -115,8 +115,8 @@ def test_whatever_call_fails_no_file_is_harmed(cases: dict[str, Case], act: str,
     case = cases[act]
     problems: list[str] = []
     is_soak = settings.get_current_profile_name() == "soak"
-    # The errors take turns, each gets a third of the calls; the soak tries every call with each.
-    step, at = (1, 0) if is_soak else (3, turn - 2)
+    # The errors take turns, each gets a fifth of the calls; the soak tries every call with each.
+    step, at = (1, 0) if is_soak else (5, turn - 4)
     is_over = False
     while not is_over and len(problems) < 10:
         at += step
