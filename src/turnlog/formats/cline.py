@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from turnlog.formats import Forked, Format, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import decode, document, salvage
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import count, fields, items, json_text, moment, tell, text
+from turnlog.formats._shared.records import head_of, tell
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -62,11 +63,7 @@ def _is_ours(path: str) -> bool:
     name = os.path.basename(path)
     if name != _HISTORY and not name.endswith(_MESSAGES):
         return False
-    try:
-        with open(path, "rb") as file:
-            head = file.read(1 << 16)
-    except OSError:
-        return False
+    head = head_of(path) or b""
     if name == _HISTORY:
         return head.lstrip()[:1] == b"[" and b'"role"' in head
     return head.lstrip()[:1] == b"{" and b'"messages"' in head and (b'"role"' in head or b'"sessionId"' in head)

@@ -14,21 +14,8 @@ from msgspec.structs import replace
 
 from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import (
-    RawRecord,
-    count,
-    fields,
-    files_under,
-    first_records,
-    items,
-    json_text,
-    moment,
-    record_at,
-    record_in,
-    rows,
-    tell,
-    text,
-)
+from turnlog.formats._shared.records import RawRecord, files_under, first_records, record_at, record_in, rows, tell
+from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage

@@ -16,11 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Format, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
-from turnlog.formats._shared.json import decode, document, lines, salvage
+from turnlog.formats._shared.json import decode, decoded, document, lines, salvage
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import count, fields, files_under, items, json_text, moment, rows, tell, text
+from turnlog.formats._shared.records import files_under, head_of, rows, tell
 from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -78,11 +79,7 @@ def _is_legacy(path: str) -> bool:
 
 
 def _is_export(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            head = file.read(1 << 16)
-    except OSError:
-        return False
+    head = head_of(path) or b""
     return b'"working_dir"' in head and b'"extension_data"' in head and head.lstrip()[:1] == b"{"
 
 
@@ -146,13 +143,13 @@ def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
         only = ("metadata_json",) if base.has("messages", "metadata_json") else ("id",)
         seen = [
             (about.get("agentVisible") is not False, about.get("userVisible") is not False)
-            for about in (fields(_json(row[0])) for row in base.rows("messages", mine, key, only=only, order="id"))
+            for about in (fields(decoded(row[0])) for row in base.rows("messages", mine, key, only=only, order="id"))
         ]
         ledger: list[dict[str, Any]] = []
         if base.has("usage_ledger", "id", "session_id"):
             ledger = [dict(row) for row in base.rows("usage_ledger", mine, key, order="id")]
     for key in ("model_config_json", "recipe_json"):
-        info[key.removesuffix("_json")] = _json(info.get(key))
+        info[key.removesuffix("_json")] = decoded(info.get(key))
     return _Shelf(info, seen, _rows_of(source, problems), ledger)
 
 
@@ -161,22 +158,13 @@ def _rows_of(source: Source, problems: list[Problem]) -> Iterator[_Row]:
         with opened(source.path) as base:
             for row in base.rows("messages", "session_id = ?", (source.key,), order="id"):
                 raw: dict[str, Any] = dict(row)
-                content = _json(raw.get("content_json"))
+                content = decoded(raw.get("content_json"))
                 if content is None:
                     tell(problems, Problem("a message that is not JSON", where=f"message {raw.get('id')}"))
-                about = fields(_json(raw.get("metadata_json")))
+                about = fields(decoded(raw.get("metadata_json")))
                 yield _Row(text(raw.get("message_id")), raw.get("role"), content, raw.get("created_timestamp"), about)
     except ERRORS as error:
         tell(problems, Problem(f"the database cannot be read any further: {error}"))
-
-
-def _json(value: Any) -> Any:
-    if not isinstance(value, (str, bytes)):
-        return None
-    try:
-        return decode(value.encode() if isinstance(value, str) else value)
-    except (ValueError, UnicodeEncodeError):
-        return None
 
 
 # ── what it says ──────────────────────────────────────────────────────────────────────────────────

@@ -17,20 +17,8 @@ from msgspec.structs import replace
 from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.parts import parts_of, said
-from turnlog.formats._shared.records import (
-    count,
-    fields,
-    files_under,
-    first_records,
-    heads,
-    items,
-    json_text,
-    moment,
-    record_at,
-    rows,
-    tell,
-    text,
-)
+from turnlog.formats._shared.records import files_under, first_records, heads, record_at, rows, tell
+from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.log.usage import Usage

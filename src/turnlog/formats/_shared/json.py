@@ -125,14 +125,14 @@ def decode(data: bytes) -> Any:
     return value
 
 
-def fields(value: Any) -> dict[str, Any]:
-    """An object as it is, anything else as one without fields."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def items(value: Any) -> list[Any]:
-    """A list as it is, anything else as an empty one."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
+def decoded(value: Any) -> Any:
+    """The value of a JSON text that something else holds; None for what is none."""
+    if not isinstance(value, (str, bytes)):
+        return None
+    try:
+        return decode(value.encode() if isinstance(value, str) else value)
+    except (ValueError, UnicodeEncodeError):
+        return None
 
 
 def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:

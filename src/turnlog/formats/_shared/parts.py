@@ -6,8 +6,8 @@ import binascii
 from base64 import b64decode
 from typing import Any, cast
 
-from turnlog.formats._shared.records import fields, json_text, text
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import fields, json_text, text
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.formats._shared.json import fields, items
 from turnlog.formats._shared.rust import compact
+from turnlog.formats._shared.value import fields, listed
 
 
 def patch_for(made: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:
@@ -24,7 +24,7 @@ def patch_for(made: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | Non
 def apply(made: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The original again."""
     done = _patched(made, fields(patch))
-    order = items(fields(patch).get("order"))
+    order = listed(fields(patch).get("order"))
     if order:
         names = [name for name in order if name in done]
         done = {name: done[name] for name in [*names, *(name for name in done if name not in names)]}
@@ -32,5 +32,5 @@ def apply(made: dict[str, Any], patch: Any) -> dict[str, Any]:
 
 
 def _patched(made: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    gone, changed = items(patch.get("drop")), fields(patch.get("set"))
+    gone, changed = listed(patch.get("drop")), fields(patch.get("set"))
     return {**{key: value for key, value in made.items() if key not in gone}, **changed}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, cast
 
@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from turnlog.formats import Problem
 from turnlog.formats._shared.json import MAX_LINE, decode, lines
+from turnlog.formats._shared.value import fields
 
 MAX_PROBLEMS = 1000
 _CHUNK = 1 << 17
@@ -22,6 +23,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 """A time as most programs write it, for types; others are left to `moment`."""
 _OBJECT = re.compile(rb'\{\s*"')
 _MOST = MAX_LINE + 1
+_DEEP = 3
 
 
 class RawRecord(Struct, gc=False):
@@ -172,6 +174,38 @@ def first_records(path: str, most: int) -> Iterator[dict[str, Any]]:
         return
 
 
+def names_in(folder: str, end: str = "") -> list[str]:
+    """What is in a folder, of those names that end so; nothing where there is none."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(end))
+    except OSError:
+        return []
+
+
+def head_of(path: str, size: int = 1 << 16) -> bytes | None:
+    """The beginning of a file; None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(size)
+    except OSError:
+        return None
+
+
+def homes_under(folder: str, outer: str, inner: str, depth: int = 0) -> Iterator[str]:
+    """A folder, and at most three down those in which an agent keeps sessions as `outer/inner`, in a steady order."""
+    yield folder
+    is_mine = os.path.basename(folder) == outer
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in names:
+        if name == inner if is_mine else name == outer and depth <= _DEEP:
+            yield from homes_under(os.path.join(folder, name), outer, inner, _DEEP + 1)
+        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
+            yield from homes_under(os.path.join(folder, name), outer, inner, depth + 1)
+
+
 def files_under(path: str) -> Iterator[str]:
     """A file itself, or every file in a folder and below it, in a steady order."""
     if os.path.isfile(path):
@@ -188,47 +222,3 @@ def tell(problems: list[Problem], problem: Problem) -> None:
         problems.append(problem)
     elif len(problems) == MAX_PROBLEMS:
         problems.append(Problem("more problems than are told here"))
-
-
-def fields(value: Any) -> dict[str, Any]:
-    """An object, or an empty one for anything else."""
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-
-
-def items(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; none for anything else."""
-    if not isinstance(value, list):
-        return []
-    if len(value) == 1 and type(value[0]) is dict:  # pyright: ignore[reportUnknownArgumentType]
-        return [value[0]]  # pyright: ignore[reportUnknownVariableType]
-    return [item for item in value if isinstance(item, dict)]  # pyright: ignore[reportUnknownVariableType]
-
-
-def text(value: Any) -> str | None:
-    """Text that says something."""
-    return value if isinstance(value, str) and value else None
-
-
-def moment(value: Any) -> datetime | None:
-    """A time: ISO 8601, or seconds or milliseconds since 1970."""
-    try:
-        if isinstance(value, str):
-            found = datetime.fromisoformat(value)
-            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return None
-
-
-def count(value: Any) -> int:
-    """A number of tokens; 0 for anything that is none."""
-    if type(value) is int:
-        return value if 0 < value < 1 << 53 else 0
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 << 53 else 0
-
-
-def json_text(value: Any) -> str:
-    """JSON on one line, as compact as it goes."""
-    return msgspec.json.encode(value).decode()

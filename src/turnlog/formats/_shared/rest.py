@@ -7,7 +7,8 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from turnlog.formats import Rendered, Transcript
-from turnlog.formats._shared.tally import Tally, fields, is_import_note, lost_facts
+from turnlog.formats._shared.tally import Tally, is_import_note, lost_facts
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import View, spoken_on, view_of
 from turnlog.log.block import ToolResult
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note, Spent

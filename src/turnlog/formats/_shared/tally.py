@@ -9,6 +9,7 @@ from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
 from turnlog.formats._shared.json import decode, is_deep
 from turnlog.formats._shared.rust import beyond_64_bits, by_key, compact
+from turnlog.formats._shared.value import fields
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Note
@@ -147,8 +148,3 @@ def lost_facts(transcript: Transcript, carried: Iterable[str]) -> int:
     known, private = set(carried), f"{transcript.agent}."
     facts = transcript.facts.items()
     return sum(value is not None and key not in known and not key.startswith(private) for key, value in facts)
-
-
-def fields(value: Any) -> dict[str, Any]:
-    """That value if it is an object, and an empty one otherwise."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

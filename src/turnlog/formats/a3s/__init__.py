@@ -16,7 +16,8 @@ from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import Format, Places, Problem, Rendered, Resuming, Source, Writing
 from turnlog.formats._shared.json import decode, document
 from turnlog.formats._shared.place import Taken, private_folders, put_files
-from turnlog.formats._shared.tally import fields
+from turnlog.formats._shared.records import names_in
+from turnlog.formats._shared.value import fields
 from turnlog.formats.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
 from turnlog.formats.a3s.message import NAME
 from turnlog.formats.a3s.reading import id_at, is_session, read
@@ -48,10 +49,10 @@ def find(path: str) -> Iterator[Source]:
 
 def _in_folder(folder: str) -> Iterator[Source]:
     tree = os.path.join(folder, TREE, "sessions")
-    newer = set(_names(tree)) if not os.path.islink(os.path.join(folder, TREE)) else set[str]()
+    newer = set(names_in(tree, ".json")) if not os.path.islink(os.path.join(folder, TREE)) else set[str]()
     for name in sorted(newer):
         yield from _source(os.path.join(tree, name))
-    for name in _names(folder):
+    for name in names_in(folder, ".json"):
         path = os.path.join(folder, name)
         for source in _source(path):
             # What was moved to the tree stays behind as it was.
@@ -62,13 +63,6 @@ def _in_folder(folder: str) -> Iterator[Source]:
 def _source(path: str) -> Iterator[Source]:
     if not os.path.islink(path) and os.path.isfile(path) and is_session(path):
         yield Source(NAME, path)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
-    except OSError:
-        return []
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:

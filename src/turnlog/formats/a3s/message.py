@@ -11,7 +11,8 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats._shared.rust import by_key
-from turnlog.formats._shared.tally import Tally, fields, original, stand_in, unknown
+from turnlog.formats._shared.tally import Tally, original, stand_in, unknown
+from turnlog.formats._shared.value import fields
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import AnyEntry, Message
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, cast
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import decode, document, salvage
-from turnlog.formats._shared.tally import fields
+from turnlog.formats._shared.value import EPOCH, fields
 from turnlog.formats.a3s import shape
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, SEALED, TREE, WAL, beside_name, check_wal, id_in, tree_name
 from turnlog.formats.a3s.message import read_message
@@ -31,7 +31,6 @@ from turnlog.formats.a3s.writing import (
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = 253_402_300_799
 _GLANCE = 16 << 10
 _SMALL = 4 << 20
@@ -168,7 +167,7 @@ class _Reader:
             id = self.name_id()
         created, stamp = session.get("created_at"), None
         if type(created) is int and 0 <= created <= _LATEST:
-            stamp = _EPOCH + timedelta(seconds=created)
+            stamp = EPOCH + timedelta(seconds=created)
         elif type(created) is int and abs(created) < 1 << 63:
             origin["created_at"] = created
         workspace, name = config.get("workspace"), config.get("name")

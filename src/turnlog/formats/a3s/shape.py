@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from turnlog.formats._shared.rust import F32
-from turnlog.formats._shared.tally import fields
+from turnlog.formats._shared.value import fields
 
 STATES = ("Unknown", "Active", "Paused", "Completed", "Error")
 CONFIG: dict[str, Any] = {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.mend import mended
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats._shared.tally import Tally, fields, is_import_note, lost_facts
+from turnlog.formats._shared.tally import Tally, is_import_note, lost_facts
+from turnlog.formats._shared.value import EPOCH, fields
 from turnlog.formats.a3s import shape
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.message import NAME, join, origin_of, own_record, records_of
@@ -23,7 +24,6 @@ UPDATED, MORE, SNAPSHOT, LOOPS = "a3s.updated_at", "a3s.more", "a3s.snapshot", "
 NAMED = "a3s.model_name"
 """The model as the session itself names it; where it does not, the model is that of its service."""
 POLICIES = ("confirmation_policy", "permission_policy")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _CARRIED = (
     "config", "system", "state", "model", "cost_records", "tool_names", "thinking_enabled", "thinking_budget",
@@ -133,7 +133,7 @@ class _Writer:
         tasks, parent = facts.get("tasks"), facts.get("parent_id")
         model, service = facts.get("model"), facts.get("llm_config")
         times = [at for entry in transcript.path if origin_of(entry) is None and (at := entry.clock or entry.at)]
-        created = self.origin.get("created_at", (transcript.created - _EPOCH) // _SECOND)
+        created = self.origin.get("created_at", (transcript.created - EPOCH) // _SECOND)
         updated = facts.get(UPDATED) if self.is_kin else created
         known = [item for item in cast("list[Any]", tasks if isinstance(tasks, list) else []) if self.takes(item)]
         record: dict[str, Any] = {
@@ -150,7 +150,7 @@ class _Writer:
             "thinking_enabled": thinking if isinstance(thinking, bool) else False,
             "thinking_budget": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
             "created_at": created,
-            "updated_at": max([shape.count(updated), *((at - _EPOCH) // _SECOND for at in times)]),
+            "updated_at": max([shape.count(updated), *((at - EPOCH) // _SECOND for at in times)]),
             "llm_config": shape.in_order(service, ("provider", "model", "base_url")) if fields(service) else ...,
             "tasks": [shape.task(item) for item in known],
             "parent_id": parent if isinstance(parent, str) else ...,

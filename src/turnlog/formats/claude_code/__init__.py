@@ -8,7 +8,8 @@ from mmap import ACCESS_READ, mmap
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
 from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import fields, files_under, first_records, record_in
+from turnlog.formats._shared.records import files_under, first_records, record_in
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from turnlog.formats._shared.records import count, fields, items
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, items
 from turnlog.formats.claude_code.line import ClaudeSaid
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message

@@ -9,7 +9,8 @@ from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.json import salvage
-from turnlog.formats._shared.records import fields, moment, rows, text
+from turnlog.formats._shared.records import rows
+from turnlog.formats._shared.value import fields, moment, text
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
 _ENOUGH = 50

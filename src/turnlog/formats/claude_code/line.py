@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET, Struct, convert, field
 from msgspec.json import Decoder
 
-from turnlog.formats._shared.records import fields
+from turnlog.formats._shared.value import fields
 
 
 class ClaudeSaid(Struct, gc=False):

@@ -18,7 +18,8 @@ from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source,
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import NONE
-from turnlog.formats._shared.records import fields, heads, items, moment, text
+from turnlog.formats._shared.records import heads
+from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.claude_code.blocks import block, larger, plain_answer, result
 from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading

@@ -13,7 +13,8 @@ import msgspec
 from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.place import put_files, safe_name
 from turnlog.formats._shared.rest import tell_rest
-from turnlog.formats._shared.tally import Tally, fields, stand_in
+from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message

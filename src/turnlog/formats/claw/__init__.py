@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, OutputFile, Places, Rendered, Resuming, Source, Writing
 from turnlog.formats._shared.place import put_files
-from turnlog.formats._shared.tally import fields
+from turnlog.formats._shared.records import names_in
+from turnlog.formats._shared.value import fields
 from turnlog.formats.claw.naming import PARTITION, copy_of, is_session_name, partition_of
 from turnlog.formats.claw.reading import read
 from turnlog.formats.claw.record import is_session
@@ -40,7 +41,7 @@ def find(path: str) -> Iterator[Source]:
     for folder in (path, *(os.path.join(path, *inner) for inner in _INNER)):
         if os.path.isdir(folder) and not (folder != path and os.path.islink(folder)):
             yield from _in_folder(folder)
-            for name in _names(folder):
+            for name in names_in(folder):
                 inner = os.path.join(folder, name)
                 if PARTITION.fullmatch(name) and os.path.isdir(inner) and not os.path.islink(inner):
                     yield from _in_folder(inner)
@@ -54,16 +55,9 @@ def _is_ours(folder: str) -> bool:
     return parts[-2:] == [".claw", "sessions"] or (parts[-3:-1] == [".claw", "sessions"] and len(parts[-1]) == 16)
 
 
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
 def _in_folder(folder: str) -> Iterator[Source]:
     is_trusted = _is_ours(os.path.abspath(folder))
-    names = _names(folder)
+    names = names_in(folder)
     copies: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         path = os.path.join(folder, name)

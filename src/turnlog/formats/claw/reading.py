@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, cast
 
@@ -13,7 +13,8 @@ import msgspec
 from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.rust import compact, trimmed
-from turnlog.formats._shared.tally import Tally, fields, unknown
+from turnlog.formats._shared.tally import Tally, unknown
+from turnlog.formats._shared.value import EPOCH, fields
 from turnlog.formats.claw.naming import ClawCopy, copy_of, stamp_of, stem_of, workspace_of
 from turnlog.formats.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
 from turnlog.formats.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
@@ -21,7 +22,6 @@ from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, Un
 from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = 253_402_300_799_999
 _COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
@@ -34,7 +34,7 @@ def read(source: Source) -> Reading:
 def time_of(ms: Any) -> datetime | None:
     """A time of claw's, if it is one."""
     if isinstance(ms, (int, float)) and not isinstance(ms, bool) and 0 <= ms <= _LATEST_MS:
-        return _EPOCH + timedelta(milliseconds=int(ms))
+        return EPOCH + timedelta(milliseconds=int(ms))
     return None
 
 

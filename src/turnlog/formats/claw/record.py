@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from turnlog.formats import Problem
 from turnlog.formats._shared.json import JsonLine, document, lines, salvage
+from turnlog.formats._shared.records import head_of
 from turnlog.formats.claw.dialect import BOM, decode
 
 _GLANCE = 16 << 10
@@ -31,10 +32,8 @@ _START = re.compile(rb'\{"(?:message":\{"blocks"|count":|text":|created_at_ms":)
 
 def is_session(path: str, *, is_trusted: bool) -> bool:
     """Whether a file looks like a session of claw's; in its own folders any of these names is one."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_GLANCE)
-    except OSError:
+    head = head_of(path, _GLANCE)
+    if head is None:
         return False
     head = head.removeprefix(BOM)
     if not head.strip():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import msgspec
@@ -13,7 +13,8 @@ from turnlog.formats._shared.json import decode
 from turnlog.formats._shared.mend import mended
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import claw, compact, fnv1a64, trimmed
-from turnlog.formats._shared.tally import Tally, fields, is_import_note, lost_facts, original, stand_in
+from turnlog.formats._shared.tally import Tally, is_import_note, lost_facts, original, stand_in
+from turnlog.formats._shared.value import EPOCH, fields
 from turnlog.formats.claw.naming import file_name
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
@@ -24,13 +25,12 @@ NAME = "claw"
 UPDATED = "claw.updated_at_ms"
 AS_TEXT = "="
 """In what a block's origin says: an early version called the field of a thought `text`."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = (1 << 32) - 1
 
 
 def to_ms(at: datetime) -> int:
     """A time as claw counts it."""
-    return (at - _EPOCH) // timedelta(milliseconds=1)
+    return (at - EPOCH) // timedelta(milliseconds=1)
 
 
 def origin_of(entry: AnyEntry) -> dict[str, Any] | None:

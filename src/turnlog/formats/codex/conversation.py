@@ -12,7 +12,7 @@ from turnlog.formats import Reading, Record, ResumePoint, SessionHeader, Source,
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.growth import Back
 from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
-from turnlog.formats._shared.records import items, moment, text
+from turnlog.formats._shared.value import items, moment, text
 from turnlog.formats.codex.items import (
     ANSWERS,
     OUTPUTS,

@@ -8,7 +8,8 @@ from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import fields, first_records, moment, record_in, text
+from turnlog.formats._shared.records import first_records, record_in
+from turnlog.formats._shared.value import fields, moment, text
 
 NAME = "codex"
 _HEAD = 20

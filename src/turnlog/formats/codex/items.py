@@ -13,8 +13,8 @@ from msgspec.json import Decoder
 from msgspec.structs import astuple, force_setattr
 
 from turnlog.formats._shared.json import decode
-from turnlog.formats._shared.records import count, fields, items, json_text, text
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, items, json_text, text
 from turnlog.formats.codex.heading import NAME
 from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from turnlog.formats import Jump, Problem, Reading, ResumePoint, Source, Step
 from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import count, fields, heads, moment, tell, text
+from turnlog.formats._shared.records import heads, tell
+from turnlog.formats._shared.value import count, fields, moment, text
 from turnlog.formats.codex.conversation import Conversation
 from turnlog.formats.codex.heading import first_meta, heading
 from turnlog.formats.codex.items import CodexState, Meter, usage_of

@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.json import fields
 from turnlog.formats._shared.place import put_files
-from turnlog.formats._shared.records import json_text
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.value import fields, json_text
 from turnlog.formats._shared.view import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
 from turnlog.formats.codex.items import failed, is_aside
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult

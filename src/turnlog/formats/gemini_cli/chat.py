@@ -11,7 +11,8 @@ from msgspec.json import Decoder
 
 from turnlog.formats import Problem, Source
 from turnlog.formats._shared.json import decode, document, is_deep, lines, salvage
-from turnlog.formats._shared.records import fields, heads, items, text, whole_objects
+from turnlog.formats._shared.records import head_of, heads, whole_objects
+from turnlog.formats._shared.value import fields, items, text
 from turnlog.formats.gemini_cli.line import GeminiAnswered, decode_line
 
 _CHUNK = 1 << 18
@@ -199,8 +200,7 @@ def is_ours(path: str) -> bool:
             found = fields(decode(first.data)) if first is not None else {}
             return "sessionId" in found and "projectHash" in found and "type" not in found
         if path.endswith(".json"):
-            with open(path, "rb") as file:
-                head = file.read(1 << 16)
+            head = head_of(path) or b""
             if b'"projectHash"' in head and b'"sessionId"' in head:
                 return True
             return b'"history"' in head and b'"parts"' in head and b'"role"' in head

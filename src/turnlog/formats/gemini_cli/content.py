@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats._shared.parts import block, parts_of, response, said
-from turnlog.formats._shared.records import count, fields, items, moment, text
+from turnlog.formats._shared.value import count, fields, items, moment, text
 from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiCall
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Note

@@ -23,7 +23,8 @@ from turnlog.formats._shared import growth
 from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import NONE, overlap
 from turnlog.formats._shared.parts import said
-from turnlog.formats._shared.records import fields, items, moment, tell, text
+from turnlog.formats._shared.records import tell
+from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import answered, complete, digest, meaning, question
 from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiAsked

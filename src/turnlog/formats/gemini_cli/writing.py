@@ -13,7 +13,8 @@ import msgspec
 from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.place import put_file, put_files
 from turnlog.formats._shared.rest import tell_rest
-from turnlog.formats._shared.tally import Tally, fields
+from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.gemini_cli.content import is_aside
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult

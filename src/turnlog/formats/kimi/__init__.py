@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Source
-from turnlog.formats._shared.records import fields, first_records
+from turnlog.formats._shared.records import first_records
+from turnlog.formats._shared.value import fields
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
 

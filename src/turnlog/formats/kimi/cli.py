@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.key import overlap
-from turnlog.formats._shared.records import RawRecord, fields, items, moment, rows, tell, text
+from turnlog.formats._shared.records import RawRecord, rows, tell
+from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import (
     RecordNames,
     arguments,

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import is_deep
-from turnlog.formats._shared.records import RawRecord, fields, items, moment, record_at, rows, tell, text
+from turnlog.formats._shared.records import RawRecord, record_at, rows, tell
+from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import (
     NAME,
     RecordNames,

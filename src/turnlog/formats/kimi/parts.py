@@ -12,8 +12,8 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats._shared.json import decode, salvage
-from turnlog.formats._shared.records import count, fields, json_text, text
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, json_text, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.usage import Usage
 

@@ -13,8 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._shared.records import count, fields, items, json_text, moment, tell, text
+from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.formats.opencode.shelf import (
     NAME,
     OpencodeShelf,

@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from turnlog.formats import Problem, Source
 from turnlog.formats._shared import sqlite
-from turnlog.formats._shared.json import decode, document, salvage
-from turnlog.formats._shared.records import fields, items, rows, tell, text
+from turnlog.formats._shared.json import decoded, document, salvage
+from turnlog.formats._shared.records import head_of, names_in, rows, tell
 from turnlog.formats._shared.sqlite import ERRORS, Strange, opened, opened_for
+from turnlog.formats._shared.value import fields, items, text
 
 NAME = "opencode"
 _MARKS = ("type", "event")
@@ -83,7 +84,7 @@ def open_database(source: Source, problems: list[Problem]) -> OpencodeShelf:
         "id": about.get("id"), "title": about.get("title"), "directory": about.get("directory"),
         "parentID": about.get("parent_id"), "version": about.get("version"),
         "time": {"created": about.get("time_created"), "updated": about.get("time_updated")},
-        "revert": _json(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
+        "revert": decoded(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
     }  # fmt: skip
     return OpencodeShelf(info, _from_database(source, problems), fork)
 
@@ -117,27 +118,18 @@ def _copied(base: Strange, about: dict[str, Any]) -> str | None:
     return best
 
 
-def _json(value: Any) -> Any:
-    if not isinstance(value, (str, bytes)):
-        return None
-    try:
-        return decode(value.encode() if isinstance(value, str) else value)
-    except (ValueError, UnicodeEncodeError):
-        return None
-
-
 def _from_database(source: Source, problems: list[Problem]) -> Iterator[OpencodeTold]:
     try:
         with opened(source.path) as base:
             order, only = "time_created, id", ("id", "time_created", "data")
             for row in base.rows("message", "session_id = ?", (source.key,), only=only, order=order):
-                info = _json(row["data"])
+                info = decoded(row["data"])
                 if not isinstance(info, dict):
                     tell(problems, Problem("a message that is not JSON", where=str(row["id"])))
                     continue
                 parts: list[dict[str, Any]] = []
                 for part in base.rows("part", "message_id = ?", (row["id"],), only=("id", "data"), order="id"):
-                    data = _json(part["data"])
+                    data = decoded(part["data"])
                     if isinstance(data, dict):
                         parts.append({"id": part["id"], **fields(data)})
                     else:
@@ -182,10 +174,10 @@ def _load(path: str, problems: list[Problem]) -> dict[str, Any]:
 def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[OpencodeTold]:
     folder = _inner(root, "message", session)
     loose = _loose_parts(root, problems)
-    found = [_load(os.path.join(folder, name), problems) for name in _names(folder)]
+    found = [_load(os.path.join(folder, name), problems) for name in names_in(folder, ".json")]
     for info in sorted(found, key=_when):
         inner = _inner(root, "part", str(info.get("id")))
-        parts = [_load(os.path.join(inner, name), problems) for name in _names(inner)]
+        parts = [_load(os.path.join(inner, name), problems) for name in names_in(inner, ".json")]
         yield OpencodeTold(info, [*parts, *loose.get(str(info.get("id")), [])])
 
 
@@ -193,7 +185,7 @@ def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str,
     """Parts that lie side by side, whichever message they belong to."""
     folder = os.path.join(root, "part")
     found: dict[str, list[dict[str, Any]]] = {}
-    for name in _names(folder):
+    for name in names_in(folder, ".json"):
         part = _load(os.path.join(folder, name), problems)
         found.setdefault(str(part.get("messageID")), []).append(part)
     return found
@@ -202,13 +194,6 @@ def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str,
 def _inner(root: str, kind: str, id: str) -> str:
     """The folder of a message or session. An id that is no name of a folder has none."""
     return "" if id in (".", "..") or "/" in id or "\0" in id else os.path.join(root, kind, id)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))
-    except OSError:
-        return []
 
 
 def _when(info: dict[str, Any]) -> tuple[float, str]:
@@ -221,13 +206,9 @@ def _when(info: dict[str, Any]) -> tuple[float, str]:
 
 def is_export(path: str) -> bool:
     """Whether a file is an export, a list of messages, or a capture of events, by its beginning."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(1 << 16)
-    except OSError:
-        return False
     if not path.endswith((".json", ".jsonl")):
         return False
+    head = head_of(path) or b""
     if b'"message.updated"' in head or b'"message.part.updated"' in head:
         return b'"sessionID"' in head
     return b'"info"' in head and (b'"parts"' in head or b'"projectID"' in head) and b'"sessionID"' in head

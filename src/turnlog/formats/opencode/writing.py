@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.json import fields
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import short_id, view_of, when
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import AnyEntry, Compaction, Message, Spent

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Rendered, Source, Writing
 from turnlog.formats._shared.place import Taken, put_files, safe_name
+from turnlog.formats._shared.records import homes_under
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.reading import Opening, checkpoint_files, in_order, opening, read
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.formats.owlen.writing import write
-
-_DEEP = 3
 
 
 def homes(places: Places) -> list[str]:
@@ -32,21 +31,8 @@ def find(path: str) -> Iterator[Source]:
         if path.endswith(".json") and (opening(path).is_checkpoint or _is_home(os.path.dirname(os.path.abspath(path)))):
             yield Source(AGENT, path)
         return
-    yield from _under(path, 0)
-
-
-def _under(folder: str, depth: int) -> Iterator[Source]:
-    yield from _in(folder)
-    is_mine = os.path.basename(folder) == ".owlen"
-    try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for name in names:
-        if name == "checkpoints" if is_mine else name == ".owlen" and depth <= _DEEP:
-            yield from _under(os.path.join(folder, name), _DEEP + 1)
-        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
-            yield from _under(os.path.join(folder, name), depth + 1)
+    for folder in homes_under(path, ".owlen", "checkpoints"):
+        yield from _in(folder)
 
 
 def _in(folder: str) -> Iterator[Source]:

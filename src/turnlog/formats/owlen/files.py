@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from turnlog.formats._shared.json import fields, items
+from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.payload import digest
@@ -24,7 +24,7 @@ _EMPTY = "owlen does not say whether it was empty, could not be read, or was not
 def texts_of(raw: Any, side: str) -> dict[str, str]:
     """The files that a checkpoint holds, as they were before or after it; what is no plain path is left out."""
     found: dict[str, str] = {}
-    for item in items(raw):
+    for item in listed(raw):
         diff = fields(item)
         path, text = diff.get("path"), diff.get(side)
         if isinstance(path, str) and isinstance(text, str) and _is_plain(path):

@@ -13,9 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
-from turnlog.formats._shared.json import decode, document, fields, items, salvage
+from turnlog.formats._shared.json import decode, document, salvage
 from turnlog.formats._shared.patch import patch_for
 from turnlog.formats._shared.rust import compact, pretty
+from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.files import Texts, checkpoint_of, first_seen, is_inside, name_of, texts_of
 from turnlog.formats.owlen.shape import AGENT, COUNTS, Lists, Time, time_of
@@ -162,7 +163,7 @@ class _Story:
             said.append((before_it, key, message))
         note = _note({"after": key, **about}, raw, lists, one, data) if about is not None else None
         name = _digest(key, _as_text([one.id, note.data])) if note is not None else ""
-        diffs = items(raw.get("file_diffs")) if note is not None else []
+        diffs = listed(raw.get("file_diffs")) if note is not None else []
         turn = f"{AGENT}-{name}" if diffs else None
         # What is changed later for the first time was until then as it was before that.
         unchanged = {path: text for path, (at_first, text) in self.first.items() if at_first >= number}
@@ -209,12 +210,12 @@ class _Story:
     def lists(self, raw: dict[str, Any], path: str) -> Lists:
         lists = Lists()
         for name, texts in (("user_prompts", lists.prompts), ("assistant_responses", lists.responses)):
-            for item in items(raw.get(name)):
+            for item in listed(raw.get(name)):
                 if isinstance(item, str):
                     texts.append(item)
                 else:
                     self.problem(f"one of {name} is no text", path)
-        for item in items(raw.get("tool_calls")):
+        for item in listed(raw.get("tool_calls")):
             call = fields(item)
             if all(isinstance(call.get(name), kind) for name, kind in _CALL.items()):
                 lists.calls.append({name: call[name] for name in _CALL})
@@ -235,7 +236,7 @@ class _Story:
         if any(not isinstance(raw.get(name), kind) for name, kind in _REQUIRED.items()):
             return None
         diffs: list[dict[str, Any]] = []
-        for item in items(raw["file_diffs"]):
+        for item in listed(raw["file_diffs"]):
             diff, when = fields(item), time_of(fields(item).get("timestamp"))
             if when is None or not all(isinstance(diff.get(name), str) for name in _DIFF):
                 self.problem("a change of a file that lacks something", path)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from turnlog.formats._shared.json import fields, items
+from turnlog.formats._shared.value import EPOCH, fields, listed
 
 AGENT = "owlen"
 COUNTS = ("total_messages", "total_tool_calls", "estimated_tokens")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = {"secs_since_epoch": "nanos_since_epoch", "secs": "nanos"}
 
 Time = list[int]
@@ -18,7 +17,7 @@ Time = list[int]
 
 def time_of(raw: Any) -> Time | None:
     """A time or duration as Rust writes it: an object, or a list of the same two numbers."""
-    pair = items(raw)
+    pair = listed(raw)
     if not pair:
         said = fields(raw)
         name = next((name for name in _SECONDS if list(said) == [name, _SECONDS[name]]), None)
@@ -42,14 +41,14 @@ def duration(time: Time) -> dict[str, int]:
 def moment(time: Time) -> datetime | None:
     """A point in time, as exactly as ours go."""
     try:
-        return _EPOCH + timedelta(seconds=time[0], microseconds=time[1] // 1000)
+        return EPOCH + timedelta(seconds=time[0], microseconds=time[1] // 1000)
     except OverflowError:
         return None
 
 
 def rust_time(at: datetime) -> Time:
     """A point in time for Rust, which knows none before 1970."""
-    micros = max(0, (at - _EPOCH) // timedelta(microseconds=1))
+    micros = max(0, (at - EPOCH) // timedelta(microseconds=1))
     return [micros // 1_000_000, micros % 1_000_000 * 1000]
 
 
@@ -85,7 +84,7 @@ def document(checkpoint: dict[str, Any], lists: Lists) -> dict[str, Any]:
         "tool_calls": lists.calls,
         "file_diffs": [
             {**fields(diff), "timestamp": system_time(_pair(fields(diff).get("timestamp")))}
-            for diff in items(checkpoint.get("diffs"))
+            for diff in listed(checkpoint.get("diffs"))
         ],
     }
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from turnlog.errors import Invalid
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.json import fields
 from turnlog.formats._shared.patch import apply
 from turnlog.formats._shared.place import safe_name
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
+from turnlog.formats._shared.value import fields
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.shape import AGENT, Lists, Time
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
 from turnlog.formats._shared.json import decode, lines
-from turnlog.formats._shared.records import fields, files_under
+from turnlog.formats._shared.records import files_under
+from turnlog.formats._shared.value import fields
 from turnlog.formats.pi.reading import grown, read
 from turnlog.formats.pi.writing import CARRIED, place, write
 

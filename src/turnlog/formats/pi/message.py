@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from turnlog.formats._shared.json import decode
-from turnlog.formats._shared.records import count, fields, items, text
 from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.value import count, fields, items, text
 from turnlog.formats.pi.line import CallPart, PiAnswered, PiAsked, PiCounts, PiTold, TextPart, ThinkingPart
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message

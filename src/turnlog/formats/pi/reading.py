@@ -18,7 +18,8 @@ from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint,
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import NONE, Keys, bound
-from turnlog.formats._shared.records import fields, heads, moment, rows, tell, text
+from turnlog.formats._shared.records import heads, rows, tell
+from turnlog.formats._shared.value import fields, moment, text
 from turnlog.formats.pi.line import PiTalk, PiTold, decode_line
 from turnlog.formats.pi.message import blocks_of, message_of, said, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.json import fields
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent

@@ -17,6 +17,7 @@ from turnlog.errors import Conflict, OutOfSpace, Unavailable
 from turnlog.formats import Places, Rendered, Source
 from turnlog.formats._shared.json import decode
 from turnlog.formats._shared.place import put_files, safe_name
+from turnlog.formats._shared.value import fields
 from turnlog.formats.rho.message import NAME
 from turnlog.formats.rho.names import workspace_key
 from turnlog.formats.rho.sidecar import SESSION
@@ -90,7 +91,7 @@ def _fields(line: bytes) -> dict[str, Any]:
         value = decode(line)
     except ValueError:
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return fields(value)
 
 
 def _is_header(line: bytes) -> bool:

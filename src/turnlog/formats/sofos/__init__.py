@@ -12,14 +12,15 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Resuming, Source, Writing
-from turnlog.formats._shared.json import document, fields, salvage
+from turnlog.formats._shared.json import document, salvage
+from turnlog.formats._shared.records import homes_under
+from turnlog.formats._shared.value import fields
 from turnlog.formats.sofos.index import place, session_files
 from turnlog.formats.sofos.reading import read
 from turnlog.formats.sofos.shape import AGENT
 from turnlog.formats.sofos.writing import write
 
 _HEAD = 64 << 10
-_DEEP = 3
 
 
 def homes(places: Places) -> list[str]:
@@ -33,24 +34,10 @@ def find(path: str) -> Iterator[Source]:
         if os.path.basename(path) != "index.json" and (_is_session(path) or _is_at_home(path)):
             yield Source(AGENT, path)
         return
-    yield from _under(path, 0)
-
-
-def _under(folder: str, depth: int) -> Iterator[Source]:
-    for name in sorted(session_files(folder)):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and not os.path.islink(path) and (_is_at_home(path) or _is_session(path)):
-            yield Source(AGENT, path)
-    is_mine = os.path.basename(folder) == ".sofos"
-    try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for name in names:
-        if name == "sessions" if is_mine else name == ".sofos" and depth <= _DEEP:
-            yield from _under(os.path.join(folder, name), _DEEP + 1)
-        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
-            yield from _under(os.path.join(folder, name), depth + 1)
+    for folder in homes_under(path, ".sofos", "sessions"):
+        for file in (os.path.join(folder, name) for name in sorted(session_files(folder))):
+            if os.path.isfile(file) and not os.path.islink(file) and (_is_at_home(file) or _is_session(file)):
+                yield Source(AGENT, file)
 
 
 def _is_at_home(path: str) -> bool:

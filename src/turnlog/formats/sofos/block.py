@@ -10,9 +10,10 @@ import base64
 import binascii
 from typing import Any, cast
 
-from turnlog.formats._shared.json import decode, fields, is_deep, items
+from turnlog.formats._shared.json import decode, is_deep
 from turnlog.formats._shared.rust import by_key, compact
 from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.value import fields, listed
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 
 FAILED = "Tool execution error:"
@@ -93,7 +94,7 @@ def _readable(content: Any) -> str:
     """What people can read of a result."""
     if isinstance(content, str):
         return content
-    shown = [fields(part).get(key) for part in items(content) for key in ("title", "url", "text")]
+    shown = [fields(part).get(key) for part in listed(content) for key in ("title", "url", "text")]
     return "\n".join(item for item in shown if isinstance(item, str))
 
 
@@ -173,7 +174,7 @@ def _thinking(block: Thinking, tally: Tally) -> dict[str, Any] | None:
         return {"type": "thinking", "thinking": block.text, "signature": signature}
     if block.provider == "openai" and isinstance(item, dict):
         known = fields(item)
-        texts = [str(fields(part).get("text") or "") for part in items(known.get("summary"))]
+        texts = [str(fields(part).get("text") or "") for part in listed(known.get("summary"))]
         made = {"type": "reasoning", "id": str(known.get("id") or ""), "summary": texts}
         hidden = known.get("encrypted_content")
         more = [name for name, value in known.items() if name not in _SEALED and value is not None]

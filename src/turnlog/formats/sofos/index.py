@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from turnlog.errors import Unavailable
 from turnlog.formats import Rendered
-from turnlog.formats._shared.json import decode, document, fields, items
+from turnlog.formats._shared.json import decode, document
 from turnlog.formats._shared.place import Taken, private_folders, put_file, safe_name
 from turnlog.formats._shared.rust import pretty, trimmed
+from turnlog.formats._shared.value import fields, listed
 from turnlog.store.files.disk import Disk
 
 INDEX = "index.json"
@@ -34,7 +35,7 @@ def preview_of(messages: list[Any]) -> str:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    for item in items(content):
+    for item in listed(content):
         block = fields(item)
         if block.get("type") == "text":
             text = block.get("text")
@@ -44,10 +45,10 @@ def _text(content: Any) -> str:
 
 def row_of(session: dict[str, Any]) -> dict[str, Any]:
     """The row of a session in the index."""
-    listed = items(session.get("api_messages"))
+    messages = listed(session.get("api_messages"))
     return {
-        "id": session["id"], "preview": preview_of(listed), "created_at": session["created_at"],
-        "updated_at": session["updated_at"], "message_count": len(listed),
+        "id": session["id"], "preview": preview_of(messages), "created_at": session["created_at"],
+        "updated_at": session["updated_at"], "message_count": len(messages),
     }  # fmt: skip
 
 

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source
-from turnlog.formats._shared.json import document, fields, salvage
+from turnlog.formats._shared.json import document, salvage
 from turnlog.formats._shared.patch import patch_for
 from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.value import EPOCH, fields
 from turnlog.formats.sofos import shape
 from turnlog.formats.sofos.block import block_of, flaw, json_of
 from turnlog.formats.sofos.shape import AGENT, Counters
@@ -90,7 +91,7 @@ class _File:
     def time(self, key: str) -> datetime | None:
         value = self.raw.get(key)
         if isinstance(value, int) and 0 <= value < 253402300800:
-            return shape.EPOCH + timedelta(seconds=value)
+            return EPOCH + timedelta(seconds=value)
         if self.raw:
             self.problem(f"no {key}" if value is None else f"{key} is {value!r:.40}")
         return None

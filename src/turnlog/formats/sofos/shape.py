@@ -6,13 +6,13 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from msgspec import Struct
 
-from turnlog.formats._shared.json import fields, items
 from turnlog.formats._shared.rust import by_key, compact
+from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
@@ -33,7 +33,6 @@ _ALWAYS = ("id", "api_messages", "system_prompt", "created_at", "updated_at", *T
 MAX_COUNT = (1 << 32) - 1
 _ID = re.compile(r"[A-Za-z0-9_-]{1,120}")
 _TIMED = re.compile(r"session_([0-9]{12,14})(?:_[0-9a-f]{8})?")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_OPENAI = re.compile(r"(gpt|chatgpt|codex|o[0-9])")
 
 
@@ -145,7 +144,7 @@ def system_text(system: Any) -> str:
     """A system prompt of any version as one text."""
     if isinstance(system, str):
         return system
-    texts = [fields(part).get("text") for part in items(system)]
+    texts = [fields(part).get("text") for part in listed(system)]
     return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
@@ -219,7 +218,7 @@ def shortened(display: list[Any], messages: list[dict[str, Any]]) -> list[Any]:
 def lengthened(short: Any, messages: list[dict[str, Any]]) -> list[Any]:
     """The display transcript again."""
     display: list[Any] = []
-    for item in items(short):
+    for item in listed(short):
         if isinstance(item, dict):
             display.append(fields(item).get("item"))
         else:

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from turnlog.errors import NotFound
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.json import fields, items
 from turnlog.formats._shared.patch import apply
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally, is_import_note
+from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.sofos import shape
 from turnlog.formats.sofos.block import json_of
 from turnlog.formats.sofos.index import row_of
@@ -87,7 +87,7 @@ class _Writer:
         leading, messages = split_system(messages)
         values = self.values(leading, messages)
         id = values["id"]
-        names = items(self.saved.get("keys"))
+        names = listed(self.saved.get("keys"))
         if "safe_mode" in names and "readonly" not in names and "readonly" in values:
             values["safe_mode"] = values.pop("readonly")
         order = [*names, *(name for name in values if name not in names)]
@@ -99,7 +99,7 @@ class _Writer:
         return Rendered(id=id, files=files, lost=self.tally.losses(), opens=opens, about=row_of(document))
 
     def values(self, leading: list[Message], messages: list[Message]) -> dict[str, Any]:
-        names, model, display = items(self.saved.get("keys")), self.model(), self.display()
+        names, model, display = listed(self.saved.get("keys")), self.model(), self.display()
         values: dict[str, Any] = {"id": self.id(), "api_messages": self.api(messages)}
         if display or "display_messages" in names:
             values["display_messages"] = display

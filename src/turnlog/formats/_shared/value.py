@@ -1,0 +1,59 @@
+"""What another program's JSON may hold, taken for what it should be: what is something else counts as nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """An object, or an empty one for anything else."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def items(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none for anything else."""
+    if not isinstance(value, list):
+        return []
+    if len(value) == 1 and type(value[0]) is dict:  # pyright: ignore[reportUnknownArgumentType]
+        return [value[0]]  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in value if isinstance(item, dict)]  # pyright: ignore[reportUnknownVariableType]
+
+
+def listed(value: Any) -> list[Any]:
+    """All that is in a list; nothing for anything else."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def text(value: Any) -> str | None:
+    """Text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def moment(value: Any) -> datetime | None:
+    """A time: ISO 8601, or seconds or milliseconds since 1970."""
+    try:
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value)
+            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def count(value: Any) -> int:
+    """A number of tokens; 0 for anything that is none."""
+    if type(value) is int:
+        return value if 0 < value < 1 << 53 else 0
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 << 53 else 0
+
+
+def json_text(value: Any) -> str:
+    """JSON on one line, as compact as it goes."""
+    return msgspec.json.encode(value).decode()
