@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.records import heads
 from turnlog.formats._shared.value import fields, items, moment, text
@@ -48,7 +47,7 @@ def read(source: Source) -> Reading:
 
 def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
-    state = state_of(source, mark, ClaudeState)
+    state = growth.state_of(source, mark, ClaudeState)
     if state is None:
         return None
     heading = ClaudeHeading(source)
@@ -56,7 +55,7 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
     reader = _Reader(source, reading, heading.is_side)
     reader.go_on(mark, state)
     reading.steps = reader.steps()
-    return settled(reading)
+    return growth.settled(reading)
 
 
 class _Reader:
@@ -96,7 +95,7 @@ class _Reader:
             return self._start
         offset, given, before, last = self._marked
         return ResumePoint(
-            offset, given, to_builtins(ClaudeState(before, last, self._titles, small(self._reading.facts)))
+            offset, given, to_builtins(ClaudeState(before, last, self._titles, growth.small(self._reading.facts)))
         )
 
     def _may_mark(self, line: ClaudeLine, offset: int) -> None:
@@ -137,7 +136,7 @@ class _Reader:
             self._reading.problems.append(Problem(told))
         live, is_certain = self._chain.live()
         if self._start is not None and not (is_certain or self._is_side):
-            raise Back
+            raise growth.Back
         if live and live != self._last:
             yield Jump(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
@@ -170,7 +169,7 @@ class _Reader:
         parent = text(logical if given is UNSET else given)
         if parent is None or parent not in self._chain:
             if self._start is not None:
-                raise Back
+                raise growth.Back
             if parent is not None:
                 self._missing += bool(self._before)
             parent = "" if parent is None and given is not UNSET else self._before
@@ -364,7 +363,7 @@ class _Reader:
         for call in cast("list[Any]", names) if isinstance(names, list) else []:
             key = self._calls.get(hash(str(call)))
             if key is None and self._start is not None:
-                raise Back
+                raise growth.Back
             if key is None:
                 continue
             blocks: list[AnyBlock] = [ToolResult(call=str(call), content=_CLEARED)]

@@ -10,7 +10,6 @@ from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Reading, Record, ResumePoint, SessionHeader, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.growth import Back
 from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
 from turnlog.formats._shared.value import items, moment, text
 from turnlog.formats.codex.items import (
@@ -205,7 +204,7 @@ class Conversation:
         if isinstance(history, list):
             replacement = messages(items(history))
         elif self._start is not None:
-            raise Back
+            raise growth.Back
         else:
             replacement = [*self._asked, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
         self._asked = [message for message in replacement if message.role == "user"]

@@ -20,7 +20,6 @@ from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import NONE, overlap
 from turnlog.formats._shared.parts import said
 from turnlog.formats._shared.records import tell
@@ -43,7 +42,7 @@ def read(source: Source) -> Reading:
 
 def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
-    state = state_of(source, mark, _State)
+    state = growth.state_of(source, mark, _State)
     if state is None:
         return None
     problems: list[Problem] = []
@@ -52,7 +51,7 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
     reader = _Reader(chat, reading)
     reader.go_on(mark, state)
     reading.steps = reader.steps()
-    return settled(reading)
+    return growth.settled(reading)
 
 
 class _State(Struct):
@@ -144,7 +143,7 @@ class _Reader:
         if self._marked is None:
             return self._start
         offset, given, last, at = self._marked
-        return ResumePoint(offset, given, to_builtins(_State(last, at, small(self._chat.about))))
+        return ResumePoint(offset, given, to_builtins(_State(last, at, growth.small(self._chat.about))))
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
@@ -153,14 +152,14 @@ class _Reader:
             record: Any = patch.record
             if type(record) is GeminiAnswered or type(record) is GeminiAsked:
                 if since is not None and record.timestamp < since:
-                    raise Back
+                    raise growth.Back
                 if patch.mark >= self._free and self._last == self._shown:
                     self._free = patch.mark + growth.APART
                     self._marked = (patch.mark, self._given, self._last, record.timestamp)
                 take: Any = self._answered if type(record) is GeminiAnswered else self._asked
                 found = take(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
-                raise Back
+                raise growth.Back
             else:
                 found = self._changed(patch)
             for step in found:
@@ -250,7 +249,7 @@ class _Reader:
         blocks, results = said(record.get("content"))
         calls = {hash(block.call) for block in results if isinstance(block, ToolResult)}
         if self._start is not None and not blocks and not calls <= self._results:
-            raise Back
+            raise growth.Back
         return not blocks and bool(calls) and calls <= self._results
 
     def _note_results(self, made: list[tuple[str, Message | Note]]) -> None:
@@ -289,7 +288,7 @@ class _Reader:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
         if self._start is not None and not index:
-            raise Back
+            raise growth.Back
         dropped = self._ids[index:]
         del self._ids[index:]
         self._last = self._ids[-1].last if self._ids else ""

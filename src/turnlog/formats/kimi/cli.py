@@ -31,7 +31,7 @@ from turnlog.formats.kimi.parts import (
     output,
     parent_of,
     usage_of,
-)  # fmt: skip
+)
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 

@@ -18,17 +18,7 @@ from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeade
 from turnlog.formats._shared.json import is_deep
 from turnlog.formats._shared.records import RawRecord, record_at, rows, tell
 from turnlog.formats._shared.value import fields, items, moment, text
-from turnlog.formats.kimi.parts import (
-    NAME,
-    RecordNames,
-    blocks_of,
-    calls_of,
-    digest,
-    load,
-    output,
-    parent_of,
-    usage_of,
-)  # fmt: skip
+from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
 from turnlog.log.usage import Usage

@@ -9,15 +9,7 @@ from collections.abc import Iterator
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
 from turnlog.formats._shared.sqlite import sessions_in
 from turnlog.formats.opencode.reading import read
-from turnlog.formats.opencode.shelf import (
-    NAME,
-    in_export,
-    in_storage,
-    is_database,
-    is_export,
-    stamps,
-    storage_of,
-)  # fmt: skip
+from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
 from turnlog.formats.opencode.writing import CARRIED, place, write
 
 

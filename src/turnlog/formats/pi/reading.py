@@ -16,7 +16,6 @@ from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.growth import Back, settled, small, state_of
 from turnlog.formats._shared.key import NONE, Keys, bound
 from turnlog.formats._shared.records import heads, rows, tell
 from turnlog.formats._shared.value import fields, moment, text
@@ -49,7 +48,7 @@ def read(source: Source) -> Reading:
 
 def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`."""
-    state = state_of(source, mark, _State)
+    state = growth.state_of(source, mark, _State)
     if state is None:
         return None
     reading = read(source)
@@ -58,7 +57,7 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
     reader = _Reader(source, reading)
     reader.go_on(mark, state)
     reading.steps = reader.steps()
-    return settled(reading)
+    return growth.settled(reading)
 
 
 class _State(Struct, omit_defaults=True):
@@ -118,7 +117,7 @@ class _Reader:
         if self._marked is None:
             return self._start
         offset, given, before, last, number = self._marked
-        title, facts = self._reading.header.title, small(self._reading.facts)
+        title, facts = self._reading.header.title, growth.small(self._reading.facts)
         return ResumePoint(
             offset, given, to_builtins(_State(before, self._key(last), number, title, self._keys.state(), facts))
         )
@@ -143,7 +142,7 @@ class _Reader:
                 place = 0
             elif place is None:
                 if self._start is not None:
-                    raise Back
+                    raise growth.Back
                 told = f"hangs on entry {parent!r:.40}, which is missing"
                 tell(self._reading.problems, Problem(told, offset=offset))
                 place = self._last
@@ -238,7 +237,7 @@ class _Reader:
         elif kind == "context_edit":
             wanted = hash(str(record.get("targetId")))
             if self._start is not None and wanted not in self._places:
-                raise Back
+                raise growth.Back
             target = self._key(self._places.get(wanted, 0))
             if target:
                 instead = record.get("replacement")
@@ -302,7 +301,7 @@ class _Reader:
     def _keeps(self, record: dict[str, Any], offset: int) -> dict[str, str]:
         """The first entry that stays: the node at that line, or the next one behind it."""
         if self._start is not None:
-            raise Back
+            raise growth.Back
         index = record.get("firstKeptEntryIndex")
         wanted = record.get("firstKeptEntryId")
         order = list(self._places)
