@@ -73,7 +73,8 @@ WAITS = "tests/store/test_waits.py"
 TAIL = "store/files/tail.py"
 DISK = "store/files/disk.py"
 STORE = "store/files/__init__.py"
-FOLDER = "store/files/folder.py"
+LAYOUT = "store/files/layout.py"
+TRASH = "store/files/trash.py"
 PACKS = "store/files/packwriter.py"
 KNOWN = "store/files/known.py"
 HANDLE = "store/files/handle.py"
@@ -232,20 +233,20 @@ MUTANTS = [
     Mutant(
         "the name of a new session is not synced",
         STORE,
-        "            self._disk.sync_folder(os.path.join(self.folder, place))\n",
+        "            self._disk.sync_folder(os.path.join(self._layout.folder, place))\n",
         "",
         (CRASHES,),
     ),
     Mutant(
         "the names of new folders are not synced",
-        FOLDER,
-        "                continue\n            self._disk.sync_folder(os.path.dirname(path))\n",
+        LAYOUT,
+        "                continue\n            self.disk.sync_folder(os.path.dirname(path))\n",
         "                continue\n",
         (CRASHES,),
     ),
     Mutant(
         "folders that a dead process made are taken for synced",
-        FOLDER,
+        LAYOUT,
         "            self._sync_above()\n",
         "",
         (CRASHES,),
@@ -259,21 +260,21 @@ MUTANTS = [
     ),
     Mutant(
         "a session that is deleted is not synced into the trash",
-        STORE,
+        TRASH,
         "                self._disk.sync_folder(os.path.dirname(new))\n",
         "",
         (CRASHES,),
     ),
     Mutant(
         "a purge does not keep what forks need",
-        STORE,
+        TRASH,
         "            if needed:\n                log = SessionFile",
         "            if False:\n                log = SessionFile",
         (CRASHES, FORKS),
     ),
     Mutant(
         "a purge does not ask whether it can read the forks",
-        STORE,
+        TRASH,
         "                if found.start is None:\n                    return name, _UNKNOWN\n",
         "                if found.start is None:\n                    continue\n",
         (PROCESSES,),
@@ -287,7 +288,7 @@ MUTANTS = [
     ),
     Mutant(
         "restoring replaces what is there by now",
-        STORE,
+        TRASH,
         "                    self._disk.link(old, new)\n",
         "                    self._disk.rename(old, new)\n                    return\n",
         (CONTRACT,),
@@ -308,8 +309,8 @@ MUTANTS = [
     ),
     Mutant(
         "a session is moved while others look for what is needed",
-        STORE,
-        "            with self.keeping(), self._disk.hold(old) as held:",
+        TRASH,
+        "            with self._blobs.keeping(), self._disk.hold(old) as held:",
         "            with self._disk.hold(old) as held:",
         (PROCESSES,),
     ),
@@ -323,16 +324,16 @@ MUTANTS = [
     ),
     Mutant(
         "the name of a pack is not synced",
-        PACKS,
-        "        self._disk.sync_folder(self._folder)\n        self._packs.took",
-        "        self._packs.took",
+        "store/files/packs.py",
+        "        known = set(self._known)\n        self.disk.sync_folder(self.folder)\n",
+        "        known = set(self._known)\n",
         (CRASHES,),
     ),
     Mutant(
         "a pack that a dead process wrote is taken for synced",
         PACKS,
-        "            if kind is None and self._relies:\n",
-        "            if False:\n",
+        "                self._packs.make_sure()  # something may have been left out because another one has it\n",
+        "                pass\n",
         (CRASHES,),
     ),
     Mutant(
@@ -346,7 +347,7 @@ MUTANTS = [
     Mutant(
         "an entry is appended without its blobs",
         "thread/appender.py",
-        "        if blobs:\n            self._store.put(blobs)\n\n",
+        "        if blobs:\n            derived.put(self._store, blobs)\n\n",
         "\n",
         (CRASHES,),
     ),
@@ -570,9 +571,9 @@ MUTANTS = [
         "a pack gets its name before it is synced",
         PACKS,
         "        self._disk.sync(self._fd)\n        self.name = pack_name(list(self._rows))\n"
-        "        self._disk.rename(self._temporary, os.path.join(self._folder, self.name))\n",
+        "        self._disk.rename(self._temporary, os.path.join(self._packs.folder, self.name))\n",
         "        self.name = pack_name(list(self._rows))\n"
-        "        self._disk.rename(self._temporary, os.path.join(self._folder, self.name))\n"
+        "        self._disk.rename(self._temporary, os.path.join(self._packs.folder, self.name))\n"
         "        self._disk.sync(self._fd)\n",
         (CRASHES,),
     ),
@@ -613,9 +614,9 @@ MUTANTS = [
     ),
     Mutant(
         "collecting does not wait for those who write",
-        FOLDER,
-        "held = self._hold_blobs(shared=False)\n",
-        "held = self._hold_blobs(shared=True)\n",
+        "store/files/blobs.py",
+        "held = self._hold(shared=False)\n",
+        "held = self._hold(shared=True)\n",
         (COLLECTING, RACES),
     ),
     Mutant(
@@ -635,22 +636,22 @@ MUTANTS = [
     Mutant(
         "collecting does not ask what was appended while it looked",
         "thread/garbage.py",
-        "        needed = all_needed(store, found, needed)\n",
-        "",
+        "        self._needed = all_needed(self._store, found, self._needed)\n        # Damage",
+        "        # Damage",
         (COLLECTING,),
     ),
     Mutant(
         "collecting reads everything while it keeps everybody out",
         "thread/garbage.py",
-        "        found = needs(store, known)\n        needed",
-        "        found = needs(store)\n        needed",
+        "        found = needs(self._store, self._known)\n        self._needed",
+        "        found = needs(self._store)\n        self._needed",
         (COLLECTING,),
     ),
     Mutant(
         "collecting writes packs while it keeps everybody out",
         "thread/garbage.py",
-        "        store.prepare(needed)\n",
-        "",
+        "self._store.collect(self._without_rest, expected=self._needed)\n",
+        "self._store.collect(self._without_rest)\n",
         (COLLECTING,),
     ),
     Mutant(
@@ -663,28 +664,28 @@ MUTANTS = [
     Mutant(
         "a session gives up the checkpoints of another",
         "thread/garbage.py",
-        "(kept.first, kept.id) in dropped)\n",
-        "kept.id in {name for _, name in dropped})\n",
+        "if kept.name in dropped])\n",
+        "if kept.id in {name for _, name in dropped}])\n",
         (COLLECTING,),
     ),
     Mutant(
         "a tree goes with its content, and not before",
         "thread/garbage.py",
-        "    stay = store.forget(found.gone - needed)\n",
-        "    stay = found.gone - needed\n    needed -= stay\n    stay = set()\n",
+        "        reachable(self._store, roots - derived.lacking(self._store, roots), self._needed)\n",
+        "",
         (GIVEN_UP,),
     ),
     Mutant(
         "only the session that holds a checkpoint knows that it was given up",
         "thread/content.py",
-        "    lacking |= store.lacking(trees - lacking) if trees - lacking else set()\n",
+        "    lacking |= derived.lacking(store, trees - lacking) if trees - lacking else set()\n",
         "",
         (GIVEN_UP,),
     ),
     Mutant(
         "leftovers of dead writers stay for ever",
-        FOLDER,
-        "                self._disk.unlink(path)\n\n",
+        LAYOUT,
+        "                self.disk.unlink(path)\n\n",
         "                pass\n\n",
         (INTERRUPTED,),
     ),
@@ -713,7 +714,7 @@ MUTANTS = [
     Mutant(
         "a file that was being made is left over after an interrupt",
         STORE,
-        "            except BaseException as error:\n                self._discard(temporary)\n",
+        "            except BaseException as error:\n                self._layout.discard(temporary)\n",
         "            except BaseException as error:\n",
         (INTERRUPTS,),
     ),

@@ -18,6 +18,7 @@ import turnlog
 from turnlog.catalog import Catalog
 from turnlog.catalog.index.sqlite.database import Database
 from turnlog.catalog.index.texts import path_of, unpack
+from turnlog.store import derived
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 WORDS = ("needle", "haystack", "return", "ärger", "bash", "list")
@@ -142,7 +143,9 @@ class Machine:
 
     def ours(self, name: str, turns: int = 1) -> None:
         with turnlog.open(str(self.home), durability="flush", checkpoints=False) as home:
-            session = home.resume(name) if name in set(home.store.ids()) else home.create(id=name, workspace=self.work)
+            session = (
+                home.resume(name) if name in set(derived.ids(home.store)) else home.create(id=name, workspace=self.work)
+            )
             with session:
                 for _ in range(turns):
                     number = self._next()

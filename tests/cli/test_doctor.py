@@ -22,7 +22,7 @@ KINDS = {
 def ids_of(log: Path) -> list[tuple[int, str]]:
     """What a reader gets, without settling anything."""
     with turnlog.open() as home:
-        items = home.store.base(log.stem).read()
+        items = home.store.open(log.stem, read_only=True).read()
         return [(item.seq, item.id) for item in items if not isinstance(item, turnlog.Damage)]
 
 

@@ -21,7 +21,7 @@ def hurt(log: Path) -> bytes:
 
 def entries_of(log: Path) -> list[tuple[int, str]]:
     with turnlog.open() as home:
-        items = home.store.base(log.stem).read()
+        items = home.store.open(log.stem, read_only=True).read()
         return [(item.seq, item.id) for item in items if not isinstance(item, turnlog.Damage)]
 
 

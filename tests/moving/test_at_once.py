@@ -12,6 +12,7 @@ import pytest
 
 import turnlog
 from tests.moving.scene import everything, said
+from turnlog.store import derived
 from turnlog.store.memory import MemoryStore
 from turnlog.store.memory.log import MemoryLog
 
@@ -22,13 +23,13 @@ class Moments:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.number = 0
         self.plan: dict[int, Callable[[], None]] = {}
-        for kind, name in ((MemoryLog, "read"), (MemoryStore, "sessions")):
+        for kind, name in ((MemoryLog, "read"), (MemoryStore, "listing")):
             monkeypatch.setattr(kind, name, self._counting(getattr(kind, name)))
 
     def _counting(self, read: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        def reading(place: Any, **options: Any) -> Iterator[Any]:
+        def reading(place: Any, *words: Any, **options: Any) -> Iterator[Any]:
             self.pass_by()
-            yield from read(place, **options)
+            yield from read(place, *words, **options)
 
         return reading
 
@@ -55,7 +56,7 @@ def test_whatever_the_other_sync_brings_meanwhile_is_no_fork(monkeypatch: pytest
             assert [row for row in rows if row.error or row.into] == [], when
             count, moments.plan = moments.number, {}
         here.sync(there)
-        assert list(here.store.ids()) == list(there.store.ids()) == ["s"], when
+        assert list(derived.ids(here.store)) == list(derived.ids(there.store)) == ["s"], when
         assert everything(here) == everything(there)
         assert said(there, "s")[:2] == ["one", "two"]
         return count
@@ -83,7 +84,10 @@ def test_what_really_went_on_on_both_sides_is_a_fork_whoever_syncs(monkeypatch: 
         count, moments.plan = moments.number, {}
         here.sync(there)
         for home in (here, there):
-            assert sorted(said(home, name) for name in home.store.ids()) == [["one", "mine"], ["one", "theirs"]], when
+            assert sorted(said(home, name) for name in derived.ids(home.store)) == [
+                ["one", "mine"],
+                ["one", "theirs"],
+            ], when
         return count
 
     for when in range(sync(0) + 10):
@@ -128,5 +132,5 @@ def test_two_processes_that_sync_while_somebody_writes_make_no_forks(tmp_path: P
             sync.stdout.close()
     with turnlog.open(places[0]) as here, turnlog.open(places[1]) as there:
         here.sync(there)
-        assert list(here.store.ids()) == list(there.store.ids()) == ["s"]
+        assert list(derived.ids(here.store)) == list(derived.ids(there.store)) == ["s"]
         assert said(there, "s") == [str(number) for number in range(written)]

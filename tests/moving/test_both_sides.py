@@ -10,6 +10,7 @@ from tests.moving.scene import everything, ids_in, lines, make, outcomes, said
 from turnlog import Compaction, Edit, Message, Note, Ref, Text, Usage
 from turnlog.log.entry import Start, Unknown, Writer
 from turnlog.session import Home
+from turnlog.store import derived
 
 PAIRS = [("files", "postgres"), ("postgres", "files"), ("files", "memory"), ("memory", "files")]
 
@@ -165,7 +166,7 @@ def test_forks_of_what_became_a_fork_come_as_forks_of_that(pair: tuple[Home, Hom
             child.fork(at.seq, id="grandchild").user("deeper")
     rows = here.push(there)
     assert all(row.error is None for row in rows)
-    texts = {name: said(there, name) for name in there.store.ids()}
+    texts = {name: said(there, name) for name in derived.ids(there.store)}
     assert sorted(texts.values()) == sorted(
         [
             ["one", "two", "theirs"],
@@ -180,11 +181,16 @@ def test_forks_of_what_became_a_fork_come_as_forks_of_that(pair: tuple[Home, Hom
     say(here, "grandchild", "still deeper")
     here.push(there)
     assert ["one", "two", "mine", "other", "deeper", "still deeper"] in [
-        said(there, name) for name in there.store.ids()
+        said(there, name) for name in derived.ids(there.store)
     ]
     here.pull(there)
     assert ids_in(here) == ids_in(there)
-    assert sorted(said(here, name)[-1] for name in here.store.ids()) == ["more", "other", "still deeper", "theirs"]
+    assert sorted(said(here, name)[-1] for name in derived.ids(here.store)) == [
+        "more",
+        "other",
+        "still deeper",
+        "theirs",
+    ]
 
 
 def test_two_sessions_that_only_have_the_same_id_are_left_as_they_are(pair: tuple[Home, Home]):
@@ -218,7 +224,7 @@ def test_under_another_id_it_comes_with_its_forks(pair: tuple[Home, Home]):
     for rows in here.sync(there):
         assert [row.error for row in rows if row.error] == []
     for home in (here, there):
-        assert {name: said(home, name) for name in home.store.ids()} == {
+        assert {name: said(home, name) for name in derived.ids(home.store)} == {
             "s": ["theirs"], "mine": ["mine"], "fork": ["mine", "forked"],
         }  # fmt: skip
 
@@ -256,13 +262,13 @@ def test_facts_and_notes_merge_where_only_they_came(pair: tuple[Home, Home]):
         session.set("mood", "good")
     say(there, "s", "theirs")
     assert outcomes(here.push(there)) == {"s": "merged"}
-    assert list(there.store.ids()) == ["s"]
+    assert list(derived.ids(there.store)) == ["s"]
     with there.resume("s") as session:
         assert (session.title, session.get("mood")) == ("renamed", "good")
     assert outcomes(here.push(there)) == {"s": "same"}
     here.pull(there)
     assert ids_in(here) == ids_in(there)
-    assert "theirs" in [texts[-1] for texts in (said(here, name) for name in here.store.ids())]
+    assert "theirs" in [texts[-1] for texts in (said(here, name) for name in derived.ids(here.store))]
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -275,7 +281,7 @@ def test_of_two_titles_the_later_one_stays_on_both_sides(pair: tuple[Home, Home]
     for _ in range(3):
         pair[0].sync(pair[1])
     for home in pair:
-        assert list(home.store.ids()) == ["s"]
+        assert list(derived.ids(home.store)) == ["s"]
         [info] = home.sessions()
         assert (info.title, info.tags) == (f"of {1 - first}", ["x"])
         with home.resume("s") as session:
@@ -297,7 +303,7 @@ def test_three_homes_agree_on_what_a_fork_is_called(trio: list[Home]):
     c.sync(a)
     a.sync(b)
     assert ids_in(a) == ids_in(b) == ids_in(c)
-    names = {name: [lines(home, name) for home in trio if name in set(home.store.ids())] for name in (
+    names = {name: [lines(home, name) for home in trio if name in set(derived.ids(home.store))] for name in (
         *forks_of(a, "s"), *forks_of(b, "s"), *forks_of(c, "s")
     )}  # fmt: skip
     assert len(names) == 3

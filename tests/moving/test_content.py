@@ -14,6 +14,7 @@ from tests.moving.scene import KINDS, lines, make
 from tests.pgserver import Server
 from turnlog.log.entry import Checkpoint
 from turnlog.session import Home
+from turnlog.store import derived
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk
 from turnlog.workspace.tree import FOLDER, decode_tree
@@ -84,7 +85,7 @@ def test_no_checkpoint_arrives_with_holes(project: Path, tmp_path: Path, path: s
     for point in listed:
         assert {path for path, _ in blobs_of(there, point.roots[0].tree)} >= {"top", "sub/one", "sub/deep/three"}
         assert all(there.store.get(name) for _, name in blobs_of(there, point.roots[0].tree))
-    there.store.put({turnlog.log.payload.digest(b"nobody's"): b"nobody's"})
+    derived.put(there.store, {turnlog.log.payload.digest(b"nobody's"): b"nobody's"})
     assert there.gc().blobs >= 1
     assert len(there.resume("s").checkpoints()) == len(listed)
     assert there.resume("s").messages()[-1].blocks[0].text.startswith("a long one")

@@ -13,6 +13,7 @@ from tests.moving.scene import everything, ids_in
 from turnlog import Note
 from turnlog.errors import NotFound
 from turnlog.session import Home
+from turnlog.store import derived
 
 HOMES = 3
 homes = st.integers(0, HOMES - 1)
@@ -44,7 +45,7 @@ def do(place: list[Home], made: set[str], step: tuple[Any, ...], number: int) ->
     if kind == "create":
         home.create(id=f"s{number}", title="t").close()
         return
-    names = sorted(home.store.ids())
+    names = sorted(derived.ids(home.store))
     if not names:
         return
     name = names[step[-1] % len(names)]
@@ -94,7 +95,7 @@ def test_everything_is_everywhere_in_the_end(todo: list[tuple[Any, ...]]):
         for number, step in enumerate(todo, HOMES):
             do(place, made, step, number)
         for home in place:  # a session that was deleted stays where it is, and so does what only it has
-            for found in list(home.store.sessions(deleted=True)):
+            for found in list(home.store.listing("deleted")):
                 home.restore(found.id)
         for _ in range(8):
             sent = 0
@@ -110,12 +111,12 @@ def test_everything_is_everywhere_in_the_end(todo: list[tuple[Any, ...]]):
         for home in place:
             missing = made - ids_in(home)
             assert not missing
-            for name in home.store.ids():
+            for name in derived.ids(home.store):
                 with home.resume(name) as session:
                     session.context()
         before = [everything(home) for home in place]
         shared = set(before[0]) & set(before[1]) & set(before[2])
-        assert all(place[0].store.base(name) for name in shared)
+        assert all(place[0].store.open(name, read_only=True) for name in shared)
     finally:
         for home in place:
             home.close()

@@ -13,6 +13,7 @@ from turnlog import Note
 from turnlog.log.codec import Damage
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
+from turnlog.store import derived
 
 
 @pytest.fixture
@@ -28,11 +29,11 @@ def file_of(home: Home, name: str) -> Path:
 
 
 def readable(home: Home, name: str) -> list[bytes]:
-    return [item.line for item in home.store.base(name).lines() if isinstance(item, WrittenLine)]
+    return [item.line for item in home.store.open(name, read_only=True).lines() if isinstance(item, WrittenLine)]
 
 
 def damage(home: Home, name: str) -> list[str]:
-    return [item.kind for item in home.store.base(name).read() if isinstance(item, Damage)]
+    return [item.kind for item in home.store.open(name, read_only=True).read() if isinstance(item, Damage)]
 
 
 def spoken(home: Home, *texts: str) -> None:
@@ -65,7 +66,7 @@ def test_what_is_garbled_stays_here_and_the_rest_comes(two: tuple[Home, Home]):
         session.user("five")
     assert outcomes(here.pull(there)) == {"s": "grown"}
     assert readable(there, "s") == readable(here, "s")
-    assert list(there.store.ids()) == ["s"]
+    assert list(derived.ids(there.store)) == ["s"]
 
 
 def test_what_was_damaged_in_the_copy_makes_no_fork(two: tuple[Home, Home]):
@@ -139,7 +140,7 @@ def test_what_somebody_edited_stays_edited(two: tuple[Home, Home], postgres: Ser
             mine.user("mine")
             theirs.user("theirs")
         server.push(there)
-        assert len(list(there.store.ids())) == 2
+        assert len(list(derived.ids(there.store))) == 2
 
 
 def test_what_was_edited_stays_so_when_it_is_renumbered(two: tuple[Home, Home]):
@@ -164,7 +165,7 @@ def test_a_session_whose_first_line_is_lost_is_told_and_the_others_come(two: tup
     rows = {row.id: row for row in here.push(there)}
     assert isinstance(rows["s"].error, turnlog.Corrupt)
     assert rows["s"].outcome == "failed"
-    assert list(there.store.ids()) == ["t"]
+    assert list(derived.ids(there.store)) == ["t"]
 
 
 def test_a_blob_that_is_gone_is_told(two: tuple[Home, Home]):

@@ -22,7 +22,7 @@ from turnlog.errors import Unavailable
 from turnlog.log.codec import Damage
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
-from turnlog.store import files
+from turnlog.store import derived, files
 from turnlog.store import postgres as store_postgres
 
 WRITING = ("write_once", "sync", "sync_folder", "rename", "link", "unlink", "mkdir", "ftruncate")
@@ -64,7 +64,7 @@ def fill(here: Home, there: Home, work: Path) -> None:
 def whole(home: Home) -> dict[str, list[bytes]]:
     """All sessions line by line, whatever remains of interrupted writes lie between them."""
     found: dict[str, list[bytes]] = {}
-    for log in home.store.all_logs():
+    for log in derived.all_logs(home.store):
         items = list(log.lines())
         found[log.id] = [item.line for item in items if isinstance(item, WrittenLine)]
         assert {item.kind for item in items if isinstance(item, Damage)} <= {"torn", "unfinished"}
@@ -74,10 +74,10 @@ def whole(home: Home) -> dict[str, list[bytes]]:
 def blobs_are_there(home: Home) -> None:
     """Nothing refers to a blob that is not there; and nothing keeps a collection from working."""
     home.gc()
-    for log in home.store.all_logs():
+    for log in derived.all_logs(home.store):
         for item in log.lines():
             if isinstance(item, WrittenLine):
-                assert not home.store.lacking(item.entry.blobs)
+                assert not derived.lacking(home.store, item.entry.blobs)
 
 
 def in_a_child(job: Callable[[], None]) -> int:
@@ -242,7 +242,7 @@ def test_the_line_to_the_server_may_be_cut_anywhere(
             tenant = uuid.uuid4()
             location = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&tenant={tenant}"
             with turnlog.open(location) as server:
-                server.store.health()
+                derived.health(server.store)
                 before = proxy.cuts
                 proxy.cut_after(direction, point)
                 try:

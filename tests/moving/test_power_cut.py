@@ -13,6 +13,7 @@ from tests.store.crashlab import HOME, Explorer, Timeline, Witness, fast_folder,
 from turnlog import Image, Message, Note
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
+from turnlog.store import derived
 
 MODELS = ("posix", "ext4")
 
@@ -58,12 +59,16 @@ def after_every_cut(explorer: Explorer, model: str, before: Callable, scenario: 
         tree.write_to(folder)
         with home_at(os.path.join(folder, HOME)) as home:
             found = []
-            if "s" in set(home.store.ids()):
-                found = [item.line for item in home.store.base("s").lines() if isinstance(item, WrittenLine)]
+            if "s" in set(derived.ids(home.store)):
+                found = [
+                    item.line for item in home.store.open("s", read_only=True).lines() if isinstance(item, WrittenLine)
+                ]
             assert found == wanted[: len(found)], "a gap"
             seen.add(len(found))
             source.push(home)
-            assert [item.line for item in home.store.base("s").lines() if isinstance(item, WrittenLine)] == wanted
+            assert [
+                item.line for item in home.store.open("s", read_only=True).lines() if isinstance(item, WrittenLine)
+            ] == wanted
             with home.resume("s") as session:
                 assert session.title == "later"
             assert home.gc().blobs == 0

@@ -223,7 +223,7 @@ def test_writing_goes_on_after_anything(tmp_path_factory, data, cut):
     assert [entry.id for entry in everything[:-3]][: len(before)] == [entry.id for entry in before]
     assert [item for item in log.read(reverse=True) if isinstance(item, Entry)] == everything[::-1]
     assert path.read_bytes().startswith(data)
-    assert next(iter(store.sessions())).last == added[-1]
+    assert next(iter(store.listing())).last == added[-1]
     log.close()
 
 

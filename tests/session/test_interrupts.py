@@ -104,7 +104,7 @@ def test_the_blobs_are_free_while_the_interrupt_is_still_on_its_way_up():
         def keep() -> None:
             with store.keeping():
                 os.getpid()
-            with store.exclusively():
+            with store._blobs.exclusively():
                 os.getpid()
 
         keep()
@@ -137,14 +137,15 @@ class ClosesOnce(Disk):
 
 def test_a_pack_closes_its_file_once_wherever_it_is_interrupted(tmp_path: Path):
     from turnlog.store.files.packs import Packs
+    from turnlog.store.files.packwriter import PackWriter
 
     disk, number = ClosesOnce(), 0
 
     def write() -> None:
         nonlocal number
         number += 1
-        with Packs(disk, str(tmp_path)).writer() as writer:
-            writer.add(b"%d" % number * 1000)
+        with PackWriter(Packs(disk, str(tmp_path))) as add:
+            add(b"%d" % number * 1000)
 
     write()
     for at in range(1, interrupter_points(write) + 1):

@@ -173,7 +173,7 @@ def hold(folder: str, session_id: str, with_child: str = "") -> None:
 def hold_blobs(folder: str, how: str) -> None:
     """Keep blobs, or keep everybody else out, for a long time."""
     store = turnlog.open(folder).store
-    with store.exclusively() if how == "alone" else store.keeping():
+    with store._blobs.exclusively() if how == "alone" else store.keeping():
         _wait()
         time.sleep(60)
 
@@ -187,7 +187,7 @@ def fork_inside(folder: str, session_id: str, what: str) -> None:
     _wait()
     if what == "log":
         session._log._file.locked(lambda: (_say(_sleeper()), time.sleep(60)))
-    with home.store.exclusively() if what == "alone" else home.store.keeping():
+    with home.store._blobs.exclusively() if what == "alone" else home.store.keeping():
         child = _sleeper()
     _say(child)
     time.sleep(60)

@@ -51,7 +51,7 @@ class Victim:
 
     def items(self, **options):
         """What a reader gets, who changes nothing."""
-        log = self.store().base(self.id)
+        log = self.store().open(self.id, read_only=True)
         try:
             return list(log.read(**options))
         finally:

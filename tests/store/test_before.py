@@ -10,7 +10,8 @@ import pytest
 
 import turnlog
 from tests.moving.scene import everything, said
-from turnlog.store.files import folder
+from turnlog.store import derived
+from turnlog.store.files import layout
 
 SAID = {
     "kept": ["kept one", "long long "],
@@ -31,7 +32,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def conversations(home: turnlog.Home) -> dict[str, list[str]]:
-    return {name: said(home, name) for name in home.store.ids()}
+    return {name: said(home, name) for name in derived.ids(home.store)}
 
 
 def test_everything_is_there(place: Path):
@@ -89,7 +90,7 @@ def test_it_moves_to_another_home_and_back(place: Path, tmp_path: Path):
 
 def test_an_older_version_does_not_write_to_a_home_that_a_newer_one_wrote_to(place: Path, monkeypatch):
     def version_of_before() -> None:
-        monkeypatch.setattr(folder, "LAYOUT", {"layout": 1, "packs": 1})
+        monkeypatch.setattr(layout, "LAYOUT", {"layout": 1, "packs": 1})
 
     with turnlog.open(place) as home, monkeypatch.context():
         home.sessions()

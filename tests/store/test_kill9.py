@@ -43,7 +43,7 @@ def watch(folder: Path, stop: threading.Event, problems: list[str]) -> None:
     home = turnlog.open(folder)
     seen: dict[str, int] = {}
     while not stop.is_set():
-        for item in home.store.base("one").read(after=max(seen.values(), default=0)):
+        for item in home.store.open("one", read_only=True).read(after=max(seen.values(), default=0)):
             if isinstance(item, turnlog.Entry):
                 if item.id in seen:
                     problems.append(f"{item.id} is there twice")

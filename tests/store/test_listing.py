@@ -123,7 +123,7 @@ def test_links_pipes_and_folders_in_the_folder_are_not_followed(home, tmp_path):
 def test_a_session_that_vanishes_while_we_look_is_left_out(home):
     for name in ("a", "b", "c"):
         home.create(id=name)
-    rows = home.store.sessions()
+    rows = home.store.listing()
     seen = {next(rows).id}
     for name in {"a", "b", "c"} - seen:
         os.unlink(path_of(home, name))
@@ -190,7 +190,7 @@ def touch(store, name, ms):
 
 
 def in_order(store):
-    return [found.id for found in sorted(store.sessions(), key=lambda found: found.order, reverse=True)]
+    return [found.id for found in sorted(store.listing(), key=lambda found: found.order, reverse=True)]
 
 
 def test_who_wants_the_newest_few_looks_into_no_more_files(many):

@@ -9,6 +9,7 @@ from tests.pgserver import Server
 from tests.store.cutproxy import CutProxy
 from turnlog.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from turnlog.log.entry import Note
+from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import PostgresStore
 from turnlog.testing import draft, read, said
@@ -115,10 +116,10 @@ def test_deleting_restoring_and_purging_are_done_once(
         store.restore("s")
         store.purge(f"p{point}")
         with pytest.raises(NotFound):
-            store.base(f"p{point}")
+            store.open(f"p{point}", read_only=True)
 
     at_every_cut(proxy, direction, step, job)
-    assert list(store.ids()) == ["s"]
+    assert list(derived.ids(store)) == ["s"]
 
 
 @pytest.mark.parametrize(("direction", "step"), [("ask", 61), ("answer", 13)])
@@ -129,8 +130,8 @@ def test_a_pack_is_there_whole_or_an_error_says_that_it_may_not_be(
         arm()
         names: list[str] = []
         try:
-            with store.pack() as pack:
-                names = [pack.add(f"{point}.{index}".encode()) for index in range(3)]
+            with store.add() as add:
+                names = [add(f"{point}.{index}".encode()) for index in range(3)]
         except Unavailable:
             pass
         else:

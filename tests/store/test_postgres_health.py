@@ -9,6 +9,7 @@ import pytest
 
 import turnlog
 from tests.pgserver import Server, impatient
+from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import problem
 
@@ -48,10 +49,10 @@ def trouble(database: str, role: str, sql: str) -> Iterator[None]:
 def test_what_is_wrong_is_said_in_a_word(database: str, role: str, word: str):
     sql, hint = TROUBLES[word]
     store = store_postgres.connect(database.replace("postgres@", f"{role}@"))
-    before = store.health()
+    before = derived.health(store)
     assert (before["ok"], before.get("reason")) == (True, None)
     with trouble(database, role, sql), impatient(store):
-        health = store.health()
+        health = derived.health(store)
     assert (health["ok"], health["reason"]) == (False, word)
     assert hint in health["hint"]
     assert health["location"].endswith(database.rpartition("@")[2])

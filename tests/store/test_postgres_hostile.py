@@ -11,6 +11,7 @@ from psycopg import sql
 
 import turnlog
 from tests.pgserver import Server
+from turnlog.store import derived
 from turnlog.store.postgres import schema
 
 SECRET = "the secret of one"
@@ -70,7 +71,7 @@ def made(postgres: Server) -> Place:
     with turnlog.open(f"{database}?tenant=one") as home:
         home.create(id="s", title=SECRET).user(SECRET)
         home.put_blob(SECRET.encode())
-        home.store.keep_derived("index", SECRET.encode())
+        derived.save(home.store, "index", SECRET.encode())
     with turnlog.Catalog(f"{database}?tenant=one", agents=False) as catalog:
         assert catalog.search("secret")
     role = postgres.role()

@@ -9,6 +9,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.pgserver import Server, impatient
 from turnlog.errors import Invalid, OutOfSpace, Unavailable, Unsupported
 from turnlog.log.entry import Note
 from turnlog.log.payload import digest
+from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import pool, schema
 from turnlog.testing import draft, read
@@ -117,12 +119,12 @@ def test_a_server_that_went_away_and_came_back(postgres: Server):
         with impatient(store):
             with pytest.raises(Unavailable):
                 log.append([new], after=0, head=0)
-            health = store.health()
+            health = derived.health(store)
         assert (health["ok"], health["reason"]) == (False, "away")
         assert "efused" in health["problem"]
         server.start()
         assert log.append([new], after=0, head=0)[0].seq == 2
-        assert store.health()["ok"] is True
+        assert derived.health(store)["ok"] is True
         store.close()
     finally:
         server.remove()
@@ -151,12 +153,12 @@ def test_a_server_with_a_full_disk(database: str):
         with pytest.raises(OutOfSpace, match="No space left"):
             log.append([note()], after=0, head=0)
         with pytest.raises(OutOfSpace):
-            store.put({digest(b"x"): b"x"})
-        with pytest.raises(OutOfSpace), store.pack() as pack:
-            pack.add(b"x")
+            derived.put(store, {digest(b"x"): b"x"})
+        with pytest.raises(OutOfSpace), store.add() as add:
+            add(b"x")
         assert not store.has(digest(b"x"))
         admin.execute("create trigger no_room before insert on turnlog.derived for each row execute function no_room()")
-        health = store.health()
+        health = derived.health(store)
         assert (health["ok"], health["reason"]) == (False, "full")
         assert "is full" in health["hint"]
         admin.execute("drop trigger no_room on turnlog.derived")
@@ -208,7 +210,7 @@ def test_a_disk_that_is_really_full(small: str):
     assert seqs(read(log)) == acked
     acked += seqs(log.append([note(noise.randbytes(20_000).hex())], after=0, head=0))
     assert seqs(read(log)) == acked == list(range(1, len(acked) + 1))
-    assert store.health()["ok"] is True
+    assert derived.health(store)["ok"] is True
     store.close()
 
 
@@ -331,9 +333,7 @@ def test_collecting_waits_for_those_who_keep(location: str, monkeypatch: pytest.
     monkeypatch.setattr(two._pool, "run", counted)
 
     def collect() -> None:
-        with two.exclusively():
-            order.append("collected")
-            two.collect(set())
+        two.collect(lambda: order.append("collected") or set())
 
     with one.keeping():
         one.put({digest(b"x"): b"x"})
@@ -347,9 +347,13 @@ def test_collecting_waits_for_those_who_keep(location: str, monkeypatch: pytest.
     thread.join()
     assert order == ["kept", "collected"]
     assert not one.has(digest(b"x"))
-    with one.exclusively(), one.keeping():
-        one.put({digest(b"x"): b"x"})
-        one.collect({digest(b"x")})
+
+    def needed() -> set[str]:
+        with one.keeping():
+            one.put({digest(b"x"): b"x"})
+            return {digest(b"x")}
+
+    one.collect(needed)
     assert one.has(digest(b"x"))
     one.close()
     two.close()
@@ -364,8 +368,7 @@ def test_a_lock_that_was_lost_matters_if_somebody_collected(location: str, admin
             one.put({digest(b"x"): b"x"})
             admin.execute("truncate turnlog.lease")  # as after a crash of the server
             if collected:
-                with two.exclusively():
-                    two.collect(set())
+                two.collect(set)
 
     if collected:
         with pytest.raises(Unavailable, match="somebody collected"):
@@ -389,8 +392,7 @@ def test_who_keeps_blobs_and_slept_too_long_writes_nothing_that_refers_to_them(l
     with pytest.raises(Unavailable, match="somebody collected"), one.keeping():
         one.put({digest(b"x"): b"x"})
         expire(admin)
-        with two.exclusively():
-            assert two.collect(set())["blobs"] == 1
+        assert two.collect(set).blobs == 1
         for drafts in ([note()], [note(), note()]):
             with pytest.raises(Unavailable, match="somebody collected"):
                 log.append(drafts, after=0, head=0)
@@ -407,26 +409,30 @@ def test_who_keeps_blobs_and_slept_too_long_writes_nothing_that_refers_to_them(l
 def test_who_collects_and_slept_too_long_removes_nothing(location: str, admin: psycopg.Connection):
     one, two = store_postgres.connect(location), store_postgres.connect(location)
     one.put({digest(b"x"): b"x"})
-    with one.exclusively():
-        expire(admin)
-        with two.keeping():
-            with pytest.raises(Unavailable, match="somebody else took over"):
-                one.collect(set())
-            assert two.has(digest(b"x"))
+    with ExitStack() as stack:
+
+        def too_late() -> set[str]:
+            expire(admin)
+            stack.enter_context(two.keeping())
+            return set()
+
+        with pytest.raises(Unavailable, match="somebody else took over"):
+            one.collect(too_late)
+        assert two.has(digest(b"x"))
     one.close()
     two.close()
 
 
 def test_waiting_for_the_blobs_has_an_end_that_names_who_has_them(location: str, monkeypatch: pytest.MonkeyPatch):
     one, two = store_postgres.connect(location), store_postgres.connect(location)
-    monkeypatch.setattr(two._sharing, "limit_s", 0.2)
+    monkeypatch.setattr(two._blobs._sharing, "limit_s", 0.2)
     who = rf"held by process {os.getpid()} on \S+ for 0.2 seconds"
-    with one.keeping(), pytest.raises(Unavailable, match=who), two.exclusively():
+    with one.keeping(), pytest.raises(Unavailable, match=who), two._blobs.exclusively():
         pass
-    for wanted in (two.keeping, two.exclusively):
-        with one.exclusively(), pytest.raises(Unavailable, match=who), wanted():
+    for wanted in (two.keeping, two._blobs.exclusively):
+        with one._blobs.exclusively(), pytest.raises(Unavailable, match=who), wanted():
             pass
-    with two.exclusively():
+    with two._blobs.exclusively():
         failed: list[str] = []
 
         def try_it() -> None:
@@ -469,14 +475,13 @@ def test_a_process_that_is_stopped_for_long_is_not_waited_for_and_finds_out(loca
     )  # fmt: skip
     assert child.stdout is not None and child.stdin is not None
     assert child.stdout.readline() == "kept\n"
-    store.put({digest(b"x"): b"x"})
-    store._sharing.limit_s = 1.0
-    with pytest.raises(Unavailable, match=f"held by process {child.pid} "), store.exclusively():
+    derived.put(store, {digest(b"x"): b"x"})
+    store._blobs._sharing.limit_s = 1.0
+    with pytest.raises(Unavailable, match=f"held by process {child.pid} "), store._blobs.exclusively():
         pass  # it is awake, and renews what it has
-    store._sharing.limit_s = 60.0
+    store._blobs._sharing.limit_s = 60.0
     child.send_signal(signal.SIGSTOP)
-    with store.exclusively():
-        store.collect(set())
+    store.collect(set)
     child.send_signal(signal.SIGCONT)
     _, told = child.communicate("go on\n", timeout=60)
     assert child.returncode == 1
@@ -490,7 +495,7 @@ def test_a_damaged_blob_and_a_damaged_line_are_found_out(location: str, admin: p
     log = store.create("s", [start("s")])
     log.append([note("right")], after=0, head=0)
     packed, raw = b"text " * 1000, bytes(range(256))
-    store.put({digest(packed): packed, digest(raw): raw})
+    derived.put(store, {digest(packed): packed, digest(raw): raw})
     admin.execute(
         "update turnlog.piece set data = overlay(data placing '\\xff' from 20) from turnlog.blob b "
         "where piece.num = b.num and piece.tenant = b.tenant and b.tenant = %s",

@@ -112,8 +112,8 @@ def test_nothing_is_collected_while_somebody_is_writing_a_checkpoint(tmp_path: P
 
         done = threading.Event()
         with home.store.keeping():
-            with home.store.pack() as pack:
-                name = pack.add(b"on its way")
+            with home.store.add() as add:
+                name = add(b"on its way")
             collector = threading.Thread(target=lambda: (other.gc(), done.set()))
             collector.start()
             assert not done.wait(0.3)

@@ -102,7 +102,7 @@ class LocalUpkeep:
         except OSError:
             layout = b""
         if layout != LAYOUT_LINE:
-            self._home().store.ids()
+            self._home()
 
     def _sync(self) -> Synced:
         if self._folder is not None:

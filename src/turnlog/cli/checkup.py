@@ -36,7 +36,7 @@ class _Examination:
         self._id = session_id
         self._damaged_blobs = damaged_blobs
         self._is_alone = alone
-        self._history = History(home.store, home.store.base(session_id))
+        self._history = History(home.store, home.store.open(session_id, read_only=True))
         self._found: list[Finding] = []
         self._folds = _Folds(self._history)
         self._is_first = True
@@ -97,7 +97,7 @@ class _Examination:
             self._folds.begin(State(), is_whole=True)
             return
         try:
-            parent = self._home.store.base(fork.session, fork.base)
+            parent = self._home.store.open(fork.session, read_only=True, first=fork.base)
         except NotFound:
             text = f"Session {fork.session}, which it continues, is gone, and entries 1 to {fork.seq} with it."
             self._say("fork", text)

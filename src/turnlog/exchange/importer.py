@@ -24,7 +24,7 @@ from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Mes
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
-from turnlog.store import Store
+from turnlog.store import Store, derived
 from turnlog.thread.appender import Appender
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.target import rewind_to
@@ -319,7 +319,7 @@ class Importer:
         blobs, self._blobs = self._blobs, {}
         with self._store.keeping() if blobs else nullcontext():
             if blobs:
-                self._store.put(blobs)
+                derived.put(self._store, blobs)
             return self._appender.append(entries)
 
     def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:

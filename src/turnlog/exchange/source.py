@@ -154,7 +154,7 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
     steps = reading.steps
     name, here = _find(creator.store, source, reading.header)
     if here is None:
-        if any(found.id == name for found in creator.store.sessions(deleted=True)):
+        if any(found.id == name for found in creator.store.listing("deleted")):
             told = Problem(f"session {name} was deleted here: `turnlog restore {name}` brings it back")
             return Imported(name, source, 0, [*reading.problems, told])
         here, steps = _create(creator, source, name, reading)

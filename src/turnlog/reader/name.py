@@ -17,6 +17,7 @@ from turnlog.errors import Ambiguous, Invalid, NotFound, Unavailable
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import levels, newest_here, sessions_here
+from turnlog.store import derived
 from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class SessionNames:
 
     def find_or_path(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef | None:
         """The same as `find`; None where the word is no session but a file."""
-        ids = self._home.store.ids()  # also where it is not needed: a home that cannot be read says so here
+        ids = derived.ids(self._home.store)  # also where it is not needed: a home that cannot be read says so here
         if word is None:
             return self._default(own=own)
         if word in ids:

@@ -53,13 +53,13 @@ def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Wo
     workspace = history.state.wide.get("workspace")
     places = [_place(_where(root, workspace)) for root in since.roots if not root.is_private]
     found: list[Work] = []
-    for row in map(info_of, sorted(store.sessions(), key=lambda row: row.order, reverse=True)):
+    for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
         if row.id == history.log.id or row.workspace is None or since.at is None:
             continue
         place = _place(row.workspace)
         if not any(place.startswith(other) or other.startswith(place) for other in places):
             continue
-        with opened(store, store.base(row.id)) as theirs:
+        with opened(store, store.open(row.id, read_only=True)) as theirs:
             if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
                 continue
             found += _of_one(store, theirs, f"session {row.handle}", row.workspace, since, ours)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from turnlog.errors import TurnlogError
 from turnlog.log.ids import process_word
 from turnlog.machine.process import lives, this_process
-from turnlog.store import Store
+from turnlog.store import Store, derived
 from turnlog.thread.appender import turns_here
 
 _NAME = "turns"
@@ -60,13 +60,13 @@ def leave(store: Store, turn: str) -> None:
 
 def _load(store: Store) -> list[_Row]:
     try:
-        return _decode(store.derived(_NAME))
+        return _decode(derived.load(store, _NAME))
     except (msgspec.DecodeError, TurnlogError):
         return []  # nothing is known, and everything in doubt
 
 
 def _keep(store: Store, rows: list[_Row]) -> None:
     try:
-        store.keep_derived(_NAME, _encode(rows))
+        derived.save(store, _NAME, _encode(rows))
     except TurnlogError:
         return  # the same; the turn itself must not fail because of it

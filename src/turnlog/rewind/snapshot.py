@@ -16,7 +16,7 @@ from turnlog.log.fold import State
 from turnlog.log.payload import digest
 from turnlog.machine.environment import config_folder, user_folder
 from turnlog.machine.folder import expand
-from turnlog.store import Pack, Store
+from turnlog.store import Adding, OpenFile, Store, derived
 from turnlog.thread.report import Settings
 from turnlog.workspace import cache
 from turnlog.workspace.exclude import global_excludes, outside_rules
@@ -44,29 +44,15 @@ _HINTS = {
 Progress = Callable[[int], None]
 
 
-class _Within:
-    """A pack that must not become larger than this: then nothing of it is kept."""
+class _Batch:
+    """See `Sink`: what is in the files becomes blobs."""
 
-    def __init__(self, pack: Pack, left: int, quota: int) -> None:
-        self._pack = pack
-        self._left = left
-        self._quota = quota
-
-    def add(self, data: bytes) -> str:
-        """See `Pack.add`."""
-        return self._checked(self._pack.add(data))
+    def __init__(self, add: Adding) -> None:
+        self.add = add
 
     def add_file(self, fd: int, size: int) -> str:
-        """See `Pack.add_file`."""
-        return self._checked(self._pack.add_file(fd, size))
-
-    def _checked(self, name: str) -> str:
-        if self._pack.size_bytes > self._left:
-            raise OutOfSpace(
-                f"this checkpoint would take the home over its quota of {self._quota} bytes",
-                hint="`turnlog gc` gives up the oldest automatic checkpoints; nothing was changed",
-            )
-        return name
+        """See `Sink.add_file`."""
+        return self.add(OpenFile(fd, size))
 
 
 class Snapshots:
@@ -81,31 +67,42 @@ class Snapshots:
     def take(self, state: State, *, label: str | None, when: str | None, progress: Progress | None) -> Checkpoint:
         """A draft of a checkpoint. What is new is on the disk when this returns."""
         done: list[tuple[str, Scan]] = []
-        before = self._store.packs()
-        with self._store.pack(beside=before) as pack:
-            sink: Sink = pack
-            quota = self._settings.quota_bytes
-            if quota is not None and when != "after":  # what a rewind did has to be told, or nobody could undo it
-                sink = _Within(pack, max(0, quota - self._store.disk()["blobs"]), quota)
-            with _whole(state):
-                draft = self._scan(state, sink, pack.has, before, progress, done, is_start=when in (None, "begin"))
+        before, quota = derived.packs(self._store), self._settings.quota_bytes
+        # What a rewind did has to be told, or nobody could undo it.
+        within = self._within(quota) if quota is not None and when != "after" else None
+        with self._store.add(told=within) as add, _whole(state):
+            is_start = when in (None, "begin")
+            draft = self._scan(state, _Batch(add), self._store.has, before, progress, done, is_start=is_start)
         for key, value in self._news.items():
-            self._store.keep_derived(key, value)
+            derived.save(self._store, key, value)
         self._news.clear()
         # Those of before are still there: nobody collects while the caller is inside `keeping`.
-        packs = sorted({*before, pack.name} - {""})
+        packs = sorted(derived.packs(self._store))
         for key, found in done:
             # Only now: what a scan has seen must not be relied on unless it is kept.
             if found.is_news or packs != found.seen.packs:
                 found.seen.packs = packs
-                self._store.keep_derived(key, cache.dump(found.seen))
+                derived.save(self._store, key, cache.dump(found.seen))
         return msgspec.structs.replace(draft, label=label, when=when)
+
+    def _within(self, quota: int) -> Callable[[int], None]:
+        """The batch must not become larger than what is left of the quota: then nothing of it is kept."""
+        left = max(0, quota - derived.disk(self._store)["blobs"])
+
+        def check(size_bytes: int) -> None:
+            if size_bytes > left:
+                raise OutOfSpace(
+                    f"this checkpoint would take the home over its quota of {quota} bytes",
+                    hint="`turnlog gc` gives up the oldest automatic checkpoints; nothing was changed",
+                )
+
+        return check
 
     def look(self, state: State, progress: Progress | None) -> tuple[Checkpoint, Glance]:
         """The files as they are; nothing is written. Trees that no checkpoint has are in the glance."""
         glance = Glance()
         with _whole(state):
-            return self._scan(state, glance, glance.has, self._store.packs(), progress, []), glance
+            return self._scan(state, glance, glance.has, derived.packs(self._store), progress, []), glance
 
     def _scan(
         self,
@@ -134,7 +131,7 @@ class Snapshots:
             outside = [] if is_partial else _outside(path)
             what = (path, sorted(tracked), is_partial, self._settings.max_file_bytes)
             key = "scan-" + digest(repr(what).encode())[7:39]
-            seen = cache.load(self._store.derived(key))
+            seen = cache.load(derived.load(self._store, key))
             is_all_there = packs.issuperset(seen.packs)
             scanner = Scanner(
                 sink,
@@ -143,7 +140,7 @@ class Snapshots:
                 max_file=self._settings.max_file_bytes,
                 seen=seen,
                 has=None if is_all_there else has,
-                avoid=self._store.own_folders(),
+                avoid=derived.own_folders(self._store),
                 progress=progress,
             )
             found = scanner.scan(path, only_tracked=is_partial)
@@ -172,7 +169,7 @@ class Snapshots:
     def _remembered(self, key: str, value: bytes | None) -> bytes | None:
         if value is not None:
             self._news[key] = value
-        return self._store.derived(key)
+        return derived.load(self._store, key)
 
     def _scan_ignored(
         self,
@@ -189,7 +186,7 @@ class Snapshots:
             tracked=tracked,
             max_file=self._settings.max_file_bytes,
             has=has,
-            avoid=self._store.own_folders(),
+            avoid=derived.own_folders(self._store),
         )
         found.seen.ignored = scanner.scan(path, found.seen)
         found.is_news = found.is_news or found.seen.ignored is not seen.ignored

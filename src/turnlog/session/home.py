@@ -18,7 +18,7 @@ from turnlog.machine.location import kind_of
 from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
-from turnlog.store import Clock, Store
+from turnlog.store import Clock, Store, derived
 from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
@@ -105,7 +105,7 @@ class Home:
 
     def health(self) -> dict[str, Any]:
         """Whether the store works, and what a monitor wants to know; `ok` says it in one word."""
-        return self.store.health()
+        return derived.health(self.store)
 
     # ── making sessions ───────────────────────────────────────────────────────────────────────────
 
@@ -301,7 +301,7 @@ class Home:
 
     def disk(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""
-        return self.store.disk()
+        return derived.disk(self.store)
 
     # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -310,7 +310,7 @@ class Home:
         if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"a blob is bytes, not {data!r:.80}")
         name = digest(data)
-        self.store.put({name: bytes(data)})
+        derived.put(self.store, {name: bytes(data)})
         return name
 
     def get_blob(self, digest: str) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.log.ids import handle_of
 from turnlog.machine.folder import workspace_path
-from turnlog.store import Listed, Log, Store, behind
+from turnlog.store import Listed, Log, Store, behind, derived
 from turnlog.thread.report import Info, info_of
 
 _FIND = "`turnlog ls` shows the sessions there are; home.find gives the id for a beginning of one"
@@ -34,7 +35,7 @@ def log_to_write(store: Store, session: str) -> Log:
     try:
         return exactly(store.open, session)
     except NotFound as error:
-        if session in store.ids(like=session, deleted=True):
+        if session in derived.ids(store, like=session, deleted=True):
             raise NotFound(error.message, hint="it was deleted; home.restore brings it back") from None
         raise
 
@@ -42,17 +43,17 @@ def log_to_write(store: Store, session: str) -> Log:
 def log_to_read(store: Store, session: str) -> Log:
     """The log of exactly that session, deleted or not. Of one that was purged, nobody reads what its forks need."""
     _refuse_no_text(session)
-    if not any(session in store.ids(like=session, deleted=deleted) for deleted in (False, True)):
+    if not any(session in derived.ids(store, like=session, deleted=deleted) for deleted in (False, True)):
         raise _unknown(session)
-    return exactly(store.base, session)
+    return exactly(partial(store.open, read_only=True), session)
 
 
 def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *, deleted: bool) -> str:
     """The id of the one session that is called so: an id, a unique beginning of one or of a handle, or `latest`."""
     _refuse_no_text(text)
-    ids = list(store.ids(like=text, deleted=deleted)) if text else []
+    ids = list(derived.ids(store, like=text, deleted=deleted)) if text else []
     if ids and workspace is not None:
-        ids = [row.id for row in chosen(store.sessions(deleted=deleted, ids=set(ids)), workspace)]
+        ids = [row.id for row in chosen(derived.sessions(store, deleted=deleted, ids=set(ids)), workspace)]
     if text in ids:
         return text
     return newest_id(store, workspace) if text == "latest" and not deleted else _match(text, ids)
@@ -60,7 +61,7 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
 
 def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
     """The id of the newest session, of a workspace if told: neither a hidden one nor a subagent."""
-    rows = (row for row in chosen(store.newest(), workspace) if not row.hidden and row.parent is None)
+    rows = (row for row in chosen(derived.newest(store), workspace) if not row.hidden and row.parent is None)
     first = next(rows, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
@@ -72,9 +73,11 @@ def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
 def rows(store: Store, *, deleted: bool, is_paged: bool, after: str | None) -> Iterator[Listed]:
     """Sessions, the one with the newest entry first, behind `after`."""
     if is_paged:
-        return store.newest(deleted=deleted, after=after)
+        return derived.newest(store, deleted=deleted, after=after)
     # Every one of them, whatever grows meanwhile; only then in their order.
-    return behind(iter(sorted(store.sessions(deleted=deleted), key=lambda row: row.order, reverse=True)), after)
+    return behind(
+        iter(sorted(derived.sessions(store, deleted=deleted), key=lambda row: row.order, reverse=True)), after
+    )
 
 
 def _refuse_no_text(name: object) -> None:

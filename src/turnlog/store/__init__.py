@@ -1,15 +1,17 @@
 """Where logs and blobs live. A store keeps both and knows nothing of their meaning.
 
-The contract is the two protocols below; `turnlog.testing.StoreContract` proves it. Every other file here is one
-store, found by its name: `connect(location, …)` gives the store.
+The contract is `Logs`, `Blobs` and `Log` below; `turnlog.testing.StoreContract` proves it. What follows from it is in
+`derived`, once for every store; what only some stores can do is in `capability`. Each folder is one store, found by
+the scheme of a location (`location`): its `connect(location, …)` gives it. The one in `memory` is the one to copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+import os
+import time
+from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -20,11 +22,13 @@ from turnlog.log.entry import AnyEntry, Fork, Set, Start
 from turnlog.log.ids import handle_of
 from turnlog.log.written import WrittenLine
 
-if TYPE_CHECKING:
-    from typing import Self
-
 Clock = Callable[[], int]
 """Milliseconds since 1970."""
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class Listed(Struct, frozen=True):
@@ -59,6 +63,15 @@ def behind(found: Iterator[Listed], after: str | None) -> Iterator[Listed]:
     if after is not None and not any(one.id == after for one in found):
         raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
     return found
+
+
+def no_session(session_id: str, *, for_fork: bool = False, is_deleted: bool = False) -> NotFound:
+    """There is no session that is called so; or none that a fork can build on."""
+    if for_fork:
+        gone = f"session {session_id!r}, which a fork builds on, is gone"
+        return NotFound(gone, hint="look with `turnlog doctor`")
+    hint = "it was deleted; home.restore brings it back" if is_deleted else "see `turnlog ls`"
+    return NotFound(f"no session {session_id!r}", hint=hint)
 
 
 def taken(session_id: str) -> AlreadyExists:
@@ -135,53 +148,37 @@ class Log(Protocol):
         ...
 
 
-class Pack(Protocol):
-    """Blobs on their way into a store; there, all of them, when its `with` block ends without an error."""
+class OpenFile(Struct, frozen=True):
+    """The next `size` bytes of an open file, or as many as there are. Errors of that file are `OSError`s."""
 
-    @property
-    def name(self) -> str:
-        """What `Store.packs` calls it by then; empty if nothing was new, or it has no name of its own."""
-        ...
+    fd: int
+    size: int
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def add(self, data: bytes) -> str:
-        """Keep these bytes; returns their digest."""
-        ...
-
-    def add_file(self, fd: int, size: int) -> str:
-        """Keep the next `size` bytes of an open file, or as many as there are; returns their digest.
-
-        Errors of that file are `OSError`s.
-        """
-        ...
-
-    def has(self, digest: str) -> bool:
-        """Whether a blob will be there once this is."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """How much it takes by now; what the store had already takes nothing."""
-        ...
+    def pieces(self, most: int = 1 << 20) -> Iterator[bytes]:
+        """Its bytes, in pieces of so many; only the last one is shorter."""
+        left = self.size
+        while left > 0 and (piece := os.read(self.fd, min(left, most))):
+            while len(piece) < min(left, most) and (more := os.read(self.fd, min(left, most) - len(piece))):
+                piece += more
+            left -= len(piece)
+            yield piece
 
 
-class Store(Protocol):
-    """Logs and blobs in one place."""
+class Freed(Struct, frozen=True):
+    """What a collection removed."""
 
-    @property
-    def backend(self) -> str:
-        """The name of the kind of store."""
-        ...
+    blobs: int = 0
+    size_bytes: int = 0
 
-    @property
-    def portion(self) -> int:
-        """How many bytes of lines it had best be given at once for a new log."""
-        ...
+
+Place = Literal["live", "deleted", "aside"]
+"""Where a log is: a session, a deleted one, or what is kept of a purged one because forks need it."""
+Adding = Callable[[bytes | OpenFile], str]
+"""Takes one blob into a batch, and returns its digest."""
+
+
+class Logs(Protocol):
+    """Logs by the ids of their sessions."""
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> Log:
         """A new log with these first entries, counted from `seq`. Raises `AlreadyExists`.
@@ -204,41 +201,23 @@ class Store(Protocol):
     ) -> None:
         """Append bare lines of another copy of a log just as they are, behind entry `after`; durable when this returns.
 
-        The log is that of `base`: a session, a deleted one, or what is kept aside of a purged one, which is a session
-        again then (not if `deleted`). Raises `Conflict` if it does not end with `after`. After 0 it is a new log, or
-        `AlreadyExists`; deleted from the beginning if told so, kept aside where another deleted one is called the same;
-        `parent` as in `create`. A batch is handed over whole; of several, a crash may leave the first ones.
+        The log is what `open` reads: a session, a deleted one, or what is kept aside of a purged one, which is a
+        session again then (not if `deleted`). Raises `Conflict` if it does not end with `after`. After 0 it is a new
+        log, or `AlreadyExists`; deleted from the beginning if told so, kept aside where another deleted one is called
+        the same; `parent` as in `create`. A batch is handed over whole; of several, a crash may leave the first ones.
         """
         ...
 
-    def open(self, session_id: str) -> Log:
-        """A log, for reading and writing. Raises `NotFound`."""
-        ...
+    def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> Log:
+        """A session's log, for reading and writing. Raises `NotFound`.
 
-    def base(self, session_id: str, first: str | None = None) -> Log:
-        """A log for reading only, also if it was deleted, or purged and kept aside for its forks.
-
-        `first` is the id of its first entry: no other session that is called so will do.
+        With `read_only` also one that was deleted, or purged and kept aside for its forks. `first` is the id of its
+        first entry: no other session that is called so will do.
         """
         ...
 
-    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
-        """The ids of all sessions (or deleted ones) that begin like this, or whose handle does, in no order."""
-        ...
-
-    def all_logs(self) -> Iterator[Log]:
-        """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
-        ...
-
-    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        """Every session (or every deleted one), or those of these `ids` that there are, in no order."""
-        ...
-
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
-        """The same in their `order`, the newest first: who stops early has not paid for the rest.
-
-        `after` is the session to begin behind; raises `NotFound`. One that grows meanwhile may be missed.
-        """
+    def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
+        """Every log in that place, or those of these `ids` that there are, in no order."""
         ...
 
     def delete(self, session_id: str) -> None:
@@ -256,8 +235,21 @@ class Store(Protocol):
         """
         ...
 
-    def put(self, blobs: dict[str, bytes]) -> None:
-        """Keep blobs, durable when this returns. Those that are there already cost nothing."""
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class Blobs(Protocol):
+    """Contents by their digests."""
+
+    def add(self, *, told: Callable[[int], None] | None = None) -> AbstractContextManager[Adding]:
+        """Keep many blobs as one batch: `with store.add() as add`, and then `add(data)` for each.
+
+        They are there, all of them and durable, when the block ends without an error; none is if there is one. Those
+        that are there already cost nothing. After each, `told` is called with the bytes that the batch takes by now,
+        and may raise.
+        """
         ...
 
     def get(self, digest: str) -> bytes:
@@ -265,22 +257,7 @@ class Store(Protocol):
         ...
 
     def has(self, digest: str) -> bool:
-        """Whether a blob is there."""
-        ...
-
-    def lacking(self, digests: Iterable[str]) -> set[str]:
-        """Those blobs of these that are not there."""
-        ...
-
-    def pack(self, *, beside: frozenset[str] | None = None) -> Pack:
-        """Room for many blobs at once: `with store.pack() as pack`.
-
-        `beside` is what `packs` said inside the same `keeping`, so that nobody has to look again.
-        """
-        ...
-
-    def packs(self) -> frozenset[str]:
-        """Names of what holds the blobs. While all of them are still there, so is every blob that was."""
+        """Whether a blob is there. What is relied on inside `add` is as durable as the batch when that ends."""
         ...
 
     def stream(self, digest: str) -> Iterator[bytes]:
@@ -291,53 +268,27 @@ class Store(Protocol):
         """No blob is collected inside: from finding out what is there until an entry refers to it."""
         ...
 
-    def exclusively(self) -> AbstractContextManager[object]:
-        """Nobody is inside `keeping`, and nobody gets there."""
-        ...
+    def collect(
+        self,
+        find: Callable[[], Container[str]],
+        *,
+        expected: Container[str] | None = None,
+        strictly: bool = False,
+    ) -> Freed:
+        """Remove every blob that is not needed.
 
-    def doubt(self) -> str:
-        """Why nobody can say for sure which blobs there are; empty if everybody can."""
-        ...
-
-    def forget(self, digests: Collection[str]) -> set[str]:
-        """Remove these blobs and no other; returns those that damage around them keeps here.
-
-        The caller is inside `exclusively`. They are gone when this returns, so what goes next is never missed by them.
+        `find` says what is. It is called once nobody is inside `keeping` (but whoever it calls itself), and nobody
+        gets there until what is not needed is gone: so it is short. `expected` is what it said a moment before, beside
+        everybody else: what takes long may be done for that first. Space that costs more to be given back than it is
+        worth may be left to a later collection, unless `strictly`; what damage keeps here stays in either case.
         """
         ...
 
-    def prepare(self, needed: Container[str]) -> None:
-        """Do what takes `collect` long and keeps nobody out. The caller is inside `keeping`."""
-        ...
 
-    def collect(self, needed: Container[str]) -> dict[str, int]:
-        """Remove every blob that is not needed. The caller found that out, and is, inside `exclusively`."""
-        ...
+class Store(Logs, Blobs, Protocol):
+    """Logs and blobs in one place."""
 
-    def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """How many `blobs` and `bytes` a collection would remove, about."""
-        ...
-
-    def disk(self) -> dict[str, int]:
-        """How many bytes logs, deleted logs and blobs take."""
-        ...
-
-    def derived(self, name: str) -> bytes:
-        """Something that can be made again, as it was last kept; empty if it was not."""
-        ...
-
-    def keep_derived(self, name: str, data: bytes) -> None:
-        """Keep something that can be made again. Losing it is no loss."""
-        ...
-
-    def own_folders(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of folders that belong to the store, so that nobody takes them for somebody's work."""
-        ...
-
-    def health(self) -> dict[str, Any]:
-        """What a person or a monitor wants to know; `ok` says whether it works."""
-        ...
-
-    def close(self) -> None:
-        """Let go of everything."""
+    @property
+    def backend(self) -> str:
+        """The name of the kind of store."""
         ...

@@ -6,7 +6,8 @@ from turnlog.testing.appending import Appending
 from turnlog.testing.blobs import Blobs
 from turnlog.testing.copying import Copying
 from turnlog.testing.reading import Reading
-from turnlog.testing.sessions import Removing, Sessions
+from turnlog.testing.removing import Removing
+from turnlog.testing.sessions import Sessions
 
 
 class StoreContract(Appending, Reading, Sessions, Removing, Copying, Blobs):

@@ -9,11 +9,12 @@ from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Note, Start, Unknown
 from turnlog.log.payload import digest
 from turnlog.log.written import WrittenLine
-from turnlog.store import Log, Store, memory
+from turnlog.store import Log, Store, derived, memory
 from turnlog.store.question import find
 from turnlog.testing.appending import Connected, note, together
 from turnlog.testing.build import ManualClock, draft, read, said, seqs, start
-from turnlog.testing.sessions import fork, title
+from turnlog.testing.removing import fork
+from turnlog.testing.sessions import title
 
 
 def bare_lines(log: Log, *, after: int = 0) -> list[bytes]:
@@ -60,7 +61,7 @@ class Copying(Connected):
 
     def test_a_copy_is_listed_like_the_original(self, store: Store, other: Store) -> None:
         store.adopt("s", bare_lines(other.open("s")), after=0)
-        [found], [original] = store.sessions(), other.sessions()
+        [found], [original] = store.listing(), other.listing()
         assert found.start == original.start
         assert (found.wide and found.wide.value) == "second"
         assert (found.last and found.last.id) == (original.last and original.last.id)
@@ -112,7 +113,7 @@ class Copying(Connected):
             with pytest.raises(Invalid):
                 store.adopt("t", wrong, after=0)
         assert bare_lines(store.open("s")) == lines[:1]
-        assert list(store.ids()) == ["s"]
+        assert list(derived.ids(store)) == ["s"]
 
     def test_an_edited_line_stays_one(self, store: Store, other: Store) -> None:
         lines = bare_lines(other.open("s"))
@@ -137,18 +138,18 @@ class Copying(Connected):
         store.adopt("child", lines[1:], after=4, parent=made)
         assert bare_lines(store.open("child")) == lines
         store.purge("s")
-        assert seqs(read(store.base("s"))) == [1, 2, 3]
+        assert seqs(read(store.open("s", read_only=True))) == [1, 2, 3]
 
     def test_a_deleted_session_grows_and_stays_deleted(self, store: Store, other: Store) -> None:
         lines = bare_lines(other.open("s"))
         store.adopt("s", lines[:3], after=0, deleted=True)
-        assert list(store.ids()) == []
-        assert [found.id for found in store.sessions(deleted=True)] == ["s"]
+        assert list(derived.ids(store)) == []
+        assert [found.id for found in store.listing("deleted")] == ["s"]
         with pytest.raises(AlreadyExists):
             store.adopt("s", lines, after=0)
         store.adopt("s", lines[3:], after=3)
-        assert list(store.ids()) == []
-        assert bare_lines(store.base("s")) == lines
+        assert list(derived.ids(store)) == []
+        assert bare_lines(store.open("s", read_only=True)) == lines
         store.restore("s")
         assert bare_lines(store.open("s")) == lines
 
@@ -157,11 +158,11 @@ class Copying(Connected):
         store.adopt("s", lines, after=0)
         fork(store, "s", read(store.open("s"))[2], "child")
         store.purge("s")
-        assert bare_lines(store.base("s")) == lines[:3]
+        assert bare_lines(store.open("s", read_only=True)) == lines[:3]
         store.adopt("s", lines[3:4], after=3, deleted=True)
-        assert list(store.ids()) == ["child"]
+        assert list(derived.ids(store)) == ["child"]
         store.adopt("s", lines[4:], after=4)
-        assert sorted(store.ids()) == ["child", "s"]
+        assert sorted(derived.ids(store)) == ["child", "s"]
         log = store.open("s")
         assert bare_lines(log) == lines
         assert log.append([said("more")], after=6, head=6)[0].seq == 7
@@ -186,17 +187,17 @@ class Copying(Connected):
             store.adopt("s", given["aside"][2:], after=2, first="aside")
         store.adopt("s", given["aside"][2:], after=2, first="aside", deleted=True)
         for first, lines in given.items():
-            assert bare_lines(store.base("s", first)) == lines
-        assert [found.first for found in store.sessions() if found.id == "s"] == ["live"]
-        assert [found.first for found in store.sessions(deleted=True)] == ["deleted"]
+            assert bare_lines(store.open("s", read_only=True, first=first)) == lines
+        assert [found.first for found in store.listing() if found.id == "s"] == ["live"]
+        assert [found.first for found in store.listing("deleted")] == ["deleted"]
 
     def test_a_deleted_copy_beside_a_deleted_session_is_kept_aside(self, store: Store, other: Store) -> None:
         store.create("s", [start("s", first="another")])
         store.delete("s")
         lines = bare_lines(other.open("s"))
         store.adopt("s", lines, after=0, deleted=True)
-        assert [found.first for found in store.sessions(deleted=True)] == ["another"]
-        assert bare_lines(store.base("s", "s")) == lines
+        assert [found.first for found in store.listing("deleted")] == ["another"]
+        assert bare_lines(store.open("s", read_only=True, first="s")) == lines
 
     def test_of_many_that_take_over_the_same_lines_exactly_one_does(self, store: Store, other: Store) -> None:
         lines = bare_lines(other.open("s"))
@@ -229,8 +230,8 @@ class Copying(Connected):
 
     def test_a_store_says_which_blobs_it_lacks(self, store: Store) -> None:
         one, two, three = (digest(data) for data in (b"one", b"two", b"three"))
-        store.put({one: b"one"})
-        assert store.lacking([one, two, three, two]) == {two, three}
-        assert store.lacking([]) == set()
+        derived.put(store, {one: b"one"})
+        assert derived.lacking(store, [one, two, three, two]) == {two, three}
+        assert derived.lacking(store, []) == set()
         with pytest.raises(Invalid):
-            store.lacking(["two"])
+            derived.lacking(store, ["two"])

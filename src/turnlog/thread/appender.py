@@ -20,7 +20,7 @@ from turnlog.log.ids import process, word_of
 from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.process import this_process
-from turnlog.store import Log, Store
+from turnlog.store import Log, Store, derived
 from turnlog.thread.history import History, opened
 from turnlog.version import __version__
 
@@ -171,7 +171,7 @@ class Appender:
             if digest not in blobs and not self._store.has(digest):
                 raise NotFound(f"no blob {digest}", hint="put it there first with home.put_blob")
         if blobs:
-            self._store.put(blobs)
+            derived.put(self._store, blobs)
 
     def _take_turn(
         self, drafts: list[Draft], size: int, head: int | None, rebase: bool, once: bool, alone: bool
@@ -272,7 +272,7 @@ class Appender:
             try:
                 with self._store.keeping() if blobs else nullcontext():
                     if blobs:
-                        self._store.put(blobs)
+                        derived.put(self._store, blobs)
                     self._absorb(self._log.append([draft], after=self._seen, head=0))
             except BaseException as error:
                 self._is_stale = True

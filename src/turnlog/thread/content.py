@@ -8,7 +8,7 @@ from itertools import islice
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry, Checkpoint, Root
 from turnlog.log.payload import digest, digest_key
-from turnlog.store import Store
+from turnlog.store import Store, derived
 from turnlog.workspace.tree import encode_tree
 
 _MOST = 256
@@ -44,7 +44,7 @@ def given_up(store: Store, checkpoints: Iterable[Checkpoint], dropped: Collectio
     known = frozenset(dropped)
     trees = {tree for entry in found if entry.id not in known for tree in trees_of(entry)}
     lacking = {tree for tree in trees if not _is_digest(tree)}
-    lacking |= store.lacking(trees - lacking) if trees - lacking else set()
+    lacking |= derived.lacking(store, trees - lacking) if trees - lacking else set()
     return frozenset(entry.id for entry in found if entry.id in known or not lacking.isdisjoint(trees_of(entry)))
 
 

@@ -16,7 +16,7 @@ from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import new_session_id
 from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
-from turnlog.store import Clock, Store
+from turnlog.store import Clock, Store, derived
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 
@@ -39,7 +39,7 @@ class Creator:
         for entry in entries:
             draft, blobs = prepare(entry)
             if blobs:
-                self.store.put(blobs)
+                derived.put(self.store, blobs)
             drafts.append(draft)
         start = entries[0]
         assert isinstance(start, Start)

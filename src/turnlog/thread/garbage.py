@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from contextlib import suppress
 from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Corrupt, NotFound, OutOfSpace
+from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
-from turnlog.store import Log, Store
+from turnlog.store import Freed, Log, Store, derived
 from turnlog.store.question import stamp
 from turnlog.thread.content import private_of, trees_of
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
@@ -32,6 +32,11 @@ class Kept(Struct):
     others: list[str]
 
     @property
+    def name(self) -> tuple[str, str]:
+        """What tells it from any other."""
+        return self.first, self.id
+
+    @property
     def all_trees(self) -> list[str]:
         """Those of ignored files included, which may be in another home only."""
         return self.trees + self.private
@@ -49,12 +54,13 @@ class Needs(Struct):
     gone: set[str] = set()
     """The root trees of checkpoints that were given up."""
 
-    def give_up(self, is_gone: Callable[[Kept], bool]) -> None:
+    def give_up(self, given_up: Iterable[Kept]) -> None:
         """These checkpoints need nothing any more."""
+        names = {kept.name for kept in given_up}
         for kept in self.checkpoints:
-            if is_gone(kept):
+            if kept.name in names:
                 self.gone.update(kept.all_trees)
-        self.checkpoints = [kept for kept in self.checkpoints if not is_gone(kept)]
+        self.checkpoints = [kept for kept in self.checkpoints if kept.name not in names]
 
 
 class Collected(Struct, frozen=True):
@@ -76,7 +82,7 @@ def needs(store: Store, known: Known | None = None) -> Needs:
     """Everything that any session refers to. Damage that may hide a reference stops it."""
     found = Needs(set(), [])
     dropped: set[tuple[str, str]] = set()
-    for log in store.all_logs():
+    for log in derived.all_logs(store):
         try:
             one, gone = _needs_of(log, {} if known is None else known)
         finally:
@@ -86,11 +92,11 @@ def needs(store: Store, known: Known | None = None) -> Needs:
         found.parents |= one.parents
         found.busy |= one.busy
         dropped |= gone
-    found.give_up(lambda kept: (kept.first, kept.id) in dropped)
-    lacking = store.lacking({tree for kept in found.checkpoints for tree in kept.all_trees})
+    found.give_up([kept for kept in found.checkpoints if kept.name in dropped])
+    lacking = derived.lacking(store, {tree for kept in found.checkpoints for tree in kept.all_trees})
     if lacking:
         _refuse_doubt(store)
-        found.give_up(lambda kept: not lacking.isdisjoint(kept.trees))
+        found.give_up([kept for kept in found.checkpoints if not lacking.isdisjoint(kept.trees)])
         for kept in found.checkpoints:
             kept.private = [tree for tree in kept.private if tree not in lacking]
     busy = found.busy
@@ -149,7 +155,7 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
 
 def _refuse_doubt(store: Store) -> None:
     """A tree is not there. Where that may only be because a pack cannot be read, nobody gives anything up for it."""
-    doubt = store.doubt()
+    doubt = derived.doubt(store)
     if doubt:
         raise Corrupt(f"nothing was collected: {doubt}", hint="restore it from a backup; see `turnlog doctor`")
 
@@ -189,22 +195,77 @@ def all_needed(store: Store, found: Needs, seen: Iterable[str] = ()) -> set[str]
     return seen
 
 
-def remove(store: Store, known: Known) -> dict[str, int]:
-    """Remove what is not needed. What takes long is done beside everybody else; they are kept out for the rest.
+class _AllBut:
+    """Everything but these."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._names
+
+
+class _Removal:
+    """Removes what is not needed. What takes long is done beside everybody else; they are kept out for the rest.
 
     Then only what was appended meanwhile is looked at: somebody may have found a blob that nobody needed, and need it.
     The root trees of what was given up go before any content: who has one of those has all of it, whatever stops this.
+    With `drop`, as many checkpoints as hold `excess` bytes are given up first: it writes that into their sessions.
     """
-    needed: set[str] = set()
-    with store.keeping(), suppress(NotFound, OutOfSpace):  # a session is moved under us; what is removed makes room
-        needed = all_needed(store, needs(store, known))
-        store.prepare(needed)
-    with store.exclusively():
-        found = needs(store, known)
-        needed = all_needed(store, found, needed)
-        stay = store.forget(found.gone - needed)
-        reachable(store, stay, needed)
-        return store.collect(needed)
+
+    def __init__(
+        self, store: Store, known: Known, *, excess: int = 0, drop: Callable[[list[Kept]], None] | None = None
+    ) -> None:
+        self.given_up: list[Kept] = []
+        self._store = store
+        self._known = known
+        self._excess = excess
+        self._drop = drop
+        self._chosen: list[Kept] | None = None
+        self._needed: set[str] = set()
+
+    def run(self) -> Freed:
+        """What was removed, but for root trees."""
+        gone: set[str] = set()
+        with self._store.keeping(), suppress(NotFound):  # a session is moved under us
+            found = needs(self._store, self._known)
+            if self._drop is not None:
+                self._chosen = _enough(self._store, found, self._excess)
+                found.give_up(self._chosen)
+            self._needed = all_needed(self._store, found)
+            gone = found.gone - self._needed
+            gone -= derived.lacking(self._store, gone)
+        if gone or self._drop is not None:
+            self._store.collect(self._without_roots, expected=_AllBut(gone), strictly=True)
+        if self._drop is not None and not self.given_up:
+            return Freed()
+        return self._store.collect(self._without_rest, expected=self._needed)
+
+    def _without_roots(self) -> Container[str]:
+        found = needs(self._store, self._known)
+        if self._drop is not None:
+            self._give_up(found, self._drop)
+        self._needed = all_needed(self._store, found, self._needed)
+        return _AllBut(found.gone - self._needed)
+
+    def _give_up(self, found: Needs, drop: Callable[[list[Kept]], None]) -> None:
+        """Have it given up. What somebody made, moved or began meanwhile is not."""
+        live = {row.first for row in self._store.listing()}
+        chosen = _enough(self._store, found, self._excess) if self._chosen is None else self._chosen
+        names = {kept.name for kept in chosen}
+        there = [kept for kept in found.checkpoints if kept.is_automatic and kept.first in live]
+        self.given_up = [kept for kept in there if kept.name in names]
+        if self.given_up:
+            drop(self.given_up)
+            found.give_up(self.given_up)
+
+    def _without_rest(self) -> Container[str]:
+        found = needs(self._store, self._known)
+        self._needed = all_needed(self._store, found, self._needed)
+        # Damage keeps one here, or somebody gave it up only just now: with the root, all of it stays.
+        roots = found.gone - self._needed
+        reachable(self._store, roots - derived.lacking(self._store, roots), self._needed)
+        return self._needed
 
 
 def forget_unneeded(store: Store, trees: set[str]) -> None:
@@ -213,22 +274,24 @@ def forget_unneeded(store: Store, trees: set[str]) -> None:
     needed: set[str] = set()
     with store.keeping(), suppress(NotFound):  # a session is moved under us
         needed = all_needed(store, needs(store, known))
-    with store.exclusively():
-        store.forget(trees - all_needed(store, needs(store, known), needed))
+
+    def others() -> Container[str]:
+        return _AllBut(trees - all_needed(store, needs(store, known), needed))
+
+    store.collect(others, expected=_AllBut(trees - needed), strictly=True)
 
 
 def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
     """What `collect` would do, about. Nothing is touched."""
     with store.keeping():
         found = needs(store)
-        done = store.unneeded(all_needed(store, found))
-        size = store.disk()["blobs"]
+        done = derived.unneeded(store, all_needed(store, found))
+        size = derived.disk(store)["blobs"]
         given_up: list[Kept] = []
         if quota_bytes is not None and size - done["bytes"] > quota_bytes:
             given_up = _enough(store, found, size - done["bytes"] - quota_bytes)
-            gone = {kept.id for kept in given_up}
-            found.give_up(lambda kept: kept.id in gone)
-            done = store.unneeded(all_needed(store, found))
+            found.give_up(given_up)
+            done = derived.unneeded(store, all_needed(store, found))
         return Collected(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
 
 
@@ -238,38 +301,22 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
     `drop` writes that into their sessions. Labelled and explicit checkpoints are never given up.
     """
     dropped, known = 0, Known()
-    done = remove(store, known)
-    blobs, freed = done["blobs"], done["bytes"]
+    freed = [_Removal(store, known).run()]
     # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
-    while quota_bytes is not None and (left := store.disk()["blobs"]) > quota_bytes:
-        given_up = _give_up(store, known, left - quota_bytes, drop)
-        if not given_up:
+    while quota_bytes is not None and (left := derived.disk(store)["blobs"]) > quota_bytes:
+        removal = _Removal(store, known, excess=left - quota_bytes, drop=drop)
+        freed.append(removal.run())
+        if not removal.given_up:
             break
-        dropped += len(given_up)
-        done = remove(store, known)
-        blobs, freed = blobs + done["blobs"], freed + done["bytes"]
-    return Collected(blobs, freed, dropped, store.disk()["blobs"])
-
-
-def _give_up(store: Store, known: Known, size: int, drop: Callable[[list[Kept]], None]) -> list[Kept]:
-    """Have so much given up. What somebody made, moved or began meanwhile is not."""
-    chosen: list[Kept] | None = None
-    with store.keeping(), suppress(NotFound):  # a session is moved under us
-        chosen = _enough(store, needs(store, known), size)
-    with store.exclusively():
-        found, live = needs(store, known), {row.first for row in store.sessions()}
-        names = {(kept.first, kept.id) for kept in (_enough(store, found, size) if chosen is None else chosen)}
-        there = [kept for kept in found.checkpoints if kept.is_automatic and kept.first in live]
-        given_up = [kept for kept in there if (kept.first, kept.id) in names]
-        if given_up:
-            drop(given_up)
-    return given_up
+        dropped += len(removal.given_up)
+    blobs, size = sum(one.blobs for one in freed), sum(one.size_bytes for one in freed)
+    return Collected(blobs, size, dropped, derived.disk(store)["blobs"])
 
 
 def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:
     """The oldest automatic checkpoints that together hold at least so much that nobody else needs."""
     # Nobody can write into the log of a deleted session that something of it is gone.
-    live = {row.first for row in store.sessions()}
+    live = {row.first for row in store.listing()}
     for kept in found.checkpoints:
         kept.is_automatic = kept.is_automatic and kept.first in live
     automatic = sorted(

@@ -165,7 +165,9 @@ class History:
     def _above(self) -> History:
         if self._parent is None:
             assert self.fork is not None
-            self._parent = History(self._store, self._store.base(self.fork.session, self.fork.base))
+            self._parent = History(
+                self._store, self._store.open(self.fork.session, read_only=True, first=self.fork.base)
+            )
         return self._parent
 
     def close(self) -> None:
@@ -277,7 +279,7 @@ def subagents(store: Store, history: History) -> Iterator[History]:
             continue
         seen.add(name)
         try:
-            log = store.base(name)
+            log = store.open(name, read_only=True)
         except NotFound:
             continue
         with opened(store, log) as child:

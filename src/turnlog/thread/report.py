@@ -69,7 +69,7 @@ def info_of(found: Listed) -> Info:
 
 def infos(store: Store, ids: Iterable[str]) -> list[Info]:
     """The rows of these sessions, in this order; those that are gone are left out."""
-    rows = {row.id: info_of(row) for row in store.sessions(ids=set(ids))}
+    rows = {row.id: info_of(row) for row in store.listing(ids=set(ids))}
     return [rows[session_id] for session_id in ids if session_id in rows]
 
 

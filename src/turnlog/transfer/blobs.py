@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError, Unavailable
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.store import Pack, Store
+from turnlog.store import Adding, OpenFile, Store, derived
 from turnlog.thread.content import stays
 from turnlog.transfer.outgoing import Shipment
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
@@ -100,11 +100,11 @@ class Carrier:
 
     def _with_lacking(self, cargo: Cargo, needed: dict[str, None]) -> Cargo:
         cargo.needed = [name for name in needed if name not in self._there and name not in cargo.made]
-        cargo.lacking = self._target.lacking(cargo.needed) if cargo.needed else set()
+        cargo.lacking = derived.lacking(self._target, cargo.needed) if cargo.needed else set()
         return cargo
 
     def _look_again(self) -> None:
-        packs = self._target.packs()
+        packs = derived.packs(self._target)
         if not packs >= self._packs:
             self._there.clear()  # somebody collected, and may have given up what we brought
         self._packs = packs
@@ -153,8 +153,10 @@ class Carrier:
         blobs = size = 0
         made: dict[str, bytes] = cargo.made
         while True:
-            with self._target.pack() as pack:
-                filled = sum(self._add_made(pack, name, data) for name, data in made.items())
+            with self._target.add() as add:
+                for name, data in made.items():
+                    _check(add(data), name)
+                filled = sum(map(len, made.values()))
                 blobs, made = blobs + len(made), {}
                 for name in names:
                     if not cargo.lost.isdisjoint(cargo.below.get(name, ())):
@@ -162,7 +164,7 @@ class Carrier:
                     if name in cargo.lost or name not in cargo.lacking:
                         continue
                     try:
-                        filled += self._add(pack, name)
+                        filled += self._add(add, name)
                     except (NotFound, Corrupt) as error:
                         cargo.lost.add(name)
                         cargo.problems.append(error.message)
@@ -178,11 +180,7 @@ class Carrier:
         """The entries that need it are there, too."""
         self._there.update(cargo.made, (name for name in cargo.needed if name not in cargo.lost))
 
-    def _add_made(self, pack: Pack, name: str, data: bytes) -> int:
-        _check(pack.add(data), name)
-        return len(data)
-
-    def _add(self, pack: Pack, name: str) -> int:
+    def _add(self, add: Adding, name: str) -> int:
         pieces: list[bytes] = []
         size = 0
         stream = iter(self._source.stream(name))
@@ -190,12 +188,12 @@ class Carrier:
             pieces.append(piece)
             size += len(piece)
             if size > _BIG:
-                return _add_big(pack, name, pieces, stream)
-        _check(pack.add(b"".join(pieces)), name)
+                return _add_big(add, name, pieces, stream)
+        _check(add(b"".join(pieces)), name)
         return size
 
 
-def _add_big(pack: Pack, name: str, pieces: list[bytes], rest: Iterator[bytes]) -> int:
+def _add_big(add: Adding, name: str, pieces: list[bytes], rest: Iterator[bytes]) -> int:
     try:
         with tempfile.TemporaryFile() as file:
             file.writelines(pieces)
@@ -204,7 +202,7 @@ def _add_big(pack: Pack, name: str, pieces: list[bytes], rest: Iterator[bytes]) 
             file.flush()
             size = os.fstat(file.fileno()).st_size
             os.lseek(file.fileno(), 0, os.SEEK_SET)
-            _check(pack.add_file(file.fileno(), size), name)
+            _check(add(OpenFile(file.fileno(), size)), name)
             return size
     except OSError as error:
         raise Unavailable(f"blob {name}, through a temporary file: {error.strerror or error}") from error

@@ -27,13 +27,14 @@ def _image_of(there: Store, sessions: Collection[Listed], here: Store, going: Ou
     image = image or _called(there, going, going.id[:-9], None, 0)
     if image is not None or fork is None:
         return image
-    above = _image_of(there, sessions, here, outgoing(here, here.base(fork.session, fork.base)))
+    parent = here.open(fork.session, read_only=True, first=fork.base)
+    above = _image_of(there, sessions, here, outgoing(here, parent))
     return None if above is None else _fork_of(there, sessions, going, fork, above)
 
 
 def _called(there: Store, going: Outgoing, name: str, first: str | None, cut: int) -> Outgoing | None:
     try:
-        log = there.base(name, first) if name else None
+        log = there.open(name, read_only=True, first=first) if name else None
     except NotFound:
         return None
     return None if log is None else outgoing(there, log).as_called(going.id, cut)
@@ -45,7 +46,9 @@ def _fork_of(
     """Or it is a fork of something that became another one."""
     for found in sessions:
         if found.start is not None and found.start.fork is not None:
-            image = outgoing(there, there.base(found.id, found.first)).moved(fork.session, fork.base, above.cuts)
+            image = outgoing(there, there.open(found.id, read_only=True, first=found.first)).moved(
+                fork.session, fork.base, above.cuts
+            )
             if image.id == going.id:
                 return image
     return None

@@ -18,7 +18,7 @@ from turnlog.errors import AlreadyExists, Conflict, Corrupt, Invalid, NotFound, 
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Start
 from turnlog.log.written import WrittenLine
-from turnlog.store import Listed, Log, Store
+from turnlog.store import Listed, Log, Store, derived
 from turnlog.thread.appender import appending
 from turnlog.thread.content import left_out
 from turnlog.thread.garbage import forget_unneeded
@@ -32,6 +32,8 @@ from turnlog.transfer.private import bring_private
 from turnlog.transfer.report import Transferred
 
 _BYTES = 1 << 20
+_BEGINNING_BYTES = 64 << 20
+"""So much of a new session arrives at once: nearly all of them arrive whole, or not at all."""
 _TRIES = 100
 
 Tell = Callable[[int, int, str], None]
@@ -57,7 +59,7 @@ class Mover:
     """One run from `source` to `target`."""
 
     def __init__(self, source: Store, target: Store, *, dry_run: bool = False, include_ignored: bool = False) -> None:
-        if source is target or source.own_folders() & target.own_folders():
+        if source is target or derived.own_folders(source) & derived.own_folders(target):
             raise Invalid("a home cannot be moved to itself", hint="give the location of another one")
         self._source = source
         self._target = target
@@ -75,10 +77,10 @@ class Mover:
     def run(self, ids: Iterable[str] | None, tell: Tell | None = None) -> Iterator[Transferred]:
         """Move these sessions (all, for None), with what they build on and the subagents they started."""
         source, target = self._source, self._target
-        here = {_Which(found.id, found.first): found for found in source.sessions()}
+        here = {_Which(found.id, found.first): found for found in source.listing()}
         self._live = set(here)
-        self._there = {_Which(found.id, found.first): found for found in target.sessions()}
-        self._deleted = {_Which(found.id, found.first) for found in target.sessions(deleted=True)}
+        self._there = {_Which(found.id, found.first): found for found in target.listing()}
+        self._deleted = {_Which(found.id, found.first) for found in target.listing("deleted")}
         chosen = sorted(here) if ids is None else self._with_subagents(ids)
         self._wanted = set(chosen)
         for index, name in enumerate(chosen):
@@ -108,7 +110,7 @@ class Mover:
             if name in chosen:
                 continue
             chosen[name] = None
-            with opened(self._source, self._source.base(*name)) as history:
+            with opened(self._source, self._source.open(name.id, read_only=True, first=name.first)) as history:
                 waiting += [live[child] for child in history.state.children if child in live]
         return list(chosen)
 
@@ -139,7 +141,7 @@ class Mover:
         if name in self._moving:
             raise Corrupt(f"session {name.id} is a fork of itself", hint=f"look with `turnlog doctor {name.id}`")
         self._moving.append(name)
-        log = self._source.base(*name)
+        log = self._source.open(name.id, read_only=True, first=name.first)
         try:
             going = outgoing(self._source, log)
             is_image = came_from(self._target, self._there.values(), self._source, going)
@@ -168,14 +170,14 @@ class Mover:
 
     def _bring(self, name: _Which) -> list[_Part]:
         """Have a session there as such."""
-        with closing(self._source.base(*name)) as log:
+        with closing(self._source.open(name.id, read_only=True, first=name.first)) as log:
             going = self._beside_its_parent(outgoing(self._source, log))
             self._placed[name] = self._send(going, self._row(name), may_merge=False)
             return self._placed[name]
 
     def _log_there(self, name: str, first: str | None) -> Log | None:
         try:
-            return self._target.base(name, first)
+            return self._target.open(name, read_only=True, first=first)
         except NotFound:
             return None
 
@@ -224,7 +226,7 @@ class Mover:
         return [*parts, _Part(_END, _Which(going.id, going.first), going.cuts)]
 
     def _dropped(self, going: Outgoing) -> frozenset[str]:
-        with opened(self._source, self._source.base(*going.source)) as history:
+        with opened(self._source, self._source.open(going.source[0], read_only=True, first=going.source[1])) as history:
             return frozenset(history.state.dropped)
 
     def _merged(self, going: Outgoing, found: Meeting, row: Transferred) -> bool:
@@ -250,7 +252,7 @@ class Mover:
         is_live = going.source in self._live
         deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
         digest, sent = sha256(), 0
-        first = self._target.portion if is_new else _BYTES
+        first = _BEGINNING_BYTES if is_new else _BYTES
         for chunk in _chunks(going.lines(after=found.last), row.problems, first):
             if self._dry_run:
                 cargo = self._carrier.load(chunk, lambda: self._dropped(going))
@@ -304,7 +306,7 @@ class Mover:
     def _compare(self, name: _Which, after: int, last: int, digest: bytes) -> None:
         """Read back what was sent: it has to be what was sent."""
         whole = sha256()
-        with closing(self._target.base(*name)) as theirs:
+        with closing(self._target.open(name.id, read_only=True, first=name.first)) as theirs:
             for item in theirs.lines(after=after):
                 if isinstance(item, WrittenLine):
                     if item.entry.seq > last:
@@ -356,7 +358,7 @@ def _chunks(items: Iterable[Shipment | Damage], problems: list[str], first: int)
 def sides(store: Store, other: Store, ids: Iterable[str]) -> tuple[list[str], list[str]]:
     """Which of these sessions the one has, and which the other; raises `NotFound` for one that nobody has."""
     wanted = list(ids)
-    here, there = set(store.ids()), set(other.ids())
+    here, there = set(derived.ids(store)), set(derived.ids(other))
     for name in wanted:
         if name not in here and name not in there:
             raise NotFound(f"no session {name!r:.80} in either home", hint="home.find gives the id for a beginning")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.store import Store
+from turnlog.store import Store, derived
 from turnlog.thread.content import stays
 from turnlog.transfer.blobs import Carrier, held
 from turnlog.transfer.report import Transferred
@@ -17,7 +17,7 @@ def bring_private(source: Store, target: Store, carrier: Carrier, row: Transferr
         return
     roots = _roots(source, row.id)
     with held(source), nullcontext() if dry_run else target.keeping():
-        here = sorted(roots.keys() - source.lacking(roots)) if roots else []
+        here = sorted(roots.keys() - derived.lacking(source, roots)) if roots else []
         cargo = carrier.load_roots(roots[tree] for tree in here)
         if dry_run:
             row.blobs += len(cargo.lacking)
@@ -30,6 +30,6 @@ def bring_private(source: Store, target: Store, carrier: Carrier, row: Transferr
 
 
 def _roots(source: Store, name: str) -> dict[str, Root]:
-    with closing(source.base(name)) as log:
+    with closing(source.open(name, read_only=True)) as log:
         points = (item for item in log.read() if isinstance(item, Checkpoint))
         return {root.tree: root for point in points for root in point.roots if stays(root)}

@@ -7,7 +7,7 @@ from contextlib import closing
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import MAX_ID
-from turnlog.store import Store
+from turnlog.store import Store, derived
 from turnlog.transfer.outgoing import outgoing
 
 
@@ -15,10 +15,10 @@ def restore_as(store: Store, session: str, name: str) -> None:
     """Bring a deleted session back as another one: the same lines behind a new first one."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the session id {name!r:.80} is not a text of 1 to {MAX_ID} characters")
-    found = next(iter(store.sessions(deleted=True, ids={session})), None)
+    found = next(iter(derived.sessions(store, deleted=True, ids={session})), None)
     if found is None:
         raise NotFound(f"no deleted session {session!r}")
-    with closing(store.base(session, found.first)) as log:
+    with closing(store.open(session, read_only=True, first=found.first)) as log:
         going = outgoing(store, log).renamed(name)
         lines: list[bytes] = []
         with store.keeping():
@@ -29,7 +29,7 @@ def restore_as(store: Store, session: str, name: str) -> None:
                         hint=f"repair it first: `turnlog doctor --repair {session}`",
                     )
                 if item.blobs:
-                    store.put(item.blobs)
+                    derived.put(store, item.blobs)
                 lines.append(item.line)
             store.adopt(name, lines, after=0, parent=going.start.fork)
     store.purge(session, deleted=True)

@@ -27,7 +27,7 @@ Signature = tuple[int, int, int, int, int]
 class Sink(Protocol):
     """Where contents go."""
 
-    def add(self, data: bytes) -> str:
+    def add(self, data: bytes, /) -> str:
         """Keep these bytes; returns their digest."""
         ...
 

@@ -39,7 +39,7 @@ def take(
     batch: Batch, store: Store, native: str, session: int, stamp: Stamp, before: Before | None, *, path: str = ""
 ) -> dict[str, Any]:
     """Read it into the batch; gives the columns of its row. `path` is its file, if it has one."""
-    log = store.base(native)
+    log = store.open(native, read_only=True)
     history = History(store, log)
     try:
         with warnings.catch_warnings():

@@ -24,6 +24,7 @@ from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.machine.environment import default_home
 from turnlog.session import open_home
+from turnlog.store import derived
 
 FIELDS = {
     "ok": "whether every check held",
@@ -92,7 +93,7 @@ def _shown(place: str) -> str:
 
 def _clear(place: str) -> None:
     with open_home(place) as home:
-        for name in [*home.store.ids(), *home.store.ids(deleted=True)]:
+        for name in [*derived.ids(home.store), *derived.ids(home.store, deleted=True)]:
             home.purge(name)
         home.gc()
 

@@ -19,6 +19,7 @@ from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
+from turnlog.store import derived
 from turnlog.store.files import FileStore
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.repair import repair as repair_file
@@ -94,7 +95,7 @@ def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup
     if blobs and isinstance(home.store, FileStore):
         damaged = frozenset(home.store.damaged_blobs())
     titles = {row.id: row.title for row in home.sessions()}
-    ids = sorted(home.store.ids()) if session is None else [names(home).own(session)]
+    ids = sorted(derived.ids(home.store)) if session is None else [names(home).own(session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids], damaged
 
@@ -102,7 +103,7 @@ def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup
 def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
     if not checkup.is_repairable:
         return checkup
-    if checkup.id not in home.store.ids():
+    if checkup.id not in derived.ids(home.store):
         raise Invalid(f"session {checkup.id!r} is deleted", hint="restore it first")
     without = frozenset(checkup.folds)
     done = repair_file(Disk(), folder_of(home), checkup.id, clock=lambda: time.time_ns() // 1_000_000, without=without)

@@ -6,6 +6,7 @@ import click
 
 from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.transfer import TRANSFERRED, Direction, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.store import derived
 
 FIELDS = TRANSFERRED
 
@@ -29,7 +30,7 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     names, url = split(words, everything, "pull")
     way = Direction("pull", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
-        home.store.ids()  # a home that cannot be read says so first
+        derived.ids(home.store)  # a home that cannot be read says so first
         with other_home(url, must_exist=True) as other:
             way.go(other, home, None if everything else [other.find(name) for name in names])
     tell([way], dry_run=dry_run, as_json=as_json)

@@ -7,6 +7,7 @@ import click
 from turnlog.cli.frame.command import DRY_RUN, patience, shared, this_home
 from turnlog.cli.frame.progress import again
 from turnlog.cli.transfer import Direction, dry, ignored, in_either, locations, other_home, tell
+from turnlog.store import derived
 
 FIELDS = {"dry_run": DRY_RUN, "push": "as in `push`", "pull": "as in `pull`"}
 
@@ -30,7 +31,7 @@ def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_jso
     *names, url = words
     ways = [Direction(what, dry_run=dry_run, include_ignored=include_ignored) for what in ("push", "pull")]
     with this_home() as home, patience():
-        home.store.ids()  # a home that cannot be read says so first
+        derived.ids(home.store)  # a home that cannot be read says so first
         with other_home(url, must_exist=False) as other:
             from turnlog.transfer.mover import sides
 

@@ -63,7 +63,7 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
 
 def _parents(home: Home, rows: dict[str, Info]) -> dict[str, str]:
     """Which session each fork is of; not one that is only called like that by now."""
-    firsts = {found.id: found.first for found in home.store.sessions()}
+    firsts = {found.id: found.first for found in home.store.listing()}
     forks = ((row.id, row.fork) for row in rows.values())
     return {id: fork.session for id, fork in forks if fork is not None and firsts.get(fork.session) == fork.base}
 

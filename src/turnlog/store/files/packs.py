@@ -15,7 +15,6 @@ from turnlog.log.unpack import unpacked
 from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
 from turnlog.store.files.packformat import END, FOOTER, MAGIC, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
-from turnlog.store.files.packwriter import PackWriter
 
 _MOST_BLOCKS = 32
 
@@ -40,8 +39,8 @@ class Packs:
     """All packs in one folder."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
-        self._disk = disk
-        self._folder = folder
+        self.disk = disk
+        self.folder = folder
         self._mutex = threading.Lock()
         self._places: dict[bytes, tuple[str, int]] = {}
         self._blocks: dict[tuple[str, int], Block] = {}
@@ -57,37 +56,22 @@ class Packs:
         """In a child process: another thread of the parent may have had the lock."""
         self._mutex = threading.Lock()
 
-    def put(self, blobs: dict[str, bytes]) -> None:
-        """Keep these, in one new pack, synced and under its name when this returns."""
-        for digest in blobs:
-            digest_key(digest)
-        with self.writer() as writer:
-            for data in blobs.values():
-                writer.add(data)
-
-    def writer(self, *, anew: bool = False, beside: frozenset[str] | None = None) -> PackWriter:
-        """A new pack to fill: `with packs.writer() as writer`. It is kept when the block ends without an error.
-
-        `anew`: also with what other packs have.
-        """
-        return PackWriter(self, self._disk, self._folder, anew=anew, beside=beside)
-
     def names(self) -> list[str]:
         """Every pack."""
         try:
-            names = self._disk.listdir(self._folder)
+            names = self.disk.listdir(self.folder)
         except FileNotFoundError:
             return []  # nothing was ever kept here
         return [name for name in names if name.endswith(SUFFIX)]
 
-    def learn(self, names: frozenset[str] | None = None) -> dict[bytes, tuple[str, int]]:
-        """Where every blob is that has its name by now, by SHA-256. `names`: these are all packs there are."""
+    def learn(self) -> dict[bytes, tuple[str, int]]:
+        """Where every blob is that has its name by now, by SHA-256."""
         with self._mutex, disk_errors("listing packs"):
-            self._learn_all(names)
+            self._learn_all()
             return self._places
 
-    def _learn_all(self, listed: frozenset[str] | None = None) -> None:
-        names = listed if listed is not None and self._known <= listed else set(self.names())
+    def _learn_all(self) -> None:
+        names = set(self.names())
         if self._known - names:
             # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
             self._places, self._known = {}, set()
@@ -99,14 +83,16 @@ class Packs:
         """Every pack that we know of has its name on the disk."""
         with self._mutex, disk_errors("syncing the names of packs"):
             if not self._known <= self._named:
-                self._disk.sync_folder(self._folder)
+                self.disk.sync_folder(self.folder)
                 self._named = set(self._known)
 
-    def took(self, name: str, rows: list[tuple[bytes, int]]) -> None:
-        """A new pack has its name."""
+    def take(self, name: str, rows: list[tuple[bytes, int]]) -> None:
+        """A new pack got its name, which is on the disk when this returns, with those of all that we know of."""
+        known = set(self._known)
+        self.disk.sync_folder(self.folder)
         with self._mutex:
             self._places.update((key, (name, place)) for key, place in rows)
-            self._named.add(name)
+            self._named |= known | {name}
             self._known.add(name)  # last: a pack that is known is not looked at again
 
     def get(self, digest: str) -> bytes:
@@ -117,7 +103,7 @@ class Packs:
             try:
                 data = self._object(fd, name, offset, key)
             finally:
-                self._disk.close(fd)
+                self.disk.close(fd)
         if data is None or hashlib.sha256(data).digest() != key:
             raise Corrupt(
                 f"blob {digest} in pack {name} is damaged",
@@ -128,7 +114,7 @@ class Packs:
     def _object(self, fd: int, name: str, offset: int, key: bytes) -> bytes | None:
         block = self._blocks.get((name, offset))
         if block is None:
-            head = self._disk.pread(fd, OBJECT.size, offset)
+            head = self.disk.pread(fd, OBJECT.size, offset)
             if len(head) != OBJECT.size:
                 return None
             magic, codec, length, stored, named = OBJECT.unpack(head)
@@ -142,9 +128,9 @@ class Packs:
         return block.get(key)
 
     def _stored(self, fd: int, offset: int, codec: int, length: int, stored: int) -> bytes | None:
-        if stored > self._disk.fstat(fd).st_size or (codec == RAW and length != stored):
+        if stored > self.disk.fstat(fd).st_size or (codec == RAW and length != stored):
             return None
-        data = self._disk.pread(fd, stored, offset + OBJECT.size)
+        data = self.disk.pread(fd, stored, offset + OBJECT.size)
         if codec == RAW:
             return data
         found = unpacked(data, length)
@@ -158,7 +144,7 @@ class Packs:
                 fd, name, offset = self._find(digest, key)
             try:
                 hashed = hashlib.sha256()
-                if self._disk.pread(fd, len(BLOCK), offset) == BLOCK:
+                if self.disk.pread(fd, len(BLOCK), offset) == BLOCK:
                     with self._mutex:
                         pieces = iter([self._object(fd, name, offset, key) or b""])
                 else:
@@ -167,12 +153,12 @@ class Packs:
                     hashed.update(piece)
                     yield piece
             finally:
-                self._disk.close(fd)
+                self.disk.close(fd)
         if hashed.digest() != key:
             raise Corrupt(f"blob {digest} in pack {name} is damaged", hint="see `turnlog doctor`")
 
     def _unpacked(self, fd: int, offset: int, key: bytes) -> Iterator[bytes]:
-        head = self._disk.pread(fd, OBJECT.size, offset)
+        head = self.disk.pread(fd, OBJECT.size, offset)
         if len(head) != OBJECT.size:
             return
         magic, codec, length, stored, named = OBJECT.unpack(head)
@@ -180,7 +166,7 @@ class Packs:
             return
         import zstandard
 
-        window = _Window(self._disk, fd, offset + OBJECT.size, stored)
+        window = _Window(self.disk, fd, offset + OBJECT.size, stored)
         # A reader, not a decompressor fed with pieces: a small piece may unpack to gigabytes at once.
         unpacker: Any = zstandard.ZstdDecompressor()
         source = window if codec == RAW else unpacker.stream_reader(window, read_size=PIECE)
@@ -225,11 +211,11 @@ class Packs:
         return place
 
     def _open(self, name: str) -> int:
-        return self._disk.open(os.path.join(self._folder, name), os.O_RDONLY)
+        return self.disk.open(os.path.join(self.folder, name), os.O_RDONLY)
 
     def _exists(self, name: str) -> bool:
         try:
-            self._disk.stat(os.path.join(self._folder, name))
+            self.disk.stat(os.path.join(self.folder, name))
         except FileNotFoundError:
             return False
         return True
@@ -238,12 +224,12 @@ class Packs:
         return [name for name in self.names() if name not in self._known]
 
     def _learn(self, name: str) -> None:
-        fd = self._disk.open(os.path.join(self._folder, name), os.O_RDONLY)
+        fd = self.disk.open(os.path.join(self.folder, name), os.O_RDONLY)
         try:
             for key, offset in self._rows(fd):
                 self._places.setdefault(key, (name, offset))
         finally:
-            self._disk.close(fd)
+            self.disk.close(fd)
         self._known.add(name)
 
     def _rows(self, fd: int) -> Iterator[tuple[bytes, int]]:
@@ -252,10 +238,10 @@ class Packs:
         if index is not None:
             yield from ROW.iter_unpack(index)
             return
-        size = self._disk.fstat(fd).st_size
+        size = self.disk.fstat(fd).st_size
         offset = len(MAGIC)
         while offset < size:
-            head = self._disk.pread(fd, OBJECT.size, offset)
+            head = self.disk.pread(fd, OBJECT.size, offset)
             if len(head) != OBJECT.size:
                 return
             magic, codec, length, stored, key = OBJECT.unpack(head)
@@ -270,14 +256,14 @@ class Packs:
 
     def _index(self, fd: int) -> bytes | None:
         """The index of a pack; None where it is damaged."""
-        size = self._disk.fstat(fd).st_size
-        footer = self._disk.pread(fd, FOOTER.size, max(0, size - FOOTER.size))
+        size = self.disk.fstat(fd).st_size
+        footer = self.disk.pread(fd, FOOTER.size, max(0, size - FOOTER.size))
         if len(footer) != FOOTER.size:
             return None
         start, count, crc, end = FOOTER.unpack(footer)
         if end != END or start + count * ROW.size + FOOTER.size != size:
             return None
-        index = self._disk.pread(fd, count * ROW.size, start)
+        index = self.disk.pread(fd, count * ROW.size, start)
         return index if zlib.crc32(index) == crc else None
 
     def objects(self, name: str) -> list[tuple[int, bytes]]:
@@ -286,7 +272,7 @@ class Packs:
         try:
             return sorted((offset, key) for key, offset in ROW.iter_unpack(self._index(fd) or b""))
         finally:
-            self._disk.close(fd)
+            self.disk.close(fd)
 
     def check(self) -> Iterator[str]:
         """The digests of blobs that are damaged. Reads everything."""

@@ -5,38 +5,35 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnlog.log.ids import word
-from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store import OpenFile
+from turnlog.store.files.disk import disk_errors
 from turnlog.store.files.packblock import BLOCK_BYTES, SMALL, Block, Press
 from turnlog.store.files.packformat import END, FOOTER, LEVEL, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, ZSTD, pack_name
-
-if TYPE_CHECKING:
-    from turnlog.store.files.packs import Packs
+from turnlog.store.files.packs import Packs
 
 
 class PackWriter:
     """One pack on its way. Nothing of it can be seen until it is whole, synced and has its name."""
 
-    def __init__(self, packs: Packs, disk: Disk, folder: str, *, anew: bool, beside: frozenset[str] | None) -> None:
+    def __init__(self, packs: Packs, *, anew: bool = False, told: Callable[[int], None] | None = None) -> None:
+        """`anew`: also with what other packs have. `told` as in `Blobs.add`."""
         import zstandard
 
         self.name = ""
 
         self._packs = packs
-        self._beside = beside
-        self._disk = disk
-        self._folder = folder
-        self._temporary = os.path.join(folder, f".new-{word(16)}")
+        self._disk = packs.disk
+        self._told = told
+        self._temporary = os.path.join(packs.folder, f".new-{word(16)}")
         self._fd = -1
         self._rows: dict[bytes, int] = {}
         self._places: dict[bytes, tuple[str, int]] | None = {} if anew else None
-        self._relies = False
-        """Whether something was left out because another pack has it."""
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._block: Block = {}
@@ -57,8 +54,8 @@ class PackWriter:
             if kind is None and (self._rows or self._block or self._press.count):
                 with disk_errors(f"writing a pack of {len(self._rows)} blobs"):
                     self._finish()
-            if kind is None and self._relies:
-                self._packs.make_sure()
+            if kind is None:
+                self._packs.make_sure()  # something may have been left out because another one has it
             self._abandon()
         except BaseException:
             self._abandon()
@@ -69,8 +66,14 @@ class PackWriter:
         if hasattr(self, "_zstd"):
             self._abandon()
 
-    def add(self, data: bytes) -> str:
-        """Keep these bytes; returns their digest."""
+    def __call__(self, content: bytes | OpenFile) -> str:
+        """See `Blobs.add`. Errors of an open file are the caller's, as they are: nothing of it is kept then."""
+        name = self._add_pieces(content.pieces(PIECE)) if isinstance(content, OpenFile) else self._add(content)
+        if self._told is not None:
+            self._told(self.size_bytes)
+        return name
+
+    def _add(self, data: bytes) -> str:
         hashed = hashlib.sha256(data)
         key = hashed.digest()
         if not self._has(key):
@@ -105,10 +108,6 @@ class PackWriter:
         for keys, data in self._press.take(wait=wait):
             self._rows.update(dict.fromkeys(keys, self._place()))
             self._push(data)
-
-    def add_file(self, fd: int, size: int) -> str:
-        """See `Pack.add_file`. Errors of that file are the caller's, as they are: nothing of it is kept then."""
-        return self._add_pieces(_pieces(fd, size))
 
     def _add_pieces(self, pieces: Iterator[bytes]) -> str:
         with disk_errors("writing a file into a pack"):
@@ -156,28 +155,20 @@ class PackWriter:
         first = next(pieces, b"")
         second = next(pieces, None)
         if second is None:
-            self.add(first)
+            self._add(first)
         else:
             self._add_pieces(chain((first, second), pieces))
 
     @property
     def size_bytes(self) -> int:
-        """See `Pack.size_bytes`."""
+        """How much it takes by now; what the store had already takes nothing."""
         count = len(self._rows) + len(self._block) + self._press.count
         waiting = self._blocked + self._press.size  # before they are compressed
         return self._end + waiting + count * ROW.size + FOOTER.size if count else 0
 
-    def has(self, digest: str) -> bool:
-        """Whether a blob is in this pack or in another."""
-        try:
-            return self._has(bytes.fromhex(digest[7:]))
-        except ValueError:
-            return False
-
     def _has(self, key: bytes) -> bool:
         if self._places is None:
-            self._places = self._packs.learn(self._beside)  # once: what others add meanwhile is at worst kept twice
-        self._relies = self._relies or key in self._places
+            self._places = self._packs.learn()  # once: what others add meanwhile is at worst kept twice
         return key in self._rows or key in self._block or key in self._press or key in self._places
 
     def _place(self) -> int:
@@ -211,10 +202,9 @@ class PackWriter:
         self._flush()
         self._disk.sync(self._fd)
         self.name = pack_name(list(self._rows))
-        self._disk.rename(self._temporary, os.path.join(self._folder, self.name))
+        self._disk.rename(self._temporary, os.path.join(self._packs.folder, self.name))
         self._temporary = ""
-        self._disk.sync_folder(self._folder)
-        self._packs.took(self.name, rows)
+        self._packs.take(self.name, rows)
 
     def _abandon(self) -> None:
         """Let go of everything; what has its name by now stays. Done again, it does nothing."""
@@ -229,9 +219,3 @@ class PackWriter:
                 self._disk.unlink(temporary)
         except OSError:
             return  # it was never there, or the disk is failing and a leftover without a name harms nobody
-
-
-def _pieces(fd: int, size: int) -> Iterator[bytes]:
-    while size > 0 and (piece := os.read(fd, min(size, PIECE))):
-        size -= len(piece)
-        yield piece

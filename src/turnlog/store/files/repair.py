@@ -11,13 +11,12 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
-
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.draft import number, prepare, to_text
 from turnlog.log.entry import Note
 from turnlog.log.ids import word
 from turnlog.store import Clock
+from turnlog.store.capability import Repaired
 from turnlog.store.files.disk import Disk, Held, disk_errors
 from turnlog.store.files.lines import Read
 from turnlog.store.files.names import file_name
@@ -27,16 +26,6 @@ from turnlog.store.files.tail import Tail
 _STEP = 1 << 20
 _LISTED = 50
 """So many regions are named in the note; more would only make it long."""
-
-
-class Repaired(Struct, frozen=True):
-    """What a repair did."""
-
-    blanked_bytes: int
-    original: str
-    """Where the file as it was is kept."""
-    note: int
-    """The `seq` of the note that says so in the log."""
 
 
 def look(disk: Disk, path: str, *, visit: Visit | None = None) -> Survey:

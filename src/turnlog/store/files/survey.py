@@ -7,45 +7,16 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from turnlog.log.assemble import Oversize, forward
 from turnlog.log.codec import Damage, salvage
 from turnlog.log.entry import AnyEntry, is_wide
+from turnlog.store.capability import Region
 from turnlog.store.files.lines import Read, header_of, last_newline, lines
 from turnlog.store.files.tail import is_adoptable
 
 _SAMPLE = 240
 
 Visit = Callable[[AnyEntry], None]
-
-
-class Region(Struct):
-    """A stretch of a log that is not what was written. Offsets and lengths are in bytes."""
-
-    offset: int
-    length: int
-    kind: str
-    """In the words of `Damage`."""
-    line: int
-    """The number of its first line in the file, from 1."""
-    lines: int = 1
-    seq: int | None = None
-    """The entry that can be read in spite of it."""
-    is_used: bool = False
-    """Whether that entry counts, so that a repair leaves the line as it is."""
-    is_stray: bool = False
-    """For `order`: whether its entry is in no other place, so that a repair leaves the line as it is."""
-    is_last: bool = False
-    """Whether no line ends after it: the remains of the last write."""
-    older: int = 0
-    """The last entry that counts before it; 0 if none does."""
-    newer: int | None = None
-    """The first entry that counts after it; None if none does."""
-    inside: list[int] = []
-    """The entries that count in it."""
-    sample: str = ""
-    """How it begins."""
 
 
 class Cut(NamedTuple):

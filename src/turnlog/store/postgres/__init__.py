@@ -7,20 +7,20 @@ lines, if the end is where the writer thinks it is. Everything that is acknowled
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Container, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, LiteralString
 
 import psycopg
 
-from turnlog.errors import NotFound, TurnlogError
+from turnlog.errors import TurnlogError
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
-from turnlog.store import Clock, Listed, either, in_trash, taken
+from turnlog.store import Clock, either, in_trash, no_session, now_ms, taken
 from turnlog.store.postgres.adopting import adopt
 from turnlog.store.postgres.adopting import taken as taken_over
-from turnlog.store.postgres.blobs import Blobs, PostgresPack
-from turnlog.store.postgres.creating import CREATE, row_of
+from turnlog.store.postgres.blobs import PostgresBlobs
+from turnlog.store.postgres.creating import CREATE, MORE, portions, row_of
 from turnlog.store.postgres.dedicated import DedicatedConnection
 from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
@@ -42,11 +42,6 @@ _FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
 _ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
 _MOVED = "update turnlog.own_sessions set is_deleted = %s where id = %s"
 _MOVE = "update turnlog.session set place = %s where tenant = %s and key = %b and place = %s returning num"
-
-
-def now_ms() -> int:
-    """The time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def connect(
@@ -87,34 +82,42 @@ class PostgresStore:
     """See `Store`."""
 
     backend = "postgres"
-    portion = 4 << 20
 
     def __init__(self, pool: Pool, tenant: int, clock: Clock) -> None:
         self._pool = pool
         self._tenant = tenant
         self._clock = clock
         self._leases = Leases(pool, tenant)
-        self._sharing = BlobLease(self._leases)
-        self._blobs = Blobs(pool, tenant, self._sharing)
         self._watch = Watch(self._leases)
-        self._listing = Listing(pool, tenant)
+
+        self._blobs = blobs = PostgresBlobs(pool, tenant, BlobLease(self._leases))
+        self.add, self.put, self.get, self.has, self.stream = blobs.add, blobs.put, blobs.get, blobs.has, blobs.stream
+        self.keeping, self.collect = blobs.keeping, blobs.collect
+        self.lacking, self.packs, self.unneeded = blobs.lacking, blobs.packs, blobs.unneeded
+
+        listing = Listing(pool, tenant)
+        self.listing, self.ids, self.newest = listing.listing, listing.ids, listing.newest
 
     # ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> PostgresLog:
-        """See `Store.create`."""
+        """See `Logs.create`."""
         new = stamp(drafts, floor=seq - 1, at=0, now=self._clock(), head=0)
         return self._begin(session_id, new, parent, "live")
 
     def _begin(self, session_id: str, new: Stamped, parent: Fork | None, place: str) -> PostgresLog:
         values = row_of(self._tenant, session_id, new, parent)
+        lines, *more = portions(new)
 
         def job(connection: Connection, again: bool) -> tuple[int, int]:
             # A deleted one is kept aside where another deleted one is called the same.
             for where in (place, "base") if place == "deleted" else (place,):
-                with connection.transaction() if self._leases.kept is not None else nullcontext():
+                with connection.transaction() if more or self._leases.kept is not None else nullcontext():
                     self._leases.kept_in(connection)
-                    row = connection.execute(CREATE, {**values, "place": where}).fetchone()
+                    row = connection.execute(CREATE, {**values, **lines, "place": where}).fetchone()
+                    if row is not None:
+                        for rest in more:
+                            connection.execute(MORE, {"num": row[0], "root": row[1], **values, **rest})
                 if row is not None:
                     return row[0], row[1]
             found = connection.execute(_FIRST, (self._tenant, values["first_key"] or values["key"])).fetchone()
@@ -123,7 +126,7 @@ class PostgresStore:
             named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()
             if found is None and named is None:
                 gone = "" if parent is None else parent.session
-                raise NotFound(f"session {gone!r}, which a fork builds on, is gone")
+                raise no_session(gone, for_fork=True)
             raise taken(session_id)
 
         num, root = self._pool.run(f"creating session {session_id}", job)
@@ -141,13 +144,13 @@ class PostgresStore:
         parent: Fork | None = None,
         deleted: bool = False,
     ) -> None:
-        """See `Store.adopt`."""
+        """See `Logs.adopt`."""
         if not after:
             self._begin(session_id, taken_over(lines, after=0), parent, "deleted" if deleted else "live")
             return
         row = self._find(session_id, first)
         if row is None:
-            raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+            raise no_session(session_id)
         rows = LogRows(self._pool, self._watch, session_id, row[0], row[1], None)
         adopt(rows, self._watch.leases, lines, after=after, deleted=deleted)
 
@@ -163,33 +166,24 @@ class PostgresStore:
                 return rows[0]
         return None
 
-    def open(self, session_id: str) -> PostgresLog:
-        """See `Store.open`."""
+    def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> PostgresLog:
+        """See `Logs.open`."""
+        if read_only:
+            row = self._find(session_id, first)
+            if row is None:
+                raise no_session(session_id, for_fork=True)
+            return PostgresLog(self._pool, self._watch, self._clock, session_id, row[0], row[1], None)
         values = (self._tenant, "live", key_of(session_id))
         rows = self._pool.rows(f"opening session {session_id}", _LIVE, values)
         if not rows:
             values = (self._tenant, "deleted", key_of(session_id))
             deleted = self._pool.rows(f"opening session {session_id}", _LIVE, values)
-            raise NotFound(
-                f"no session {session_id!r}",
-                hint="it was deleted; home.restore brings it back" if deleted else "see `turnlog ls`",
-            )
+            raise no_session(session_id, is_deleted=bool(deleted))
         num, root, last_seq, last_at, _ = rows[0]
         return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, LogEnd(last_seq, last_at))
 
-    def base(self, session_id: str, first: str | None = None) -> PostgresLog:
-        """See `Store.base`."""
-        row = self._find(session_id, first)
-        if row is None:
-            raise NotFound(f"session {session_id!r}, which a fork builds on, is gone")
-        return PostgresLog(self._pool, self._watch, self._clock, session_id, row[0], row[1], None)
-
-    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
-        """See `Store.ids`."""
-        return self._listing.ids(like, deleted=deleted)
-
     def all_logs(self) -> Iterator[PostgresLog]:
-        """See `Store.all_logs`."""
+        """See `LogIndex.all_logs`."""
         query = "select num, id, root from turnlog.session where tenant = %s and num > %s order by num limit %s"
         last = 0
         while page := self._pool.rows("listing sessions", query, (self._tenant, last, _PAGE)):
@@ -197,20 +191,12 @@ class PostgresStore:
                 name = id_text(bytes(session_id))
                 yield PostgresLog(self._pool, self._watch, self._clock, name, last, root, None)
 
-    def sessions(self, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        """See `Store.sessions`."""
-        return self._listing.all(deleted=deleted) if ids is None else self._listing.these(ids, deleted=deleted)
-
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
-        """See `Store.newest`."""
-        return self._listing.newest(deleted=deleted, after=after)
-
     def delete(self, session_id: str) -> None:
-        """See `Store.delete`."""
+        """See `Logs.delete`."""
         self._move(session_id, "live", "deleted")
 
     def restore(self, session_id: str) -> None:
-        """See `Store.restore`."""
+        """See `Logs.restore`."""
         self._move(session_id, "deleted", "live")
 
     def _move(self, session_id: str, source: str, target: str) -> None:
@@ -228,10 +214,10 @@ class PostgresStore:
             return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None
 
         if not self._pool.run(f"moving session {session_id}", job):
-            raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
+            raise no_session(session_id)
 
     def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
-        """See `Store.purge`."""
+        """See `Logs.purge`."""
         key = key_of(session_id)
         places = [place for place, is_it in (("live", False), ("deleted", True)) if deleted in (None, is_it)]
 
@@ -243,70 +229,12 @@ class PostgresStore:
                 return bool(found) or again
 
         if not self._pool.run(f"purging session {session_id}", job):
-            raise NotFound(f"no session {session_id!r}", hint="see `turnlog ls`")
-
-    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
-
-    def put(self, blobs: dict[str, bytes]) -> None:
-        """See `Store.put`."""
-        self._blobs.put(blobs)
-
-    def get(self, digest: str) -> bytes:
-        """See `Store.get`."""
-        return self._blobs.get(digest)
-
-    def has(self, digest: str) -> bool:
-        """See `Store.has`."""
-        return self._blobs.has(digest)
-
-    def lacking(self, digests: Iterable[str]) -> set[str]:
-        """See `Store.lacking`."""
-        return self._blobs.lacking(digests)
-
-    def pack(self, *, beside: frozenset[str] | None = None) -> PostgresPack:
-        """See `Store.pack`."""
-        del beside
-        return PostgresPack(self._pool, self._tenant)
-
-    def packs(self) -> frozenset[str]:
-        """See `Store.packs`."""
-        return frozenset({f"collected {self._blobs.generation()} times"})
-
-    def stream(self, digest: str) -> Iterator[bytes]:
-        """See `Store.stream`."""
-        return self._blobs.stream(digest)
-
-    def keeping(self) -> AbstractContextManager[None]:
-        """See `Store.keeping`."""
-        return self._sharing.together()
-
-    def exclusively(self) -> AbstractContextManager[None]:
-        """See `Store.exclusively`."""
-        return self._sharing.alone()
-
-    def doubt(self) -> str:
-        """See `Store.doubt`."""
-        return ""
-
-    def forget(self, digests: Collection[str]) -> set[str]:
-        """See `Store.forget`."""
-        return self._blobs.forget(digests)
-
-    def prepare(self, needed: Container[str]) -> None:
-        """See `Store.prepare`: rows are removed one page at a time."""
-
-    def collect(self, needed: Container[str]) -> dict[str, int]:
-        """See `Store.collect`."""
-        return self._blobs.collect(needed)
-
-    def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """See `Store.unneeded`."""
-        return self._blobs.unneeded(needed)
+            raise no_session(session_id)
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────
 
     def disk(self) -> dict[str, int]:
-        """See `Store.disk`."""
+        """See `Measured.disk`."""
         query = "select place, sum(bytes)::bigint from turnlog.session where tenant = %s group by place"
         sizes: dict[str, int] = {place: size for place, size in self._pool.rows("measuring", query, (self._tenant,))}
         return {
@@ -315,14 +243,14 @@ class PostgresStore:
             "blobs": self._blobs.size(),
         }
 
-    def derived(self, name: str) -> bytes:
-        """See `Store.derived`."""
+    def load(self, name: str) -> bytes:
+        """See `Cache.load`."""
         query = "select content from turnlog.derived where tenant = %s and name = %s"
         rows = self._pool.rows("looking for something derived", query, (self._tenant, name))
         return bytes(rows[0][0]) if rows else b""
 
-    def keep_derived(self, name: str, data: bytes) -> None:
-        """See `Store.keep_derived`."""
+    def save(self, name: str, data: bytes) -> None:
+        """See `Cache.save`."""
         query = (
             "insert into turnlog.derived (tenant, name, content) values (%s, %s, %b) "
             "on conflict (tenant, name) do update set content = excluded.content"
@@ -334,18 +262,14 @@ class PostgresStore:
 
         self._pool.run("keeping something derived", job)
 
-    def own_folders(self) -> frozenset[tuple[int, int]]:
-        """See `Store.own_folders`."""
-        return frozenset()
-
     def health(self) -> dict[str, Any]:
-        """See `Store.health`: whether something can be committed, and if not, the `reason` in a word."""
+        """See `Monitored.health`: whether something can be committed, and if not, the `reason` in a word."""
         known: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
         began = time.monotonic()
         try:
             known |= self._condition()
             if not known["standby"]:
-                self.keep_derived("health", b"")
+                self.save("health", b"")
         except TurnlogError as error:
             return {**known, "ok": False, "reason": word_of(error), "problem": str(error), "hint": error.hint}
         known["answered_ms"] = round((time.monotonic() - began) * 1000, 1)
@@ -373,7 +297,7 @@ class PostgresStore:
         return DedicatedConnection(self._pool, self._leases, name)
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """See `Logs.close`."""
         self._watch.close()
         self._leases.close()
         self._pool.close()

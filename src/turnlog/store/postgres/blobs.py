@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +14,7 @@ from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
 from turnlog.log.unpack import unpacked
+from turnlog.store import Freed, OpenFile
 from turnlog.store.postgres.pool import Connection, Pool
 from turnlog.store.postgres.problem import as_error
 from turnlog.store.postgres.sharing import BlobLease
@@ -79,13 +79,13 @@ class BlobWriter:
         if self._pending_bytes > _PENDING_BYTES or len(self._pending) > _PENDING_BLOBS:
             self.flush()
 
-    def add_file(self, fd: int, size: int) -> bytes:
+    def add_file(self, file: OpenFile) -> bytes:
         """Keep the next bytes of a file, piece by piece; returns the key, which is known only then."""
         self.flush()
         [num] = self._numbers(1)
         whole = hashlib.sha256()
         length = stored = part = 0
-        while length < size and (data := _read(fd, min(_PIECE, size - length))):
+        for data in file.pieces(_PIECE):
             whole.update(data)
             piece = self._packed(data)
             self._connection.execute(_ADD_PIECES, (self._tenant, [num], [part], [piece]))
@@ -144,26 +144,17 @@ class BlobWriter:
         return _ZSTD + packed if len(packed) < len(data) else _RAW + data
 
 
-def _read(fd: int, size: int) -> bytes:
-    """So many bytes of a file, or as many as there are."""
-    data = os.read(fd, size)
-    while data and len(data) < size and (more := os.read(fd, size - len(data))):
-        data += more
-    return data
+class BlobBatch:
+    """See `Blobs.add`. One transaction on a connection of its own."""
 
-
-class PostgresPack:
-    """See `Pack`. One transaction on a connection of its own."""
-
-    name = ""
-
-    def __init__(self, pool: Pool, tenant: int) -> None:
+    def __init__(self, pool: Pool, tenant: int, told: Callable[[int], None] | None) -> None:
         self._pool = pool
         self._tenant = tenant
+        self._told = told
         self._connection: Connection | None = None
         self._writer: BlobWriter | None = None
 
-    def __enter__(self) -> PostgresPack:
+    def __enter__(self) -> BlobBatch:
         self._connection, _ = self._pool.own("keeping blobs", lambda connection: connection.execute("begin"))
         self._writer = BlobWriter(self._connection, self._tenant)
         return self
@@ -173,9 +164,10 @@ class PostgresPack:
     ) -> None:
         connection, self._connection = self._connection, None
         assert connection is not None
+        assert self._writer is not None
         try:
             if kind is None:
-                self._open.finish()
+                self._writer.finish()
                 connection.execute("commit")
                 connection.confirm()
             elif not connection.closed:
@@ -188,56 +180,39 @@ class PostgresPack:
         finally:
             self._pool.give(connection)
 
-    @property
-    def _open(self) -> BlobWriter:
+    def __call__(self, content: bytes | OpenFile) -> str:
+        """One blob more."""
         assert self._writer is not None, "use it in a `with` block"
-        return self._writer
-
-    def add(self, data: bytes) -> str:
-        """See `Pack.add`."""
-        name = digest_of(data)
         try:
-            self._open.add(digest_key(name), data)
+            if isinstance(content, OpenFile) and content.size > _PIECE:
+                key = self._writer.add_file(content)
+            else:
+                data = b"".join(content.pieces()) if isinstance(content, OpenFile) else content
+                key = hashlib.sha256(data).digest()
+                self._writer.add(key, data)
+            if self._told is not None:
+                self._writer.flush()
+                self._told(self._writer.stored)
         except psycopg.Error as error:
             raise as_error(error, "keeping blobs", self._pool.place) from error
-        return name
-
-    def add_file(self, fd: int, size: int) -> str:
-        """See `Pack.add_file`."""
-        if size <= _PIECE:
-            return self.add(_read(fd, size))
-        try:
-            return "sha256:" + self._open.add_file(fd, size).hex()
-        except psycopg.Error as error:
-            raise as_error(error, "keeping blobs", self._pool.place) from error
-
-    def has(self, digest: str) -> bool:
-        """See `Pack.has`."""
-        try:
-            return self._open.has(digest_key(digest))
-        except psycopg.Error as error:
-            raise as_error(error, "looking for blobs", self._pool.place) from error
-
-    @property
-    def size_bytes(self) -> int:
-        """See `Pack.size_bytes`."""
-        try:
-            self._open.flush()
-        except psycopg.Error as error:
-            raise as_error(error, "keeping blobs", self._pool.place) from error
-        return self._open.stored
+        return "sha256:" + key.hex()
 
 
-class Blobs:
-    """The blobs of one tenant."""
+class PostgresBlobs:
+    """The blobs of one tenant: see `Blobs`."""
 
     def __init__(self, pool: Pool, tenant: int, sharing: BlobLease) -> None:
         self._pool = pool
         self._tenant = tenant
         self._sharing = sharing
+        self.keeping, self.exclusively = sharing.together, sharing.alone
+
+    def add(self, *, told: Callable[[int], None] | None = None) -> BlobBatch:
+        """See `Blobs.add`."""
+        return BlobBatch(self._pool, self._tenant, told)
 
     def put(self, blobs: dict[str, bytes]) -> None:
-        """See `Store.put`."""
+        """See `Puts.put`."""
         for name, data in blobs.items():
             digest_key(name)
             if digest_of(data) != name:
@@ -255,11 +230,11 @@ class Blobs:
             self._pool.run("keeping blobs", job)
 
     def has(self, digest: str) -> bool:
-        """See `Store.has`."""
+        """See `Blobs.has`."""
         return bool(self._pool.rows("looking for blobs", _GET, (self._tenant, digest_key(digest))))
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
-        """See `Store.lacking`."""
+        """See `BlobIndex.lacking`."""
         wanted = {digest_key(name): name for name in digests}
         keys = list(wanted)
         for at in range(0, len(keys), _PAGE):
@@ -268,11 +243,11 @@ class Blobs:
         return set(wanted.values())
 
     def get(self, digest: str) -> bytes:
-        """See `Store.get`."""
+        """See `Blobs.get`."""
         return b"".join(self.stream(digest))
 
     def stream(self, digest: str) -> Iterator[bytes]:
-        """See `Store.stream`."""
+        """See `Blobs.stream`."""
         doing = f"reading blob {digest}"
         rows = self._pool.rows(doing, _GET, (self._tenant, digest_key(digest)))
         if not rows:
@@ -293,12 +268,11 @@ class Blobs:
         if whole.digest() != digest_key(digest):
             raise Corrupt(f"blob {digest} is damaged")
 
-    def generation(self) -> int:
-        """How often blobs were collected."""
-        rows = self._pool.rows(
-            "looking at the blobs", "select collections from turnlog.tenant where num = %s", (self._tenant,)
-        )
-        return rows[0][0] if rows else 0
+    def packs(self) -> frozenset[str]:
+        """See `BlobIndex.packs`: rows go one by one, so it is how often some went."""
+        query = "select collections from turnlog.tenant where num = %s"
+        rows = self._pool.rows("looking at the blobs", query, (self._tenant,))
+        return frozenset({f"collected {rows[0][0] if rows else 0} times"})
 
     def size(self) -> int:
         """How many bytes they take."""
@@ -306,21 +280,12 @@ class Blobs:
         return self._pool.rows("looking at the blobs", query, (self._tenant,))[0][0]
 
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """See `Store.unneeded`."""
+        """See `Measured.unneeded`."""
         count = size = 0
         for page in self._pages():
             gone = [stored for digest, _, stored in page if f"sha256:{bytes(digest).hex()}" not in needed]
             count, size = count + len(gone), size + sum(gone)
         return {"blobs": count, "bytes": size}
-
-    def forget(self, digests: Collection[str]) -> set[str]:
-        """See `Store.forget`."""
-        query = "select digest, num from turnlog.blob where tenant = %s and digest = any(%b::bytea[])"
-        keys = [digest_key(name) for name in digests]
-        for at in range(0, len(keys), _PENDING_BLOBS):
-            some = keys[at : at + _PENDING_BLOBS]
-            self._remove(self._pool.rows("looking for blobs", query, (self._tenant, some)))
-        return set()
 
     def _remove(self, rows: list[tuple[Any, ...]]) -> None:
         """Nobody else is there in the transaction that does it, or it is not done."""
@@ -339,16 +304,21 @@ class Blobs:
         if rows:
             self._pool.run("removing blobs", job)
 
-    def collect(self, needed: Container[str]) -> dict[str, int]:
-        """See `Store.collect`."""
+    def collect(
+        self, find: Callable[[], Container[str]], *, expected: Container[str] | None = None, strictly: bool = False
+    ) -> Freed:
+        """See `Blobs.collect`. Rows are removed one page at a time, all that are not needed."""
+        del expected, strictly
         count = size = 0
-        for page in self._pages():
-            gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
-            for at in range(0, len(gone), _PENDING_BLOBS):
-                self._remove(gone[at : at + _PENDING_BLOBS])
-            count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
-        self._pool.rows("collecting blobs", _DROP_UNWATCHED, (self._tenant,))
-        return {"blobs": count, "bytes": size}
+        with self.exclusively():
+            needed = find()
+            for page in self._pages():
+                gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
+                for at in range(0, len(gone), _PENDING_BLOBS):
+                    self._remove(gone[at : at + _PENDING_BLOBS])
+                count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
+            self._pool.rows("collecting blobs", _DROP_UNWATCHED, (self._tenant,))
+        return Freed(count, size)
 
     def _pages(self) -> Iterator[list[tuple[Any, ...]]]:
         last = b""

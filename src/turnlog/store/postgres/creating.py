@@ -1,8 +1,9 @@
-"""A new log: a row for the session and rows for its first entries, in one statement."""
+"""A new log: a row for the session and rows for its first entries, in one statement; in several if it is long."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 from turnlog.log.entry import Fork, Start
@@ -31,10 +32,16 @@ with parent as (
 )
 select num, root from made
 """
+MORE = """
+insert into turnlog.entry (root, session, tenant, seq, key, line) select %(root)s, %(num)s, %(tenant)s, new.*
+from unnest(%(seqs)s::bigint[], %(keys)b::bytea[], %(lines)b::bytea[]) as new
+"""
+_PORTION_BYTES = 4 << 20
+"""What a statement brings at most: the server has to answer it in time."""
 
 
 def row_of(tenant: int, session_id: str, new: Stamped, parent: Fork | None) -> dict[str, Any]:
-    """What the statement needs, but for the place."""
+    """What the statement needs, but for the place and the lines."""
     first = new.entries[0]
     fork = first.fork if isinstance(first, Start) else None
     return {
@@ -54,7 +61,14 @@ def row_of(tenant: int, session_id: str, new: Stamped, parent: Fork | None) -> d
         "last_fence": new.last_fence,
         "wide_seq": new.wide_seq,
         "bytes": new.size,
-        "seqs": new.seqs,
-        "keys": new.keys,
-        "lines": new.lines,
     }
+
+
+def portions(new: Stamped) -> Iterator[dict[str, Any]]:
+    """The lines, as many at once as a statement may bring."""
+    begin = size = 0
+    for end, line in enumerate(new.lines, 1):
+        size += len(line)
+        if size > _PORTION_BYTES or end == len(new.lines):
+            yield {"seqs": new.seqs[begin:end], "keys": new.keys[begin:end], "lines": new.lines[begin:end]}
+            begin, size = end, 0

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from turnlog.errors import NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Set, Start
-from turnlog.store import Listed, is_like
+from turnlog.store import Listed, Place, is_like
 from turnlog.store.postgres.log import read_line
 from turnlog.store.postgres.names import LONGEST, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Pool
@@ -16,6 +16,7 @@ from turnlog.store.postgres.pool import Pool
 _FIRST_PAGE, _PAGE, _IDS = 64, 512, 2000
 _END = (1 << 63) - 1
 _DOING = "listing sessions"
+_PLACES: dict[Place, str] = {"live": "live", "deleted": "deleted", "aside": "base"}
 
 # Subqueries, because a join might be planned as a walk through all entries while there are few.
 _ROW: LiteralString = """
@@ -50,8 +51,8 @@ class Listing:
         self._pool = pool
         self._tenant = tenant
 
-    def ids(self, like: str, *, deleted: bool) -> list[str]:
-        """See `Store.ids`."""
+    def ids(self, *, like: str = "", deleted: bool = False) -> list[str]:
+        """See `LogIndex.ids`."""
         state, begin = _state(deleted), id_bytes(like)
         end = begin + b"\xff"  # which no id has in it
         found: set[str] = set()
@@ -64,22 +65,22 @@ class Listing:
             begin = _next(rows)
         return [session_id for session_id in found if is_like(session_id, like)]
 
-    def all(self, *, deleted: bool) -> Iterator[Listed]:
-        """Every session."""
-        begin = b""
-        while rows := self._pool.rows(_DOING, _BY_KEY, (self._tenant, _state(deleted), begin, _PAGE)):
+    def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
+        """See `Logs.listing`."""
+        state, begin = _PLACES[place], b""
+        if ids is not None:
+            keys = [key_of(session_id) for session_id in ids]
+            for start in range(0, len(keys), _PAGE):
+                values = (self._tenant, state, keys[start : start + _PAGE])
+                yield from map(_found, self._pool.rows(_DOING, _THESE, values))
+            return
+        size = None if place == "aside" else _PAGE  # of those, many may have one key, and pages begin behind a key
+        while rows := self._pool.rows(_DOING, _BY_KEY, (self._tenant, state, begin, size)):
             yield from map(_found, rows)
             begin = _next(rows)
 
-    def these(self, ids: Collection[str], *, deleted: bool) -> Iterator[Listed]:
-        """Those of these that there are."""
-        keys = [key_of(session_id) for session_id in ids]
-        for start in range(0, len(keys), _PAGE):
-            values = (self._tenant, _state(deleted), keys[start : start + _PAGE])
-            yield from map(_found, self._pool.rows(_DOING, _THESE, values))
-
-    def newest(self, *, deleted: bool, after: str | None) -> Iterator[Listed]:
-        """See `Store.newest`."""
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+        """See `LogIndex.newest`."""
         place: tuple[int, int, bytes] = (_END, _END, b"")
         if after is not None:
             rows = self._pool.rows(_DOING, _PLACE, (self._tenant, _state(deleted), key_of(after)))

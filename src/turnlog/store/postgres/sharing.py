@@ -37,7 +37,7 @@ class BlobLease:
     def alone_in(self, connection: Connection) -> None:
         """Inside a transaction: nobody keeps blobs until it ends, or this raises."""
         if self._lease is None or self._alone is None:
-            raise Unavailable("nobody holds the lock of the blobs", hint="collect inside exclusively()")
+            raise Unavailable("nobody holds the lock of the blobs", hint="take it before you collect")
         if not self._lease.renew(connection):
             raise Unavailable(
                 "somebody else took over the blobs while this process did not answer",

@@ -1,0 +1,174 @@
+"""What some stores can do beside the contract. `ability` asks for one of these; without it, one does without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
+
+from turnlog.log.entry import AnyEntry
+from turnlog.store import Blobs, Listed, Log, Logs
+
+_T = TypeVar("_T")
+
+
+def ability(store: Logs | Blobs, kind: type[_T]) -> _T | None:
+    """The store as one that can do this; None if it cannot."""
+    return store if isinstance(store, kind) else None
+
+
+@runtime_checkable
+class LogIndex(Protocol):
+    """Answers what follows from `Logs.listing` without a look into every log."""
+
+    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
+        """See `derived.ids`."""
+        ...
+
+    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+        """See `derived.newest`."""
+        ...
+
+    def all_logs(self) -> Iterator[Log]:
+        """See `derived.all_logs`."""
+        ...
+
+
+@runtime_checkable
+class BlobIndex(Protocol):
+    """Answers for many blobs at once."""
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """See `derived.lacking`."""
+        ...
+
+    def packs(self) -> frozenset[str]:
+        """See `derived.packs`."""
+        ...
+
+
+@runtime_checkable
+class Puts(Protocol):
+    """Keeps a few blobs in a shorter way than by `Blobs.add`."""
+
+    def put(self, blobs: dict[str, bytes]) -> None:
+        """See `derived.put`."""
+        ...
+
+
+@runtime_checkable
+class Doubts(Protocol):
+    """May not know which blobs it has, because something is damaged."""
+
+    def doubt(self) -> str:
+        """Why nobody can say for sure which blobs there are; empty if everybody can."""
+        ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """Knows how much room it takes."""
+
+    def disk(self) -> dict[str, int]:
+        """How many bytes logs, deleted logs and blobs take."""
+        ...
+
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """How many `blobs` and `bytes` a collection would remove, about."""
+        ...
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """Keeps what can be made again. Losing it is no loss."""
+
+    def load(self, name: str) -> bytes:
+        """Something as it was last kept; empty if it was not."""
+        ...
+
+    def save(self, name: str, data: bytes) -> None:
+        """Keep something."""
+        ...
+
+
+@runtime_checkable
+class Monitored(Protocol):
+    """Can say how it is."""
+
+    def health(self) -> dict[str, Any]:
+        """What a person or a monitor wants to know; `ok` says whether it works."""
+        ...
+
+
+class Region(Struct):
+    """A stretch of a log that is not what was written. Offsets and lengths are in bytes."""
+
+    offset: int
+    length: int
+    kind: str
+    """In the words of `Damage`."""
+    line: int
+    """The number of its first line in the file, from 1."""
+    lines: int = 1
+    seq: int | None = None
+    """The entry that can be read in spite of it."""
+    is_used: bool = False
+    """Whether that entry counts, so that a repair leaves the line as it is."""
+    is_stray: bool = False
+    """For `order`: whether its entry is in no other place, so that a repair leaves the line as it is."""
+    is_last: bool = False
+    """Whether no line ends after it: the remains of the last write."""
+    older: int = 0
+    """The last entry that counts before it; 0 if none does."""
+    newer: int | None = None
+    """The first entry that counts after it; None if none does."""
+    inside: list[int] = []
+    """The entries that count in it."""
+    sample: str = ""
+    """How it begins."""
+
+
+class Surveyed(Struct):
+    """What a whole log holds, byte by byte."""
+
+    path: str
+    size_bytes: int
+    entries: int
+    regions: list[Region]
+
+
+class Repaired(Struct, frozen=True):
+    """What a repair did."""
+
+    blanked_bytes: int
+    original: str
+    """Where the file as it was is kept."""
+    note: int
+    """The `seq` of the note that says so in the log."""
+
+
+@runtime_checkable
+class InFiles(Protocol):
+    """Keeps each log in a file that people can look at and repair."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that is the store's own."""
+        ...
+
+    def file_of(self, session_id: str) -> str:
+        """The file of a session, deleted or not. Raises `NotFound`."""
+        ...
+
+    def examine(self, session_id: str, visit: Callable[[AnyEntry], None]) -> Surveyed:
+        """Read a whole log: nothing is locked, nothing is changed. Every entry that counts is visited."""
+        ...
+
+    def repair(self, session_id: str, *, without: Collection[int]) -> Repaired | None:
+        """Blank out what is damaged in a session's log, and these entries; None if there is nothing to do."""
+        ...
+
+    def damaged_blobs(self) -> Iterator[str]:
+        """The digests of blobs that cannot be read back. Reads all of them."""
+        ...

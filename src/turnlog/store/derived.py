@@ -1,0 +1,135 @@
+"""What follows from the contract, once for every store; where a store has a shorter way, that is taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import Any, get_args
+
+from turnlog.errors import Invalid, Unavailable, Unsupported
+from turnlog.log.ids import word
+from turnlog.store import Blobs, Listed, Log, Logs, Place, Store, behind, is_like
+from turnlog.store.capability import BlobIndex, Cache, Doubts, InFiles, LogIndex, Measured, Monitored, Puts, ability
+
+
+def ids(store: Logs, *, like: str = "", deleted: bool = False) -> Iterable[str]:
+    """The ids of all sessions (or deleted ones) that begin like this, or whose handle does, in no order."""
+    index = ability(store, LogIndex)
+    if index is not None:
+        return index.ids(like=like, deleted=deleted)
+    return [one.id for one in sessions(store, deleted=deleted) if is_like(one.id, like)]
+
+
+def sessions(store: Logs, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
+    """Every session (or every deleted one), or those of these `ids` that there are, in no order."""
+    return store.listing("deleted" if deleted else "live", ids=ids)
+
+
+def newest(store: Logs, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+    """The same in their `order`, the newest first: with an index, who stops early has not paid for the rest.
+
+    `after` is the session to begin behind; raises `NotFound`. One that grows meanwhile may be missed.
+    """
+    index = ability(store, LogIndex)
+    if index is not None:
+        return index.newest(deleted=deleted, after=after)
+    found = sorted(sessions(store, deleted=deleted), key=lambda one: one.order, reverse=True)
+    return behind(iter(found), after)
+
+
+def all_logs(store: Logs) -> Iterator[Log]:
+    """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
+    index = ability(store, LogIndex)
+    if index is not None:
+        yield from index.all_logs()
+        return
+    for place in get_args(Place):
+        for one in store.listing(place):
+            yield store.open(one.id, read_only=True, first=one.first)
+
+
+def put(store: Blobs, blobs: dict[str, bytes]) -> None:
+    """Keep blobs under their digests, durable when this returns. Those that are there already cost nothing."""
+    short = ability(store, Puts)
+    if short is not None:
+        short.put(blobs)
+    elif blobs:
+        with store.keeping(), store.add() as add:
+            for name, data in blobs.items():
+                if add(data) != name:
+                    raise Invalid(f"the content of blob {name} is not what its digest says")
+
+
+def lacking(store: Blobs, digests: Iterable[str]) -> set[str]:
+    """Those blobs of these that are not there."""
+    index = ability(store, BlobIndex)
+    return index.lacking(digests) if index is not None else {name for name in digests if not store.has(name)}
+
+
+def packs(store: Blobs) -> frozenset[str]:
+    """Names of what holds the blobs. While all of them are still there, so is every blob that was."""
+    index = ability(store, BlobIndex)
+    return index.packs() if index is not None else frozenset({word(16)})  # nobody knows: never the same again
+
+
+def doubt(store: Blobs) -> str:
+    """Why nobody can say for sure which blobs there are; empty if everybody can."""
+    unsure = ability(store, Doubts)
+    return unsure.doubt() if unsure is not None else ""
+
+
+def disk(store: Store) -> dict[str, int]:
+    """How many bytes logs, deleted logs and blobs take."""
+    return _measured(store).disk()
+
+
+def unneeded(store: Store, needed: Container[str]) -> dict[str, int]:
+    """How many `blobs` and `bytes` a collection would remove, about."""
+    return _measured(store).unneeded(needed)
+
+
+def _measured(store: Store) -> Measured:
+    measured = ability(store, Measured)
+    if measured is None:
+        raise Unsupported(f"the {store.backend} store does not say how much it takes", hint="do without a quota")
+    return measured
+
+
+def load(store: Store, name: str) -> bytes:
+    """Something that can be made again, as it was last kept; empty if it was not."""
+    cache = ability(store, Cache)
+    return cache.load(name) if cache is not None else b""
+
+
+def save(store: Store, name: str, data: bytes) -> None:
+    """Keep something that can be made again. Losing it is no loss."""
+    cache = ability(store, Cache)
+    if cache is not None:
+        cache.save(name, data)
+
+
+def health(store: Store) -> dict[str, Any]:
+    """What a person or a monitor wants to know; `ok` says whether it works."""
+    monitored = ability(store, Monitored)
+    if monitored is not None:
+        return monitored.health()
+    return {
+        "backend": store.backend,
+        "location": f"{store.backend}:",
+        "ok": True,
+        "sessions": sum(1 for _ in ids(store)),
+    }
+
+
+def own_folders(store: Store) -> frozenset[tuple[int, int]]:
+    """Device and inode of folders that belong to the store, so that nobody takes them for somebody's work."""
+    files = ability(store, InFiles)
+    if files is None:
+        return frozenset()
+    try:
+        status = os.stat(files.folder)
+    except FileNotFoundError:
+        return frozenset()
+    except OSError as error:
+        raise Unavailable(f"looking at {files.folder}: {error.strerror or error}") from error
+    return frozenset({(status.st_dev, status.st_ino)})

@@ -1,0 +1,88 @@
+"""The blobs of the file store: packs in a folder, and the lock of those who keep or collect them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
+
+from turnlog.errors import NotFound, OutOfSpace
+from turnlog.log.payload import digest_key
+from turnlog.store import Freed
+from turnlog.store.files.collect import collect, prepare, unneeded
+from turnlog.store.files.disk import Held, as_error, disk_errors
+from turnlog.store.files.layout import BLOBS, Layout
+from turnlog.store.files.packs import Packs
+from turnlog.store.files.packwriter import PackWriter
+
+
+class FileBlobs:
+    """See `Blobs`."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._packs = Packs(layout.disk, os.path.join(layout.folder, BLOBS))
+        self._inside = threading.local()
+        self.get, self.has, self.stream = self._packs.get, self._packs.has, self._packs.stream
+        self.damaged_blobs = self._packs.check
+
+    def add(self, *, told: Callable[[int], None] | None = None) -> PackWriter:
+        """See `Blobs.add`."""
+        with disk_errors(f"opening {self._layout.folder}"):
+            self._layout.make_ready()
+        return PackWriter(self._packs, told=told)
+
+    def lacking(self, digests: Iterable[str]) -> set[str]:
+        """See `BlobIndex.lacking`."""
+        known = self._packs.learn()
+        return {name for name in digests if digest_key(name) not in known}
+
+    def packs(self) -> frozenset[str]:
+        """See `BlobIndex.packs`."""
+        with disk_errors("listing packs"):
+            return frozenset(self._packs.names())
+
+    def doubt(self) -> str:
+        """See `Doubts.doubt`."""
+        with disk_errors("looking at packs"):
+            name = next((name for name in self._packs.names() if not self._packs.objects(name)), "")
+        return name and f"nobody can say what is in pack {name}"
+
+    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        """See `Measured.unneeded`."""
+        with disk_errors("looking at blobs"):
+            return unneeded(self._packs, needed)
+
+    def keeping(self) -> AbstractContextManager[object]:
+        """See `Blobs.keeping`."""
+        alone = getattr(self._inside, "alone", None)
+        if alone is not None and not alone.closed:
+            return nullcontext()  # who keeps everybody else out would wait for itself
+        return self._hold(shared=True)
+
+    def exclusively(self) -> AbstractContextManager[object]:
+        """Nobody is inside `keeping`, and nobody gets there; except this thread itself."""
+        self._inside.alone = held = self._hold(shared=False)
+        return held
+
+    def _hold(self, *, shared: bool) -> Held:
+        try:
+            self._layout.make_ready()
+            return self._layout.disk.hold(os.path.join(self._layout.folder, ".blobs.lock"), shared=shared, create=True)
+        except OSError as error:
+            raise as_error(error, f"locking the blobs in {self._layout.folder}") from error
+
+    def collect(
+        self, find: Callable[[], Container[str]], *, expected: Container[str] | None = None, strictly: bool = False
+    ) -> Freed:
+        """See `Blobs.collect`. What has to be written anew is, beside everybody else, as far as one can tell."""
+        if expected is not None:
+            # Somebody else may collect at the same time; and what is removed makes room.
+            with suppress(NotFound, OutOfSpace), disk_errors("collecting blobs"), self.keeping():
+                prepare(self._packs, expected, strictly=strictly)
+        with self.exclusively():
+            needed = find()
+            with disk_errors("collecting blobs"):
+                self._layout.remove_leftovers()
+                return collect(self._packs, needed, strictly=strictly)

@@ -1,0 +1,192 @@
+"""The home folder of the file store: what is where in it, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+
+from turnlog.errors import Corrupt, Unsupported
+from turnlog.layout import HOME_FILE, LAYOUT, LAYOUT_LINE, SESSIONS, TRASH
+from turnlog.log.ids import word
+from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.names import file_name, is_hashed, is_session_file
+
+BASES, BLOBS, DERIVED = "bases", "blobs", "derived"
+_ABANDONED_S = 3600.0
+"""Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
+_OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.lock")
+"""Earlier versions kept an index in the home, with the text of other agents' sessions in it."""
+
+
+class Layout:
+    """One home folder. It is made when something is first written."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        self.folder = os.path.abspath(folder)
+        self.disk = disk
+        self._is_ready = False
+        self._is_current = False
+        with disk_errors(f"opening {self.folder}"):
+            self._check()
+
+    def _check(self) -> None:
+        path = os.path.join(self.folder, HOME_FILE)
+        try:
+            fd = self.disk.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            data = self.disk.pread(fd, 1 << 16, 0)
+        finally:
+            self.disk.close(fd)
+        try:
+            layout = msgspec.json.decode(data, type=dict[str, int])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
+        self._is_current = layout == LAYOUT
+        for part, version in layout.items():
+            if version > LAYOUT.get(part, 0):
+                raise Unsupported(
+                    f"{self.folder} has {part} version {version}; this Turnlog knows {LAYOUT.get(part, 0)}",
+                    hint="upgrade Turnlog",
+                )
+        for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED):
+            place = os.path.join(self.folder, name)
+            if self.exists(place):
+                self.disk.make_private(place)
+
+    def make_ready(self) -> None:
+        """Make the folder. Every name is on the disk before anything in it is acknowledged."""
+        if self._is_ready:
+            return
+        layout = os.path.join(self.folder, HOME_FILE)
+        is_new = not os.path.exists(layout)
+        folders = [os.path.join(self.folder, name) for name in (SESSIONS, BLOBS, BASES, TRASH)]
+        path = self.folder
+        while not os.path.isdir(path):
+            folders.insert(0, path)
+            path = os.path.dirname(path)
+        for path in folders:
+            try:
+                self.disk.mkdir(path)
+            except FileExistsError:
+                continue
+            self.disk.sync_folder(os.path.dirname(path))
+        self.disk.refuse_remote(self.folder)
+        for name in _OLD:
+            path = os.path.join(self.folder, name)
+            if not is_new and os.path.isfile(path):
+                self.discard(path)
+        if is_new:
+            self._sync_above()
+        if is_new or not self._is_current:
+            self.write_file(layout, LAYOUT_LINE)
+        self._is_ready = True
+
+    def _sync_above(self) -> None:
+        """Whoever made the folders above may have died before their names were on the disk; the layout comes last."""
+        path = self.folder
+        while (above := os.path.dirname(path)) != path and self.disk.stat(path).st_uid == os.geteuid():
+            try:
+                self.disk.sync_folder(above)
+            except PermissionError:
+                return  # nobody makes folders where they may not even look
+            path = above
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """A whole file at once: there is no moment at which half of it has that name."""
+        temporary = self.new_name(os.path.dirname(path))
+        try:
+            fd = self.disk.open(temporary, os.O_WRONLY, create=True)
+            try:
+                self.disk.write(fd, data)
+                self.disk.sync(fd)
+            finally:
+                self.disk.close(fd)
+            self.disk.rename(temporary, path)
+        except BaseException:
+            self.discard(temporary)
+            raise
+        self.disk.sync_folder(os.path.dirname(path))
+
+    def discard(self, path: str) -> None:
+        """Remove a file that nobody needs."""
+        try:
+            self.disk.unlink(path)
+        except OSError:
+            return  # it is not there, or the disk is failing: a leftover that has no session's name harms nobody
+
+    def path(self, place: str, session_id: str) -> str:
+        """The file of a session there."""
+        path = os.path.join(self.folder, place, file_name(session_id))
+        if is_hashed(session_id) and not self.exists(path):
+            # A listing shows this name where the line is lost that has the long id.
+            hashed = os.path.join(self.folder, place, session_id)
+            return hashed if self.exists(hashed) else path
+        return path
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        try:
+            self.disk.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_still(self, fd: int, path: str) -> bool:
+        """Whether an open file is the one that has this name now."""
+        return self.exists(path) and os.path.samestat(self.disk.fstat(fd), self.disk.stat(path))
+
+    def new_name(self, place: str) -> str:
+        """A name there for a file that gets its own when it is whole."""
+        return os.path.join(self.folder, place, f".new-{word(16)}")
+
+    def names(self, place: str) -> list[str]:
+        """The log files there."""
+        try:
+            names = self.disk.listdir(os.path.join(self.folder, place))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [name for name in names if is_session_file(name) and not (place == TRASH and self._is_back(name))]
+
+    def _is_back(self, name: str) -> bool:
+        """Whether somebody died who was restoring or deleting it: then it is a session, and not a deleted one."""
+        here, there = (os.path.join(self.folder, place, name) for place in (TRASH, SESSIONS))
+        return self.exists(there) and self.exists(here) and os.path.samefile(here, there)
+
+    def remove_leftovers(self) -> None:
+        """What never got its name. Whoever adds blobs is kept out meanwhile."""
+        for place in (BLOBS, DERIVED):
+            self._remove_from(os.path.join(self.folder, place), 0)
+        for place in ("", SESSIONS, TRASH, BASES):
+            self._remove_from(os.path.join(self.folder, place), _ABANDONED_S)
+
+    def _remove_from(self, folder: str, unchanged_s: float) -> None:
+        """What never got its name: who wrote it died, or would keep us out; or nobody has touched it for so long."""
+        for name in self.disk.listdir(folder) if self.exists(folder) else []:
+            path = os.path.join(folder, name)
+            if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
+                self.disk.unlink(path)
+
+    def sizes(self) -> dict[str, int]:
+        """How many bytes logs, deleted logs and blobs take."""
+        sizes: dict[str, int] = {}
+        for name, places in (("logs", (SESSIONS, BASES)), ("trash", (TRASH,)), ("blobs", (BLOBS,))):
+            sizes[name] = sum(self._size_of(os.path.join(self.folder, place)) for place in places)
+        return sizes
+
+    def _size_of(self, folder: str) -> int:
+        size = 0
+        with disk_errors(f"looking at {folder}"):
+            for name in self.disk.listdir(folder) if self.exists(folder) else []:
+                try:
+                    size += self.disk.stat(os.path.join(folder, name)).st_size
+                except FileNotFoundError:
+                    continue  # it went away while we looked
+        return size
+
+
+def _is_leftover(name: str) -> bool:
+    return name.startswith(".new-") and len(name) == 21 and name[5:].isalnum()
