@@ -219,7 +219,7 @@ def test_a_server_that_waits_for_a_lock(location: str, admin: psycopg.Connection
     log = store.create("s", [start("s")])
     new = note()
     with admin.transaction(), impatient(store):
-        admin.execute("select from turnlog.session where num = %s for update", (log._num,))
+        admin.execute("select from turnlog.session where num = %s for update", (log._rows.num,))
         with pytest.raises(Unavailable) as caught:
             log.append([new], after=0, head=0)
         assert "too slow or waits for a lock" in str(caught.value.hint)
@@ -507,7 +507,7 @@ def test_a_damaged_blob_and_a_damaged_line_are_found_out(location: str, admin: p
     admin.execute(
         "update turnlog.entry set line = replace(convert_from(line, 'UTF8'), 'right', 'wrong')::bytea "
         "where session = %s and seq = 2",
-        (log._num,),
+        (log._rows.num,),
     )
     [_, damage, entry] = log.read()
     assert (damage.kind, damage.seq, entry.text, entry.unverified) == ("edited", 2, "wrong", True)
