@@ -1,5 +1,6 @@
 """The shape of the house: no cycles, no heaps, contracts that stay short, documents that say what there is."""
 
+import ast
 import re
 
 import grimp
@@ -41,6 +42,11 @@ def cycles(graph: grimp.ImportGraph) -> list[set[str]]:
     return found
 
 
+def test_no_modules_import_each_other():
+    """Imports for type checking are imports, too: whoever reads the one has to know the other."""
+    assert cycles(grimp.build_graph("turnlog", cache_dir=None)) == []
+
+
 def test_a_cycle_would_be_found():
     graph = grimp.ImportGraph()
     for importer, imported in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")):
@@ -53,6 +59,26 @@ def test_a_room_is_no_heap(room):
     """Its folders say what they hold; `commands` and the like hold one thing a file."""
     files = [path.name for path in (SRC / room).glob("*.py") if path.name != "__init__.py"]
     assert len(files) <= (MAX_FILES if room in ("session", "catalog", "cli") else 20), files
+
+
+def protocols() -> dict[str, list[str]]:
+    """The public members of the protocols of a store."""
+    tree = ast.parse((SRC / "store" / "__init__.py").read_bytes())
+    return {
+        node.name: [
+            member.name
+            for member in node.body
+            if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")
+        ]
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
+    }
+
+
+def test_the_contract_of_a_store_stays_short():
+    found = protocols()
+    assert "Log" in found
+    assert sum(map(len, found.values())) <= MAX_MEMBERS, found
 
 
 # ── documents ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """Every command there is, and words with which it does something harmless."""
 
 from collections.abc import Iterable
+from importlib import import_module
 
 import click
 from hypothesis import settings
