@@ -319,8 +319,8 @@ def test_the_digest_of_the_write_ahead_log_is_that_of_the_session() -> None:
     problems: list[Problem] = []
     entries = list(wal_entries(str(ROOT / "v1/wal/session-store.ndjson"), problems))
     assert problems == []
-    assert [entry.is_committed for entry in entries] == [False, True]
-    assert {entry.digest for entry in entries} == {digest_of(TREE.read_bytes())}
+    assert [entry.phase for entry in entries] == ["intent", "committed"]
+    assert {entry.snapshot_digest for entry in entries} == {digest_of(TREE.read_bytes())}
 
 
 def copied(tmp_path: Path) -> Path:
@@ -503,8 +503,9 @@ def test_a_session_goes_back_into_its_tree_with_an_entry_in_the_log(home: Any, t
     problems: list[Problem] = []
     entries = list(wal_entries(str(root / "v1/wal/session-store.ndjson"), problems))
     assert problems == []
-    assert [(entry.sequence, entry.is_committed) for entry in entries] == [(1, False), (1, True), (2, False), (2, True)]
-    assert entries[-1].digest == digest_of(Path(path).read_bytes())
+    phases = [(entry.sequence, entry.phase) for entry in entries]
+    assert phases == [(1, "intent"), (1, "committed"), (2, "intent"), (2, "committed")]
+    assert entries[-1].snapshot_digest == digest_of(Path(path).read_bytes())
     assert [what for what in problems_of(root) if "write-ahead" in what] == []
 
 

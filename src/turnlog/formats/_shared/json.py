@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
@@ -133,6 +134,15 @@ def decoded(value: Any) -> Any:
         return decode(value.encode() if isinstance(value, str) else value)
     except (ValueError, UnicodeEncodeError):
         return None
+
+
+def same_again(text: str) -> bytes | None:
+    """The bytes that a text in base64 stands for; None where they would come back as another text."""
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return data if b64encode(data).decode() == text else None
 
 
 def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.tally import Tally, is_of
 from turnlog.log.block import ToolResult
 from turnlog.log.context import repair
 from turnlog.log.entry import Message
 
 
-def mended(messages: list[Message], is_own: Callable[[Message], bool], tally: Tally) -> list[Message]:
+def mended(messages: list[Message], agent: str, tally: Tally) -> list[Message]:
     """Every call with its result from where others went on; what the agent wrote itself before stays as it is."""
-    index = next((i for i, message in enumerate(messages) if not is_own(message)), len(messages))
+    index = next((i for i, message in enumerate(messages) if not is_of(message, agent)), len(messages))
     if index == len(messages):
         return messages
     for start in range(index - 1, -1, -1):

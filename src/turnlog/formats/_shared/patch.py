@@ -8,6 +8,15 @@ from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.value import fields, listed
 
 
+def besides(was: Any, now: dict[str, Any]) -> dict[str, Any]:
+    """What the original has and the copy has not, or has otherwise."""
+    return {
+        key: value
+        for key, value in fields(was).items()
+        if key not in now or type(now[key]) is not type(value) or now[key] != value
+    }
+
+
 def patch_for(made: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:
     """What turns the one into the other, with the keys in its order; None if nothing has to be done."""
     patch: dict[str, Any] = {}

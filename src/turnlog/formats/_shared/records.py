@@ -182,6 +182,26 @@ def names_in(folder: str, end: str = "") -> list[str]:
         return []
 
 
+def entries_in(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, by name; nothing in one that cannot be opened."""
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def is_plain_file(path: str) -> bool:
+    """Whether it is a file, and no link to one."""
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
+def workspace_over(folder: str, outer: str, inner: str) -> str | None:
+    """The workspace whose `outer/inner` that folder is; None if it is no such folder."""
+    above, name = os.path.split(folder)
+    return os.path.dirname(above) if (os.path.basename(above), name) == (outer, inner) else None
+
+
 def head_of(path: str, size: int = 1 << 16) -> bytes | None:
     """The beginning of a file; None where it cannot be read."""
     try:
@@ -195,11 +215,7 @@ def homes_under(folder: str, outer: str, inner: str, depth: int = 0) -> Iterator
     """A folder, and at most three down those in which an agent keeps sessions as `outer/inner`, in a steady order."""
     yield folder
     is_mine = os.path.basename(folder) == outer
-    try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for name in names:
+    for name in [entry.name for entry in entries_in(folder) if entry.is_dir(follow_symlinks=False)]:
         if name == inner if is_mine else name == outer and depth <= _DEEP:
             yield from homes_under(os.path.join(folder, name), outer, inner, _DEEP + 1)
         elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
@@ -216,9 +232,11 @@ def files_under(path: str) -> Iterator[str]:
         yield from (os.path.join(folder, name) for name in sorted(files))
 
 
-def tell(problems: list[Problem], problem: Problem) -> None:
+def tell(
+    problems: list[Problem], problem: Problem, most: int = MAX_PROBLEMS, rest: str = "more problems than are told here"
+) -> None:
     """Add a problem; of very many, the rest is told as one."""
-    if len(problems) < MAX_PROBLEMS:
+    if len(problems) < most:
         problems.append(problem)
-    elif len(problems) == MAX_PROBLEMS:
-        problems.append(Problem("more problems than are told here"))
+    elif len(problems) == most:
+        problems.append(Problem(rest))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from json.encoder import encode_basestring as _quoted
+from json.encoder import encode_basestring as _string
 from math import isfinite
 from typing import Any, cast
 
@@ -81,10 +81,6 @@ def _bytes(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return cast("str", without_surrogates(text)).encode()
-
-
-def _string(text: str) -> str:
-    return _quoted(text)
 
 
 _UPPER_CONTROLS = re.compile("[\x7f-\x9f]")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, cast
+from collections.abc import Callable, Container, Iterable
+from typing import Any
 
 from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
-from turnlog.formats._shared.json import decode, is_deep
+from turnlog.formats._shared.json import decoded, is_deep
 from turnlog.formats._shared.rust import beyond_64_bits, by_key, compact
-from turnlog.formats._shared.value import fields
+from turnlog.formats._shared.value import fields, listed
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
-from turnlog.log.entry import Note
+from turnlog.log.entry import AnyEntry, Checkpoint, Message, Note
 
 _INNER = "block"
 
@@ -91,6 +91,17 @@ class Tally:
         return text
 
 
+def origin_of(entry: AnyEntry, agent: str) -> dict[str, Any] | None:
+    """What an agent's own record had besides, for an entry that was one."""
+    found = fields(entry.origin)
+    return found if found.get("agent") == agent else None
+
+
+def is_of(entry: AnyEntry, agent: str) -> bool:
+    """Whether an entry was a record of that agent's."""
+    return origin_of(entry, agent) is not None
+
+
 def unknown(agent: str, raw: Any) -> UnknownBlock:
     """A block of another agent's that we have no word for, kept whole.
 
@@ -108,10 +119,7 @@ def unknown(agent: str, raw: Any) -> UnknownBlock:
 
 def original(agent: str, block: UnknownBlock) -> Any:
     """The block of another agent's that was kept whole; None for what is none."""
-    try:
-        raw = decode(block.json.encode())
-    except ValueError:
-        return None
+    raw = decoded(block.json.encode())
     return fields(raw)[_INNER] if block.kind.startswith(f"{agent}.") and _INNER in fields(raw) else raw
 
 
@@ -139,8 +147,24 @@ def plain_text(content: str | Iterable[AnyBlock]) -> str:
 
 def is_import_note(note: Note) -> bool:
     """Whether a note only tells what was wrong with a source: nobody misses it where it came from."""
-    data = cast("list[Any]", note.data) if isinstance(note.data, list) else []
+    data = listed(note.data)
     return bool(data) and "what" in fields(data[0])
+
+
+def unseen(
+    transcript: Transcript, seen: Container[int], tally: Tally, is_lost: Callable[[Note], bool] = lambda note: True
+) -> None:
+    """Count what is not in a file of messages alone: those that no model sees, and what is no message."""
+    nodes = {entry.seq for entry in transcript.path}
+    for entry in transcript.entries():
+        if isinstance(entry, Note) and is_lost(entry) and not is_import_note(entry):
+            tally.add("note")
+        elif isinstance(entry, Checkpoint):
+            tally.add("checkpoint of files")
+        elif isinstance(entry, Message) and entry.seq not in nodes:
+            tally.add("message on another branch")
+        elif isinstance(entry, Message) and entry.seq not in seen and entry.blocks:
+            tally.add("message before the last compaction", "its summary")
 
 
 def lost_facts(transcript: Transcript, carried: Iterable[str]) -> int:

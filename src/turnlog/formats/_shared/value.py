@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +28,16 @@ def items(value: Any) -> list[dict[str, Any]]:
 def listed(value: Any) -> list[Any]:
     """All that is in a list; nothing for anything else."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def in_order(value: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The same object with these fields first, in this order."""
+    return {**{name: value[name] for name in names if name in value}, **value}
+
+
+def counted(value: Any) -> int | None:
+    """A counter as it is; None for what is none."""
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
 
 
 def text(value: Any) -> str | None:

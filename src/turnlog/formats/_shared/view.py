@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.formats import Transcript
 from turnlog.log.block import Text
-from turnlog.log.context import repair, split_system, spoken
+from turnlog.log.context import repair, split_system, spoken, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Uncompact
 
 _SPACE = UUID("8a3a4f5e-5f0c-4b5e-9c57-0d6b1f0f7a11")
@@ -44,9 +44,10 @@ class View(Struct, frozen=True):
 def view_of(transcript: Transcript) -> View:
     """The conversation as a model sees it, and what it no longer sees."""
     seen = transcript.context.messages
-    compaction = _active(transcript.path)
-    if compaction is None:
+    found = compactions_on(transcript.path)
+    if not found:
         return View([], [], [], [], list(seen))
+    compaction = found[-1]
     index = transcript.path.index(compaction)
     later = {entry.seq for entry in transcript.path[index + 1 :]}
     earlier = {entry.seq for entry in transcript.path[:index] if compaction.keep and entry.seq >= compaction.keep}
@@ -69,11 +70,16 @@ def _is_plain(message: Message) -> bool:
     return message.role in ("user", "system") and all(isinstance(block, Text) for block in message.blocks)
 
 
-def _active(path: list[AnyEntry]) -> Compaction | None:
-    """The newest compaction that was not taken back."""
+def seen_on(path: list[AnyEntry]) -> list[Message]:
+    """What a model sees at the end of a path, as it is and not repaired."""
+    replaced, kept = visible(reversed(path), {entry.seq: entry for entry in path}.get)
+    return replaced + kept
+
+
+def compactions_on(path: list[AnyEntry]) -> list[Compaction]:
+    """The compactions on a path that were not taken back; the last is the one that counts."""
     gone = {entry.compaction for entry in path if isinstance(entry, Uncompact)}
-    found = [entry for entry in path if isinstance(entry, Compaction) and entry.seq not in gone]
-    return found[-1] if found else None
+    return [entry for entry in path if isinstance(entry, Compaction) and entry.seq not in gone]
 
 
 def text_of(message: Message) -> str:

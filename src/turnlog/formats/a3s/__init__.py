@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import Format, Places, Problem, Rendered, Resuming, Source, Writing
-from turnlog.formats._shared.json import decode, document
+from turnlog.formats._shared.json import decoded, document
 from turnlog.formats._shared.place import Taken, private_folders, put_files
-from turnlog.formats._shared.records import names_in
+from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
 from turnlog.formats.a3s.message import NAME
@@ -49,20 +49,22 @@ def find(path: str) -> Iterator[Source]:
 
 def _in_folder(folder: str) -> Iterator[Source]:
     tree = os.path.join(folder, TREE, "sessions")
-    newer = set(names_in(tree, ".json")) if not os.path.islink(os.path.join(folder, TREE)) else set[str]()
-    for name in sorted(newer):
-        yield from _source(os.path.join(tree, name))
-    for name in names_in(folder, ".json"):
-        path = os.path.join(folder, name)
-        for source in _source(path):
-            # What was moved to the tree stays behind as it was.
-            if tree_name(id_at(path) or "") not in newer:
-                yield source
-
-
-def _source(path: str) -> Iterator[Source]:
-    if not os.path.islink(path) and os.path.isfile(path) and is_session(path):
+    newer = set(_names(tree)) if not os.path.islink(os.path.join(folder, TREE)) else set[str]()
+    for path in _sessions(tree, sorted(newer)):
         yield Source(NAME, path)
+    for path in _sessions(folder, _names(folder)):
+        # What was moved to the tree stays behind as it was.
+        if tree_name(id_at(path) or "") not in newer:
+            yield Source(NAME, path)
+
+
+def _sessions(folder: str, names: list[str]) -> Iterator[str]:
+    paths = (os.path.join(folder, name) for name in names)
+    return (path for path in paths if is_plain_file(path) and is_session(path))
+
+
+def _names(folder: str) -> list[str]:
+    return [name for name in names_in(folder) if name.endswith(".json")]
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:
@@ -82,7 +84,9 @@ def _into_tree(written: Rendered, folder: str, *, force: bool) -> str:
     """As a3s saves: what is meant to happen into its log, then the files, then that it happened."""
     lease, log = os.path.join(folder, LEASE), os.path.join(folder, WAL)
     if os.path.exists(lease) and not force:
-        raise Unavailable(f"{folder} is leased to {_holder(lease)!r:.80}", hint="stop that a3s first, then use --force")
+        held = decoded(document(lease)[0])
+        holder = "somebody" if held is None else str(fields(held).get("holderId"))
+        raise Unavailable(f"{folder} is leased to {holder!r:.80}", hint="stop that a3s first, then use --force")
     with _locked(os.path.join(folder, LOCK)):
         problems: list[Problem] = []
         number = max((entry.sequence for entry in wal_entries(log, problems)), default=0) + 1
@@ -96,13 +100,6 @@ def _into_tree(written: Rendered, folder: str, *, force: bool) -> str:
         path = put_files(written.files, folder, force=force)[0]
         _append(log, wal_line(number, written.id, digest, "committed", time.time_ns() // 1_000_000))
         return path
-
-
-def _holder(lease: str) -> str:
-    try:
-        return str(fields(decode(document(lease)[0])).get("holderId"))
-    except ValueError:
-        return "somebody"
 
 
 @contextmanager

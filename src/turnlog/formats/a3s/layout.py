@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import re
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, cast
+from typing import Annotated, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from turnlog.formats import Problem
-from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.json import decoded, lines
 from turnlog.formats._shared.rust import compact, fnv1a64
 
 TREE = "v1"
@@ -27,18 +27,22 @@ BESIDE = ("artifacts", "traces", "runs", "verification", "subagent_tasks", "work
 _SCHEMA = "a3s.code.session-store-wal-entry.v1"
 _SNAPSHOT = b"a3s.code.session-store-snapshot.identity.v1"
 _ENTRY = b"a3s.code.session-store-wal-entry.identity.v1"
-_FIELDS = ("schema", "sequence", "sessionId", "snapshotDigest", "phase", "recordedAtMs")
+Phase = Literal["intent", "committed"]
 _GAPS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")|[ \t\r\n]+', re.DOTALL)
 _LONGEST = 200
 
 
-class A3sEntry(Struct, frozen=True):
+class A3sEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """One line of the write-ahead log."""
 
-    sequence: int
-    session: str
-    digest: str
-    is_committed: bool
+    schema: Literal["a3s.code.session-store-wal-entry.v1"]
+    sequence: Annotated[int, Meta(ge=0)]
+    session_id: str
+    snapshot_digest: str
+    phase: Phase
+    recorded_at_ms: Annotated[int, Meta(ge=0)]
+    entry_digest: str
+    """Of all the others."""
 
 
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────
@@ -57,7 +61,7 @@ def id_in(name: str) -> str | None:
     text = name.removesuffix(".json").removeprefix("id_")
     try:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
-    except (ValueError, binascii.Error):
+    except ValueError:
         return None
 
 
@@ -97,15 +101,16 @@ def _digest(domain: bytes, text: bytes) -> str:
     return "sha256:" + sha256(domain + b"\0" + text).hexdigest()
 
 
-def _entry_digest(record: dict[str, Any]) -> str:
-    names = ("schema", "sequence", "session_id", "snapshot_digest", "phase", "recorded_at_ms")
-    return _digest(_ENTRY, compact({to: record[name] for to, name in zip(names, _FIELDS, strict=True)}))
+def _entry_digest(entry: A3sEntry) -> str:
+    record = msgspec.structs.asdict(entry)
+    del record["entry_digest"]
+    return _digest(_ENTRY, compact(record))
 
 
-def wal_line(sequence: int, id: str, digest: str, phase: str, at_ms: int) -> bytes:
+def wal_line(sequence: int, id: str, digest: str, phase: Phase, at_ms: int) -> bytes:
     """One line of the log, with its own digest."""
-    record: dict[str, Any] = dict(zip(_FIELDS, (_SCHEMA, sequence, id, digest, phase, at_ms), strict=True))
-    return compact({**record, "entryDigest": _entry_digest(record)}) + b"\n"
+    entry = A3sEntry(_SCHEMA, sequence, id, digest, phase, at_ms, "")
+    return compact({**msgspec.to_builtins(entry), "entryDigest": _entry_digest(entry)}) + b"\n"
 
 
 def wal_entries(path: str, problems: list[Problem], only: str | None = None) -> Iterator[A3sEntry]:
@@ -116,42 +121,34 @@ def wal_entries(path: str, problems: list[Problem], only: str | None = None) -> 
     for line in lines(path):
         if not line.data.strip() or (wanted is not None and wanted not in line.data):
             continue
-        record = _record(line.data)
-        if record is None:
+        entry = _entry(line.data)
+        if entry is None:
             problems.append(Problem("a line of the write-ahead log that is none", WAL, line.offset, line.length))
-        elif record["entryDigest"] != _entry_digest(record):
+        elif entry.entry_digest != _entry_digest(entry):
             problems.append(Problem("a line of the write-ahead log with another digest", WAL, line.offset, line.length))
-        elif only is None or record["sessionId"] == only:
-            is_committed = record["phase"] == "committed"
-            yield A3sEntry(record["sequence"], record["sessionId"], record["snapshotDigest"], is_committed)
+        elif only is None or entry.session_id == only:
+            yield entry
 
 
-def _record(data: bytes) -> dict[str, Any] | None:
+def _entry(data: bytes) -> A3sEntry | None:
     try:
-        record = decode(data)
-    except ValueError:
+        entry = msgspec.convert(decoded(data), A3sEntry)
+    except msgspec.ValidationError:
         return None
-    if not isinstance(record, dict):
-        return None
-    found = cast("dict[str, Any]", record)
-    numbers = [found.get(name) for name in ("sequence", "recordedAtMs")]
-    texts = [found.get(name) for name in ("schema", "sessionId", "snapshotDigest", "phase", "entryDigest")]
-    is_sound = set(found) == {*_FIELDS, "entryDigest"} and found["schema"] == _SCHEMA
-    is_sound = is_sound and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 64 for n in numbers)
-    is_sound = is_sound and all(isinstance(text, str) for text in texts) and found["phase"] in ("intent", "committed")
-    return found if is_sound else None
+    return entry if max(entry.sequence, entry.recorded_at_ms) < 1 << 64 else None
 
 
 def check_wal(path: str, id: str, document: bytes, problems: list[Problem]) -> None:
     """Whether the log and the session it speaks of agree."""
     digest = digest_of(document)
-    seen: set[tuple[int, bool]] = set()
+    seen: set[tuple[int, Phase]] = set()
     last: A3sEntry | None = None
     for entry in wal_entries(path, problems, id):
-        if (entry.sequence, entry.is_committed) in seen:
+        if (entry.sequence, entry.phase) in seen:
             problems.append(Problem(f"number {entry.sequence} twice in the write-ahead log", WAL))
-        seen.add((entry.sequence, entry.is_committed))
+        seen.add((entry.sequence, entry.phase))
         last = entry
-    if last is not None and last.digest != digest:
-        what = "is not the one that was saved last" if last.is_committed else "is of before a save that never finished"
+    if last is not None and last.snapshot_digest != digest:
+        is_done = last.phase == "committed"
+        what = "is not the one that was saved last" if is_done else "is of before a save that never finished"
         problems.append(Problem(f"the session {what}, says the write-ahead log", WAL))

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 
+from turnlog.formats._shared.json import same_again
+from turnlog.formats._shared.patch import besides
 from turnlog.formats._shared.rust import by_key
-from turnlog.formats._shared.tally import Tally, original, stand_in, unknown
+from turnlog.formats._shared.tally import Tally, origin_of, original, stand_in, unknown
 from turnlog.formats._shared.value import fields
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.log.entry import AnyEntry, Message
+from turnlog.log.entry import Message
 
 NAME = "a3s"
 _ROLES = ("system", "user", "assistant", "tool")
 _APART = "\n\n"
 _INSIDE = "="
 """In what a block's origin says: the same for the blocks inside a tool result."""
-
-
-def origin_of(entry: AnyEntry) -> dict[str, Any] | None:
-    """What a3s' own record had besides, for an entry that was one."""
-    found = fields(entry.origin)
-    return found if found.get("agent") == NAME else None
 
 
 # ── ours from theirs ──────────────────────────────────────────────────────────────────────────────
@@ -76,7 +71,7 @@ def _with_extras(message: Message, record: dict[str, Any], places: list[int], *,
         origin["blocks"] = extras
     if is_first:
         outer = {key: value for key, value in record.items() if key not in ("content", "reasoning_content")}
-        more = _more(outer, plain)
+        more = besides(outer, plain)
         if "reasoning_content" in record and not isinstance(record["reasoning_content"], str):
             more["reasoning_content"] = record["reasoning_content"]
         if more:
@@ -87,7 +82,7 @@ def _with_extras(message: Message, record: dict[str, Any], places: list[int], *,
 
 
 def _extra(was: Any, now: dict[str, Any]) -> dict[str, Any]:
-    extra = _more(was, now)
+    extra = besides(was, now)
     if now.get("type") != "tool_result":
         return extra
     extra.pop("content", None)
@@ -95,19 +90,9 @@ def _extra(was: Any, now: dict[str, Any]) -> dict[str, Any]:
         extra["is_error"] = None
     if isinstance(now["content"], list):
         pairs = zip(was["content"], cast("list[Any]", now["content"]), strict=True)
-        inner = {str(i): more for i, (old, new) in enumerate(pairs) if (more := _more(old, fields(new)))}
+        inner = {str(i): more for i, (old, new) in enumerate(pairs) if (more := besides(old, fields(new)))}
         extra |= {_INSIDE: inner} if inner else {}
     return extra
-
-
-def _more(was: Any, now: dict[str, Any]) -> dict[str, Any]:
-    """What the original has and the copy has not, or has otherwise."""
-    items = fields(was).items()
-    return {key: item for key, item in items if key not in now or _differs(item, now[key])}
-
-
-def _differs(was: Any, now: Any) -> bool:
-    return type(was) is not type(now) or was != now
 
 
 def _block(raw: Any, tell: Callable[[str], None]) -> AnyBlock:
@@ -138,12 +123,8 @@ def _picture(record: dict[str, Any]) -> Image | None:
     data, media = source.get("data"), source.get("media_type")
     if source.get("type") != "base64" or not isinstance(data, str) or not isinstance(media, str) or len(source) != 3:
         return None
-    try:
-        picture = base64.b64decode(data, validate=True)
-    except (ValueError, binascii.Error):
-        return None
-    # Other ways to write the same bytes would come back otherwise.
-    return Image(media_type=media, data=picture) if base64.b64encode(picture).decode() == data else None
+    picture = same_again(data)
+    return Image(media_type=media, data=picture) if picture is not None else None
 
 
 # ── theirs from ours ──────────────────────────────────────────────────────────────────────────────
@@ -151,7 +132,7 @@ def _picture(record: dict[str, Any]) -> Image | None:
 
 def own_record(message: Message, tally: Tally) -> dict[str, Any]:
     """A message that was a3s' own, as it was; of one in two parts, this part."""
-    origin = origin_of(message) or {}
+    origin = origin_of(message, NAME) or {}
     extras = fields(origin.get("blocks"))
     thoughts = [block.text for block in message.blocks if isinstance(block, Thinking)]
     content: list[Any] = []

@@ -9,32 +9,21 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._shared.json import decode, document, salvage
-from turnlog.formats._shared.value import EPOCH, fields
+from turnlog.formats._shared.json import decoded, document, salvage
+from turnlog.formats._shared.records import is_plain_file, tell
+from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.formats.a3s import shape
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, SEALED, TREE, WAL, beside_name, check_wal, id_in, tree_name
 from turnlog.formats.a3s.message import read_message
-from turnlog.formats.a3s.writing import (
-    COST,
-    FILLED,
-    LOOPS,
-    MORE,
-    NAMED,
-    POLICIES,
-    SNAPSHOT,
-    TOTAL,
-    UPDATED,
-    is_apart,
-    to_usage,
-)
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 
 _LATEST = 253_402_300_799
 _GLANCE = 16 << 10
 _SMALL = 4 << 20
-_MOST_PROBLEMS = 200
 _FLAT = re.compile(rb'^\s*\{\s*"id"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"(?:config"|[a-z_]*$)', re.DOTALL)
 _TREE = re.compile(rb'^\s*\{\s*"schema_version"\s*:\s*[0-9]+\s*,\s*"session"\s*:')
 _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)
@@ -61,11 +50,7 @@ def is_session(path: str) -> bool:
                 return False
     except OSError:
         return False
-    try:
-        value = decode(data)
-    except ValueError:
-        return False
-    found = fields(value)
+    found = fields(decoded(data))
     found = fields(found.get("session")) or found
     return isinstance(found.get("config"), dict) and {"id", "messages", "context_usage"} <= set(found)
 
@@ -74,10 +59,7 @@ def id_at(path: str) -> str | None:
     """The id of the session in a file, from its first bytes."""
     with open(path, "rb") as file:
         found = _ID.search(file.read(_GLANCE))
-    try:
-        value = decode(found[1]) if found else None
-    except ValueError:
-        return None
+    value = decoded(found[1]) if found else None
     return value if isinstance(value, str) else None
 
 
@@ -97,10 +79,7 @@ class _Reader:
         """The folder of the tree, if it is in one."""
 
     def tell(self, what: str, where: str = "") -> None:
-        if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append(Problem(what, where))
-        elif len(self.problems) == _MOST_PROBLEMS:
-            self.problems.append(Problem("and more of the same"))
+        tell(self.problems, Problem(what, where), 200, "and more of the same")
 
     def reading(self) -> Reading:
         data, problems = document(self.path)
@@ -109,13 +88,14 @@ class _Reader:
         if data.startswith(SEALED):
             self.tell("sealed: it is encrypted, and only its key opens it")
             return self.result(SessionHeader(id=self.name_id(), hidden=True, origin=origin or None), iter(()), {})
-        value = self.opened(data)
+        value, problems = salvage(data)
+        self.problems += problems
         whole = fields(value)
         if not isinstance(value, dict):
             self.tell("no session: not an object")
         session = fields(whole.get("session"))
         if "schema_version" in whole or "session" in whole:
-            self.keep(SNAPSHOT, {key: item for key, item in whole.items() if key != "session"})
+            self.keep(shape.WHOLE, {key: item for key, item in whole.items() if key != "session"})
             if whole.get("schema_version") != 1:
                 self.tell(f"snapshot version {whole.get('schema_version')!r:.40}, read as version 1")
             if not session:
@@ -132,24 +112,13 @@ class _Reader:
         self.session_facts(session)
         cost = shape.as_float(session.get("total_cost")) or 0.0
         model = self.facts.get("model")
-        total = to_usage(session.get("total_usage"), is_apart=is_apart(self.facts))
-        spent = Usage(
-            total.input_tokens, total.cache_read_tokens, total.cache_write_tokens, 0, total.output_tokens, 0,
-            round(cost * 1e6) or None if abs(cost) < 1e12 and cost > 0 else None,
-        )  # fmt: skip
+        total = shape.to_usage(session.get("total_usage"), is_apart=shape.is_apart(self.facts))
+        spent = replace(total, cost_micros=round(cost * 1e6) or None if 0 < cost < 1e12 else None)
         totals = {model if isinstance(model, str) else "": spent} if spent != Usage() else {}
         return self.result(header, self.steps(session, header), totals)
 
     def result(self, header: SessionHeader, steps: Iterator[Step], totals: dict[str, Usage]) -> Reading:
         return Reading(header=header, steps=steps, problems=self.problems, facts=self.facts, totals=totals)
-
-    def opened(self, data: bytes) -> Any:
-        try:
-            return decode(data)
-        except ValueError:
-            value, problems = salvage(data)
-            self.problems += problems
-            return value
 
     def name_id(self) -> str:
         stem = self.name.removesuffix(".json")
@@ -187,7 +156,7 @@ class _Reader:
     def check_runs(self, records: Any, id: str) -> None:
         """Tell where a3s would refuse a snapshot for its runs."""
         seen: set[str] = set()
-        for record in cast("list[Any]", records) if isinstance(records, list) else ():
+        for record in listed(records):
             run = fields(fields(record).get("snapshot"))
             name = f"run {run.get('id')!r:.80}"
             if str(run.get("id")) in seen:
@@ -195,9 +164,8 @@ class _Reader:
             seen.add(str(run.get("id")))
             if run.get("session_id") != id:
                 self.tell("of another session, which a3s refuses", name)
-            events = fields(record).get("events")
-            listed = cast("list[Any]", events) if isinstance(events, list) else []
-            numbers = [shape.count(fields(event).get("sequence")) for event in listed]
+            events = listed(fields(record).get("events"))
+            numbers = [shape.count(fields(event).get("sequence")) for event in events]
             if any(later <= earlier for earlier, later in pairwise(numbers)):
                 self.tell("with events out of order, which a3s refuses", name)
             if shape.count(run.get("event_count")) < max(numbers, default=0):
@@ -212,33 +180,33 @@ class _Reader:
 
     def session_facts(self, session: dict[str, Any]) -> None:
         config = fields(session.get("config"))
-        apart = ("name", "workspace", "system_prompt", *POLICIES)
+        apart = ("name", "workspace", "system_prompt", *shape.POLICIES)
         self.keep("config", shape.settled({key: item for key, item in config.items() if key not in apart}))
-        for name in POLICIES:
+        for name in shape.POLICIES:
             self.keep(name, shape.settled(config.get(name), name))
         # What is no more has to be said, too: facts that nobody sets stay as they are.
         prompt, model = config.get("system_prompt"), session.get("model_name")
         self.facts["system"] = prompt if isinstance(prompt, str) else None
-        self.facts["model"] = self.facts[NAMED] = model if isinstance(model, str) else None
+        self.facts["model"] = self.facts[shape.NAMED] = model if isinstance(model, str) else None
         for name in ("state", "tool_names", "thinking_enabled", "thinking_budget", "parent_id"):
             self.keep(name, session.get(name))
         tasks = session.get("tasks", session.get("todos"))
         if isinstance(tasks, list):
-            self.keep("tasks", [shape.task(item) for item in cast("list[Any]", tasks)])
+            self.keep("tasks", [shape.task(item) for item in listed(tasks)])
         if isinstance(session.get("cost_records"), list):
             self.keep("cost_records", session["cost_records"])
         self.service(session)
         for key, name in (
-            (TOTAL, "total_usage"),
-            (FILLED, "context_usage"),
-            (COST, "total_cost"),
-            (UPDATED, "updated_at"),
+            (shape.TOTAL, "total_usage"),
+            (shape.FILLED, "context_usage"),
+            (shape.COST, "total_cost"),
+            (shape.UPDATED, "updated_at"),
         ):
             if session.get(name) is not None:
                 self.keep(key, session[name])
         more = {key: item for key, item in session.items() if key not in _KNOWN}
         if more:
-            self.keep(MORE, more)
+            self.keep(shape.MORE, more)
 
     def service(self, session: dict[str, Any]) -> None:
         service = fields(session.get("llm_config"))
@@ -258,8 +226,7 @@ class _Reader:
     # ── the conversation ──────────────────────────────────────────────────────────────────────────
 
     def steps(self, session: dict[str, Any], header: SessionHeader) -> Iterator[Step]:
-        found = session.get("messages")
-        raws = cast("list[Any]", found) if isinstance(found, list) else []
+        raws = listed(session.get("messages"))
         for index, raw in enumerate(raws):
             yield from self.records(raw, header, f"message {index}")
         for run, more in self.unfinished(header.id, raws):
@@ -281,13 +248,10 @@ class _Reader:
 
     def beside(self, name: str) -> Any:
         path = os.path.join(cast("str", self.root), name)
-        if os.path.islink(path) or not os.path.isfile(path):
+        if not is_plain_file(path):
             return None
         data, problems = document(path)
-        try:
-            value = None if data.startswith(SEALED) else decode(data)
-        except ValueError:
-            value = None
+        value = None if data.startswith(SEALED) else decoded(data)
         if problems or value is None:
             self.tell("not readable, or sealed: left out", name)
         return value
@@ -298,13 +262,11 @@ class _Reader:
             return
         folder = os.path.join(self.root, TREE, CHECKPOINTS)
         loops: dict[str, Any] = {}
-        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        for name in names:
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             value = fields(self.beside(f"{TREE}/{CHECKPOINTS}/{name}")) if name.endswith(".json") else {}
-            run, found = value.get("run_id"), value.get("messages")
+            run, said = value.get("run_id"), listed(value.get("messages"))
             if value.get("session_id") != id or not isinstance(run, str):
                 continue
-            said = cast("list[Any]", found) if isinstance(found, list) else []
             if said == raws[: len(said)]:
                 loops[run] = {**value, "messages": len(said)}
             elif said[: len(raws)] == raws:
@@ -316,4 +278,4 @@ class _Reader:
             else:
                 self.tell(f"the checkpoint of run {run!r:.80} goes another way: kept as it is", name)
                 loops[run] = value
-        self.keep(LOOPS, loops)
+        self.keep(shape.LOOPS, loops)

@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any, cast
 
 from turnlog.formats._shared.rust import F32
-from turnlog.formats._shared.value import fields
+from turnlog.formats._shared.value import counted, fields, in_order
+from turnlog.log.usage import Usage
 
+TOTAL, COST, FILLED = "a3s.total_usage", "a3s.total_cost", "a3s.context_usage"
+UPDATED, MORE, WHOLE, LOOPS = "a3s.updated_at", "a3s.more", "a3s.snapshot", "a3s.loop_checkpoints"
+NAMED = "a3s.model_name"
+"""The model as the session itself names it; where it does not, the model is that of its service."""
+FACTS = (TOTAL, COST, FILLED, UPDATED, MORE, WHOLE, LOOPS, NAMED)
+POLICIES = ("confirmation_policy", "permission_policy")
 STATES = ("Unknown", "Active", "Paused", "Completed", "Error")
 CONFIG: dict[str, Any] = {
     "name": "", "workspace": "", "system_prompt": None, "max_context_length": 200_000, "auto_compact": False,
@@ -45,14 +52,6 @@ _MAPS = ("laneHandlers", "laneTimeouts")
 _SETS = ("yolo_lanes",)
 
 
-def in_order(value: Any, names: tuple[str, ...]) -> Any:
-    """The same object with these fields first, in this order."""
-    if not isinstance(value, dict):
-        return value
-    known = cast("dict[str, Any]", value)
-    return {**{name: known[name] for name in names if name in known}, **known}
-
-
 def filled(value: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     """The same object in the order of its shape, with what is missing."""
     whole = {name: value.get(name, default) for name, default in shape.items()}
@@ -65,8 +64,7 @@ def settled(value: Any, name: str = "") -> Any:
         known = cast("dict[str, Any]", value)
         if name in _MAPS:
             known = {key: known[key] for key in sorted(known)}
-        inner = {key: settled(item, key) for key, item in known.items()}
-        return in_order(inner, _INSIDE[name]) if name in _INSIDE else inner
+        return in_order({key: settled(item, key) for key, item in known.items()}, _INSIDE.get(name, ()))
     if isinstance(value, list):
         items = [settled(item) for item in cast("list[Any]", value)]
         return sorted(items) if name in _SETS and all(isinstance(item, str) for item in items) else items
@@ -77,7 +75,7 @@ def task(value: Any) -> Any:
     """A task under the names of today."""
     if not isinstance(value, dict):
         return value
-    found = dict(cast("dict[str, Any]", value))
+    found = dict(fields(value))
     if "description" in found:
         found.setdefault("content", found.pop("description"))
     found.setdefault("priority", "medium")
@@ -104,7 +102,7 @@ def context_usage(value: dict[str, Any]) -> dict[str, Any]:
     """How full the context is; the share of it has 32 bits."""
     found = {"used_tokens": 0, "max_tokens": 200_000, "percent": 0.0, "turns": 0, **value}
     found["percent"] = F32(as_float(found["percent"]) or 0.0)
-    return cast("dict[str, Any]", in_order(found, _CONTEXT))
+    return in_order(found, _CONTEXT)
 
 
 def config(value: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +111,19 @@ def config(value: dict[str, Any]) -> dict[str, Any]:
     threshold = as_float(found["auto_compact_threshold"])
     found["auto_compact_threshold"] = F32(0.8 if threshold is None else threshold)
     return found
+
+
+def to_usage(raw: Any, *, is_apart: bool) -> Usage:
+    """Their counters as ours. With some providers, what a cache answered is counted in the prompt, too."""
+    found = fields(raw)
+    prompt, output, _, cached, written = (count(found.get(name)) for name in USAGE)
+    return Usage(prompt if is_apart else max(0, prompt - cached - written), cached, written, 0, output)
+
+
+def is_apart(facts: dict[str, Any]) -> bool:
+    """Whether the provider counts what a cache answered apart from the prompt."""
+    provider, model = fields(facts.get("llm_config")).get("provider"), facts.get("model")
+    return provider == "anthropic" or (isinstance(model, str) and model.startswith("claude"))
 
 
 def as_float(value: Any) -> float | None:
@@ -124,4 +135,4 @@ def as_float(value: Any) -> float | None:
 
 def count(value: Any) -> int:
     """A counter, or 0 for what is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else 0
+    return counted(value) or 0

@@ -9,40 +9,23 @@ from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.mend import mended
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats._shared.tally import Tally, is_import_note, lost_facts
-from turnlog.formats._shared.value import EPOCH, fields
+from turnlog.formats._shared.tally import Tally, is_of, lost_facts, origin_of, unseen
+from turnlog.formats._shared.value import EPOCH, fields, in_order, listed
+from turnlog.formats._shared.view import seen_on
 from turnlog.formats.a3s import shape
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
-from turnlog.formats.a3s.message import NAME, join, origin_of, own_record, records_of
+from turnlog.formats.a3s.message import NAME, join, own_record, records_of
 from turnlog.log.block import ToolCall
-from turnlog.log.context import split_system, text_of, visible
-from turnlog.log.entry import AnyEntry, Checkpoint, Message, Note
+from turnlog.log.context import split_system, text_of
+from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 
-TOTAL, COST, FILLED = "a3s.total_usage", "a3s.total_cost", "a3s.context_usage"
-UPDATED, MORE, SNAPSHOT, LOOPS = "a3s.updated_at", "a3s.more", "a3s.snapshot", "a3s.loop_checkpoints"
-NAMED = "a3s.model_name"
-"""The model as the session itself names it; where it does not, the model is that of its service."""
-POLICIES = ("confirmation_policy", "permission_policy")
 _SECOND = timedelta(seconds=1)
 _CARRIED = (
     "config", "system", "state", "model", "cost_records", "tool_names", "thinking_enabled", "thinking_budget",
-    "llm_config", "tasks", "parent_id", "title", "workspace", "source_title", *POLICIES,
-    *(f"a3s.{name}" for name in BESIDE), TOTAL, COST, FILLED, UPDATED, MORE, SNAPSHOT, LOOPS, NAMED,
+    "llm_config", "tasks", "parent_id", "title", "workspace", "source_title", *shape.POLICIES, *shape.FACTS,
+    *(f"a3s.{name}" for name in BESIDE),
 )  # fmt: skip
-
-
-def to_usage(raw: Any, *, is_apart: bool) -> Usage:
-    """Their counters as ours. With some providers, what a cache answered is counted in the prompt, too."""
-    found = fields(raw)
-    prompt, output, _, cached, written = (shape.count(found.get(name)) for name in shape.USAGE)
-    return Usage(prompt if is_apart else max(0, prompt - cached - written), cached, written, 0, output)
-
-
-def is_apart(facts: dict[str, Any]) -> bool:
-    """Whether the provider counts what a cache answered apart from the prompt."""
-    provider, model = fields(facts.get("llm_config")).get("provider"), facts.get("model")
-    return provider == "anthropic" or (isinstance(model, str) and model.startswith("claude"))
 
 
 _ALWAYS = ("edit", "compaction")
@@ -65,7 +48,7 @@ class _Writer:
         self.is_own = transcript.agent == NAME
         self.origin = fields(transcript.origin) if self.is_own else {}
         self.tally = Tally(transcript.context.get_blob)
-        self.is_kin = self.is_own or UPDATED in self.facts
+        self.is_kin = self.is_own or shape.UPDATED in self.facts
         """A fork made here has the facts of the session it was forked from."""
         self.id = self.tally.text(transcript.source_id) if self.is_own else new_id(transcript.id)
         self.fresh: list[Message] = []
@@ -74,13 +57,13 @@ class _Writer:
         self.unsaved = 0
         """So many of them at the end are only in a checkpoint of their run."""
         self.system = self.facts.get("system")
-        self.is_apart = is_apart(self.facts)
+        self.is_apart = shape.is_apart(self.facts)
 
     def written(self) -> Rendered:
         self.say()
         session = self.session()
         plus = bool(self.origin.get("plus"))
-        snapshot = self.facts.get(SNAPSHOT) if self.is_own else None
+        snapshot = self.facts.get(shape.WHOLE) if self.is_own else None
         document: Any = session
         if isinstance(snapshot, dict):
             document = shape.filled({**cast("dict[str, Any]", snapshot), "session": session}, shape.SNAPSHOT)
@@ -95,21 +78,20 @@ class _Writer:
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def say(self) -> None:
-        by_seq: dict[int, AnyEntry] = {entry.seq: entry for entry in self.transcript.path}
-        replaced, kept = visible(reversed(self.transcript.path), by_seq.get)
-        messages = mended(replaced + kept, lambda message: origin_of(message) is not None, self.tally)
-        self.seen = {message.seq for message in replaced + kept}
+        seen = seen_on(self.transcript.path)
+        messages = mended(seen, NAME, self.tally)
+        self.seen = {message.seq for message in seen}
         leading, rest = split_system(messages)
-        if leading and not any(origin_of(message) is not None for message in leading):
+        if leading and not any(is_of(message, NAME) for message in leading):
             texts = [self.system, *(text_of(message.blocks) for message in leading)]
             self.system = "\n\n".join(str(text) for text in texts if text)
             messages = rest
         if not self.is_kin:  # a compaction hides messages that a prompt begins with, and the prompt stays
             self.system = self.transcript.context.system or self.system
-        loops = fields(self.facts.get(LOOPS))
+        loops = fields(self.facts.get(shape.LOOPS))
         last: Message | None = None
         for message in messages:
-            origin = origin_of(message)
+            origin = origin_of(message, NAME)
             if origin is None:
                 self.fresh.append(message)
                 self.said += records_of(message, self.tally)
@@ -132,10 +114,10 @@ class _Writer:
         thinking, budget = facts.get("thinking_enabled"), facts.get("thinking_budget")
         tasks, parent = facts.get("tasks"), facts.get("parent_id")
         model, service = facts.get("model"), facts.get("llm_config")
-        times = [at for entry in transcript.path if origin_of(entry) is None and (at := entry.clock or entry.at)]
+        times = [at for entry in transcript.path if not is_of(entry, NAME) and (at := entry.clock or entry.at)]
         created = self.origin.get("created_at", (transcript.created - EPOCH) // _SECOND)
-        updated = facts.get(UPDATED) if self.is_kin else created
-        known = [item for item in cast("list[Any]", tasks if isinstance(tasks, list) else []) if self.takes(item)]
+        updated = facts.get(shape.UPDATED) if self.is_kin else created
+        known = [item for item in listed(tasks) if self.takes(item)]
         record: dict[str, Any] = {
             "id": self.id,
             "config": self.config(),
@@ -151,16 +133,16 @@ class _Writer:
             "thinking_budget": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
             "created_at": created,
             "updated_at": max([shape.count(updated), *((at - EPOCH) // _SECOND for at in times)]),
-            "llm_config": shape.in_order(service, ("provider", "model", "base_url")) if fields(service) else ...,
+            "llm_config": in_order(fields(service), ("provider", "model", "base_url")) if fields(service) else ...,
             "tasks": [shape.task(item) for item in known],
             "parent_id": parent if isinstance(parent, str) else ...,
         }
-        more = fields(facts.get(MORE)) if self.is_kin else {}
+        more = fields(facts.get(shape.MORE)) if self.is_kin else {}
         return {**{name: value for name, value in record.items() if value is not ...}, **more}
 
     def is_unnamed(self, model: str, service: Any) -> bool:
         """Whether only its service named the model."""
-        return self.is_kin and self.facts.get(NAMED) is None and fields(service).get("model") == model
+        return self.is_kin and self.facts.get(shape.NAMED) is None and fields(service).get("model") == model
 
     def takes(self, task: Any) -> bool:
         if self.is_kin or shape.is_task(task):
@@ -170,7 +152,7 @@ class _Writer:
 
     def config(self) -> dict[str, Any]:
         own = fields(self.facts.get("config")) if self.is_kin else {}
-        policies = {name: self.facts[name] for name in POLICIES if fields(self.facts.get(name)) and self.is_kin}
+        policies = {name: self.facts[name] for name in shape.POLICIES if fields(self.facts.get(name)) and self.is_kin}
         return shape.config(
             {
                 **own,
@@ -182,8 +164,7 @@ class _Writer:
         )
 
     def tools(self) -> list[str]:
-        declared = self.facts.get("tools")
-        names = [fields(tool).get("name") for tool in cast("list[Any]", declared if isinstance(declared, list) else [])]
+        names = [fields(tool).get("name") for tool in listed(self.facts.get("tools"))]
         calls = [b.name for message in self.fresh for b in message.blocks if isinstance(b, ToolCall) and b.by is None]
         return [self.tally.text(name) for name in dict.fromkeys([*names, *calls]) if isinstance(name, str)]
 
@@ -192,8 +173,8 @@ class _Writer:
     def since(self) -> Usage:
         report = self.transcript.usage
         now = report.own + report.inherited
-        before = to_usage(self.facts.get(TOTAL), is_apart=self.is_apart) if self.is_kin else Usage()
-        booked = round((shape.as_float(self.facts.get(COST)) or 0.0) * 1e6) if self.is_kin else 0
+        before = shape.to_usage(self.facts.get(shape.TOTAL), is_apart=self.is_apart) if self.is_kin else Usage()
+        booked = round((shape.as_float(self.facts.get(shape.COST)) or 0.0) * 1e6) if self.is_kin else 0
         names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens")
         more = {name: max(0, getattr(now, name) - getattr(before, name)) for name in names}
         return Usage(**more, cost_micros=max(0, (now.cost_micros or 0) - booked))
@@ -202,7 +183,7 @@ class _Writer:
         return usage.input_tokens if self.is_apart else usage.all_input_tokens
 
     def total_usage(self) -> dict[str, Any]:
-        raw = fields(self.facts.get(TOTAL)) if self.is_kin else {}
+        raw = fields(self.facts.get(shape.TOTAL)) if self.is_kin else {}
         more = self.since()
         written = more.cache_write_tokens + more.cache_write_1h_tokens
         adding = {
@@ -216,13 +197,13 @@ class _Writer:
         return {**total, **{name: value for name, value in raw.items() if name not in total}}
 
     def total_cost(self) -> float:
-        before = (shape.as_float(self.facts.get(COST)) or 0.0) if self.is_kin else 0.0
+        before = (shape.as_float(self.facts.get(shape.COST)) or 0.0) if self.is_kin else 0.0
         more = self.since().cost_micros or 0
         return before + more / 1e6 if more else before
 
     def cost_records(self) -> list[Any]:
         found = self.facts.get("cost_records") if self.is_kin else None
-        records = [shape.cost_record(item) for item in cast("list[Any]", found if isinstance(found, list) else [])]
+        records = [shape.cost_record(item) for item in listed(found)]
         for message in self.fresh:
             usage, at = message.usage, message.clock or message.at or self.transcript.updated
             if usage is None:
@@ -240,7 +221,7 @@ class _Writer:
         return records
 
     def context_usage(self) -> dict[str, Any]:
-        raw: dict[str, Any] = dict(fields(self.facts.get(FILLED))) if self.is_kin else {"turns": 0}
+        raw: dict[str, Any] = dict(fields(self.facts.get(shape.FILLED))) if self.is_kin else {"turns": 0}
         if self.fresh or not self.is_kin:
             raw["turns"] = len(self.said)
             spent = [message.usage for message in self.fresh if message.usage is not None]
@@ -254,11 +235,11 @@ class _Writer:
 
     def beside(self, plus: bool) -> list[OutputFile]:
         files: list[OutputFile] = []
-        for run, value in fields(self.facts.get(LOOPS)).items():
+        for run, value in fields(self.facts.get(shape.LOOPS)).items():
             # A run that went on elsewhere is over here, too.
             if self.fresh or not isinstance(value, dict):
                 continue
-            loop = dict(cast("dict[str, Any]", value))
+            loop = dict(fields(value))
             if isinstance(loop.get("messages"), int):
                 loop["messages"] = self.said[: loop["messages"]]
             files.append(OutputFile(f"{TREE}/{CHECKPOINTS}/{tree_name(run)}", pretty(loop, plus=plus)))
@@ -270,17 +251,8 @@ class _Writer:
 
     def count_losses(self) -> None:
         transcript, tally = self.transcript, self.tally
-        nodes = {entry.seq for entry in transcript.path}
-        for entry in transcript.entries():
-            if isinstance(entry, Note) and not is_import_note(entry):
-                tally.add("note")
-            elif isinstance(entry, Checkpoint):
-                tally.add("checkpoint of files")
-            elif isinstance(entry, Message) and entry.seq not in nodes:
-                tally.add("message on another branch")
-            elif isinstance(entry, Message) and entry.seq not in self.seen and entry.blocks:
-                tally.add("message before the last compaction", "its summary")
+        unseen(transcript, self.seen, tally)
         tally.add("time of a message", "the session's own times", len(self.fresh))
         tally.add("fork", "", int(transcript.start.fork is not None))
-        known = _CARRIED if self.is_kin else [name for name in _CARRIED if name not in ("config", *POLICIES)]
+        known = _CARRIED if self.is_kin else [name for name in _CARRIED if name not in ("config", *shape.POLICIES)]
         tally.add("fact", "", lost_facts(transcript, (*known, "tools")))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, OutputFile, Places, Rendered, Resuming, Source, Writing
 from turnlog.formats._shared.place import put_files
-from turnlog.formats._shared.records import names_in
+from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.claw.naming import PARTITION, copy_of, is_session_name, partition_of
 from turnlog.formats.claw.reading import read
@@ -61,7 +61,7 @@ def _in_folder(folder: str) -> Iterator[Source]:
     copies: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         path = os.path.join(folder, name)
-        if os.path.islink(path) or not os.path.isfile(path):
+        if not is_plain_file(path):
             continue
         copy = copy_of(name)
         if copy is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, cast
@@ -12,10 +12,12 @@ import msgspec
 
 from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.patch import besides
+from turnlog.formats._shared.records import names_in
 from turnlog.formats._shared.rust import compact, trimmed
 from turnlog.formats._shared.tally import Tally, unknown
-from turnlog.formats._shared.value import EPOCH, fields
-from turnlog.formats.claw.naming import ClawCopy, copy_of, stamp_of, stem_of, workspace_of
+from turnlog.formats._shared.value import EPOCH, counted, fields
+from turnlog.formats.claw.naming import copy_of, stamp_of, stem_of, workspace_of
 from turnlog.formats.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
 from turnlog.formats.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
@@ -157,15 +159,10 @@ class _Reader:
     def look_at_copies(self) -> None:
         """Tell of copies that hold what the session itself no longer has."""
         folder = os.path.dirname(self.path) or "."
-        try:
-            names = sorted(name for name in os.listdir(folder) if name.startswith(stem_of(self.name)))
-        except OSError:
-            return
-        copies: list[tuple[str, ClawCopy]] = [(n, c) for n in names if (c := copy_of(n)) and c.original == self.name]
         here: set[bytes] = set()
-        for name, _ in copies:
-            path = os.path.join(folder, name)
-            if os.path.islink(path):
+        for name in names_in(folder):
+            copy, path = copy_of(name), os.path.join(folder, name)
+            if copy is None or copy.original != self.name or os.path.islink(path):
                 continue
             here = here or {sha256(line.data.strip()).digest() for line in lines(self.path)}
             texts = (line.data.strip() for line in lines(path) if b"session_meta" not in line.data)
@@ -263,11 +260,11 @@ class _Reader:
     def usage(self, found: ClawFound, raw: Any) -> Usage | None:
         if raw is None:
             return None
-        counts = [fields(raw).get(name) for name in _COUNTERS]
-        if any(not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 1 << 63 for n in counts):
+        counts = [count for name in _COUNTERS if (count := counted(fields(raw).get(name))) is not None]
+        if len(counts) < len(_COUNTERS):
             self.report.add("a usage that is none: not counted", found)
             return None
-        return Usage(*cast("list[int]", counts[:3]), output_tokens=cast("int", counts[3]))
+        return Usage(*counts[:3], output_tokens=counts[3])
 
     def block(self, found: ClawFound, raw: Any) -> AnyBlock:
         record = fields(raw)
@@ -307,23 +304,15 @@ def _with_extras(message: Message, record: dict[str, Any], raw: dict[str, Any]) 
     for index, (was, now) in enumerate(zip(raw["blocks"], plain["message"]["blocks"], strict=True)):
         if isinstance(message.blocks[index], UnknownBlock):
             continue
-        extra = _more(was, now)
+        extra = besides(was, now)
         if isinstance(message.blocks[index], Thinking) and "thinking" not in was:
             extra.pop("text", None)
             extra[AS_TEXT] = "text"
         if extra:
             blocks[str(index)] = extra
-    inner = _more({key: value for key, value in raw.items() if key != "blocks"}, plain["message"])
-    outer = _more({key: value for key, value in record.items() if key != "message"}, plain)
+    inner = besides({key: value for key, value in raw.items() if key != "blocks"}, plain["message"])
+    outer = besides({key: value for key, value in record.items() if key != "message"}, plain)
     for name, found in (("blocks", blocks), ("message", inner), ("record", outer)):
         if found:
             origin[name] = found
     return msgspec.structs.replace(message, origin=origin)
-
-
-def _more(was: Any, now: dict[str, Any]) -> dict[str, Any]:
-    """What the original has and the copy has not, or has otherwise."""
-    items: Iterable[tuple[str, Any]] = fields(was).items()
-    return {
-        key: value for key, value in items if key not in now or type(now[key]) is not type(value) or now[key] != value
-    }

@@ -11,11 +11,11 @@ from msgspec import Struct, field
 
 from turnlog.formats import Problem
 from turnlog.formats._shared.json import JsonLine, document, lines, salvage
-from turnlog.formats._shared.records import head_of
+from turnlog.formats._shared.records import head_of, tell
+from turnlog.formats._shared.value import listed
 from turnlog.formats.claw.dialect import BOM, decode
 
 _GLANCE = 16 << 10
-_MOST_PROBLEMS = 200
 _TRIES = 8
 _META = re.compile(rb'^\s*\{(?=.*"session_meta")(?=.*"session_id")(?!.*"payload")', re.DOTALL)
 _MESSAGE = re.compile(
@@ -59,11 +59,8 @@ class ClawReport(Struct):
 
     def add(self, what: str, at: ClawFound | JsonLine | None = None, where: str = "") -> None:
         """One more, with where it is."""
-        if len(self.problems) < _MOST_PROBLEMS:
-            offset, length = (None, None) if at is None else (at.offset, at.length)
-            self.problems.append(Problem(what, where, offset, length))
-        elif len(self.problems) == _MOST_PROBLEMS:
-            self.problems.append(Problem("and more of the same"))
+        offset, length = (None, None) if at is None else (at.offset, at.length)
+        tell(self.problems, Problem(what, where, offset, length), 200, "and more of the same")
 
 
 def whole_object(path: str, report: ClawReport) -> dict[str, Any] | None:
@@ -104,8 +101,7 @@ def of_object(value: dict[str, Any]) -> Iterator[ClawFound]:
     yield ClawFound({**rest, "type": "session_meta"})
     if isinstance(value.get("compaction"), dict):
         yield ClawFound({**value["compaction"], "type": "compaction"})
-    messages = value.get("messages")
-    for message in cast("list[Any]", messages) if isinstance(messages, list) else ():
+    for message in listed(value.get("messages")):
         yield ClawFound({"type": "message", "message": message})
 
 

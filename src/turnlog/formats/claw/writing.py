@@ -9,16 +9,17 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.json import decoded
 from turnlog.formats._shared.mend import mended
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import claw, compact, fnv1a64, trimmed
-from turnlog.formats._shared.tally import Tally, is_import_note, lost_facts, original, stand_in
-from turnlog.formats._shared.value import EPOCH, fields
+from turnlog.formats._shared.tally import Tally, is_of, lost_facts, origin_of, original, stand_in, unseen
+from turnlog.formats._shared.value import EPOCH, fields, listed
+from turnlog.formats._shared.view import compactions_on, seen_on
 from turnlog.formats.claw.naming import file_name
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
-from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Message, Note, Set, Uncompact
+from turnlog.log.entry import Compaction, Custom, Message, Note, Set
 from turnlog.log.usage import Usage
 
 NAME = "claw"
@@ -33,18 +34,9 @@ def to_ms(at: datetime) -> int:
     return (at - EPOCH) // timedelta(milliseconds=1)
 
 
-def origin_of(entry: AnyEntry) -> dict[str, Any] | None:
-    """What claw's own record had besides, for an entry that was one."""
-    found = fields(entry.origin)
-    return found if found.get("agent") == NAME else None
-
-
 def input_of(text: str) -> Any:
     """A tool's input, which claw keeps as text: as JSON where it is an object or a list, and as it is otherwise."""
-    try:
-        value = decode(text.encode())
-    except ValueError:
-        return text
+    value = decoded(text.encode())
     return cast("Any", value) if isinstance(value, (dict, list)) else text
 
 
@@ -101,7 +93,7 @@ def usage_record(usage: Usage, tally: Tally) -> dict[str, int]:
 
 def own_record(message: Message, tally: Tally) -> dict[str, Any]:
     """A message that was claw's, as it was."""
-    origin = origin_of(message) or {}
+    origin = origin_of(message, NAME) or {}
     extras = fields(origin.get("blocks"))
     blocks: list[Any] = []
     for index, block in enumerate(message.blocks):
@@ -170,12 +162,12 @@ def write(transcript: Transcript) -> Rendered:
 
 
 def _is_prompt(note: Note) -> bool:
-    return (origin_of(note) or {}).get("type") == "prompt_history"
+    return (origin_of(note, NAME) or {}).get("type") == "prompt_history"
 
 
 def _told(compaction: Compaction) -> dict[str, Any]:
     """What claw's own record of a compaction says."""
-    return fields(compaction.meta) if origin_of(compaction) is not None else {}
+    return fields(compaction.meta) if is_of(compaction, NAME) else {}
 
 
 def _says_more(message: Message) -> bool:
@@ -185,8 +177,7 @@ def _says_more(message: Message) -> bool:
 
 def _is_newer(record: dict[str, Any]) -> bool:
     """Whether the first claw refuses it."""
-    blocks = fields(record.get("message")).get("blocks")
-    kinds = [fields(block).get("type") for block in cast("list[Any]", blocks if isinstance(blocks, list) else [])]
+    kinds = [fields(block).get("type") for block in listed(fields(record.get("message")).get("blocks"))]
     return record["type"] not in ("session_meta", "compaction", "message") or "thinking" in kinds
 
 
@@ -206,7 +197,7 @@ class _Writer:
         if self.origin.get("root") or "model" in fields(self.origin.get("meta")):
             return True
         for entry in self.transcript.entries():
-            if origin_of(entry) is None:
+            if not is_of(entry, NAME):
                 continue
             if isinstance(entry, Set) and entry.key == "model" and "metadata" not in fields(self.origin.get("meta")):
                 return True
@@ -241,7 +232,7 @@ class _Writer:
             id = str(self.origin.get("id") or transcript.source_id)
             created = self.origin.get("created_at_ms", created)
             updated = facts.get(UPDATED)
-            times = [to_ms(at) for e in transcript.path if origin_of(e) is None and (at := e.clock or e.at)]
+            times = [to_ms(at) for e in transcript.path if not is_of(e, NAME) and (at := e.clock or e.at)]
             updated = max([updated if isinstance(updated, int) else created, *times])
         else:
             # The number after the time only has to be another for two sessions of one millisecond.
@@ -286,15 +277,14 @@ class _Writer:
 
     def compaction(self) -> dict[str, Any] | None:
         """The record of the newest compaction that still applies; claw keeps no other."""
-        cancelled = {entry.compaction for entry in self.transcript.path if isinstance(entry, Uncompact)}
-        found = [e for e in self.transcript.path if isinstance(e, Compaction) and e.seq not in cancelled]
+        found = compactions_on(self.transcript.path)
         if not found:
             return None
         last = found[-1]
         count = 0
         for entry in found:
             count = int(_told(entry).get("count", count + 1))
-        origin, told = origin_of(last) or {}, _told(last)
+        origin, told = origin_of(last, NAME) or {}, _told(last)
         summary = told.get("summary")
         if not isinstance(summary, str):
             summary = "\n\n".join(text_of(item.blocks) for item in last.replacement if isinstance(item, Message))
@@ -311,16 +301,16 @@ class _Writer:
         return len(seen) + sum(message.seq < (compaction.keep or compaction.seq) for message in kept)
 
     def messages(self) -> Iterable[tuple[Message, list[dict[str, Any]]]]:
-        replaced, kept = visible(reversed(self.transcript.path), self.by_seq.get)
-        whole = mended(replaced + kept, lambda message: origin_of(message) is not None, self.tally)
+        seen = seen_on(self.transcript.path)
+        whole = mended(seen, NAME, self.tally)
         names = {b.id: b.name for message in whole for b in message.blocks if isinstance(b, ToolCall)}
-        self.seen = {message.seq for message in replaced + kept}
+        self.seen = {message.seq for message in seen}
         seq = 0
         for message in whole:
             # A result that we had to add stands where its call is.
             seq = max(seq, message.seq)
             place = msgspec.structs.replace(message, seq=seq)
-            if origin_of(message) is not None and not (self.is_first and _says_more(message)):
+            if is_of(message, NAME) and not (self.is_first and _says_more(message)):
                 yield place, [own_record(message, self.tally)]
             elif message.blocks:
                 self.tally.add("time of a message", "the session's own times")
@@ -332,7 +322,7 @@ class _Writer:
         first: list[dict[str, Any]] = []
         rest: list[tuple[int, dict[str, Any]]] = []
         for entry in self.transcript.entries():
-            origin = origin_of(entry)
+            origin = origin_of(entry, NAME)
             if self.is_first and origin is not None and isinstance(entry, (Note, Custom)):
                 self.tally.add("prompt that was typed" if isinstance(entry, Note) else "custom entry")
             elif isinstance(entry, Note) and _is_prompt(entry):
@@ -353,15 +343,7 @@ class _Writer:
 
     def count_losses(self) -> None:
         transcript, tally = self.transcript, self.tally
-        for entry in transcript.entries():
-            if isinstance(entry, Note) and not _is_prompt(entry) and not is_import_note(entry):
-                tally.add("note")
-            elif isinstance(entry, Checkpoint):
-                tally.add("checkpoint of files")
-            elif isinstance(entry, Message) and entry.seq not in self.by_seq:
-                tally.add("message on another branch")
-            elif isinstance(entry, Message) and entry.seq not in self.seen and entry.blocks:
-                tally.add("message before the last compaction", "its summary")
+        unseen(transcript, self.seen, tally, lambda note: not _is_prompt(note))
         tally.add("title", "", int(bool(transcript.title) and not self.is_own))
         tally.add("system prompt", "claw makes its own", int(bool(transcript.facts.get("system"))))
         carried = ("model", "workspace", "title", "system", "source_title", UPDATED)

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Rendered, Source, Writing
 from turnlog.formats._shared.place import Taken, put_files, safe_name
-from turnlog.formats._shared.records import homes_under
-from turnlog.formats.owlen import shape
-from turnlog.formats.owlen.reading import Opening, checkpoint_files, in_order, opening, read
+from turnlog.formats._shared.records import homes_under, workspace_over
+from turnlog.formats.owlen.reading import checkpoint_files, opening, read, workspace_of
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.formats.owlen.writing import write
 
@@ -28,7 +27,7 @@ def homes(places: Places) -> list[str]:
 def find(path: str) -> Iterator[Source]:
     """The session of one checkpoint, those of a folder of checkpoints, or of workspaces at most three folders down."""
     if os.path.isfile(path):
-        if path.endswith(".json") and (opening(path).is_checkpoint or _is_home(os.path.dirname(os.path.abspath(path)))):
+        if path.endswith(".json") and (opening(path).is_checkpoint or workspace_of(path) is not None):
             yield Source(AGENT, path)
         return
     for folder in homes_under(path, ".owlen", "checkpoints"):
@@ -38,18 +37,10 @@ def find(path: str) -> Iterator[Source]:
 def _in(folder: str) -> Iterator[Source]:
     """The sessions whose checkpoints lie right here, in the order in which they began."""
     found = [opening(path) for path in checkpoint_files(folder)]
-    if not _is_home(folder):
+    if workspace_over(folder, ".owlen", "checkpoints") is None:
         found = [one for one in found if one.is_checkpoint]
-    starts: dict[str, list[Opening]] = {}
-    for one in in_order(found):
-        starts.setdefault(shape.session_id(one.start) if one.start else "", []).append(one)
-    for key in sorted(starts, key=lambda key: starts[key][0].start or [1 << 62, 0]):
-        yield Source(AGENT, folder, key)
-
-
-def _is_home(folder: str) -> bool:
-    outer, name = os.path.split(folder)
-    return name == "checkpoints" and os.path.basename(outer) == ".owlen"
+    for one in sorted({one.key: one for one in found}.values(), key=lambda one: one.start or [1 << 62, 0]):
+        yield Source(AGENT, folder, one.key)
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:

@@ -6,10 +6,10 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from turnlog.formats._shared.value import fields, listed
+from turnlog.formats._shared.view import short_id
 from turnlog.formats.owlen.shape import AGENT
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.payload import digest
@@ -94,7 +94,7 @@ def _blob(data: bytes, blobs: list[bytes]) -> str:
 
 def name_of(*parts: str) -> str:
     """A name that is always the same for these."""
-    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return short_id(*parts, length=24)
 
 
 def first_seen(documents: Iterable[dict[str, Any]]) -> dict[str, tuple[int, str]]:

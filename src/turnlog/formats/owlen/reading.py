@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.json import decode, document, salvage
 from turnlog.formats._shared.patch import patch_for
+from turnlog.formats._shared.records import entries_in, workspace_over
 from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.owlen import shape
@@ -40,6 +40,11 @@ class Opening(Struct, frozen=True):
     start: Time | None = None
     is_checkpoint: bool = False
 
+    @property
+    def key(self) -> str:
+        """Which session it belongs to; all that do not say so are one."""
+        return shape.session_id(self.start) if self.start else ""
+
 
 def opening(path: str) -> Opening:
     """The beginning of a checkpoint, or of what is none; its times come before all that can be long."""
@@ -62,18 +67,15 @@ def in_order(found: Iterable[Opening]) -> list[Opening]:
 
 def checkpoint_files(folder: str) -> list[str]:
     """The paths of what can be checkpoints in a folder."""
-    try:
-        names = [entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return []
-    return [os.path.join(folder, name) for name in sorted(names) if name.endswith(".json") and name[0] != "."]
+    found = [entry for entry in entries_in(folder) if entry.is_file(follow_symlinks=False)]
+    return [entry.path for entry in found if entry.name.endswith(".json") and entry.name[0] != "."]
 
 
 def read(source: Source) -> Reading:
     """One session: every checkpoint of it, oldest first, each with what was new in it."""
     if os.path.isdir(source.path):
         openings = [opening(path) for path in checkpoint_files(source.path)]
-        mine = [one for one in openings if _key(one) == source.key]
+        mine = [one for one in openings if one.key == source.key]
     else:
         with open(source.path, "rb"):  # a file that cannot be opened is the caller's to hear of
             mine = [opening(source.path)]
@@ -89,15 +91,10 @@ def read(source: Source) -> Reading:
     return Reading(header=header, steps=story.steps(in_order(mine)), problems=problems)
 
 
-def _key(one: Opening) -> str:
-    return shape.session_id(one.start) if one.start else ""
-
-
 def workspace_of(path: str) -> str | None:
     """The folder that `.owlen/checkpoints` lies in."""
     folder = os.path.abspath(path if os.path.isdir(path) else os.path.dirname(path))
-    outer, name = os.path.split(folder)
-    return os.path.dirname(outer) if name == "checkpoints" and os.path.basename(outer) == ".owlen" else None
+    return workspace_over(folder, ".owlen", "checkpoints")
 
 
 class _State(Struct, frozen=True):
@@ -159,10 +156,10 @@ class _Story:
         key = before.key
         for message in _said(lists, before.lengths):
             # A key says all that came before, too: the same words on another branch are another record.
-            before_it, key = key, f"{message.role}.{_digest(key, msgspec.json.encode(message.blocks).decode())}"
+            before_it, key = key, f"{message.role}.{name_of(key, msgspec.json.encode(message.blocks).decode())}"
             said.append((before_it, key, message))
         note = _note({"after": key, **about}, raw, lists, one, data) if about is not None else None
-        name = _digest(key, _as_text([one.id, note.data])) if note is not None else ""
+        name = name_of(key, _as_text([one.id, note.data])) if note is not None else ""
         diffs = listed(raw.get("file_diffs")) if note is not None else []
         turn = f"{AGENT}-{name}" if diffs else None
         # What is changed later for the first time was until then as it was before that.
@@ -302,13 +299,9 @@ def _as_text(value: Any) -> str:
     return compact(value).decode()
 
 
-def _digest(before: str, text: str) -> str:
-    return sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
 def _running(texts: Iterable[str]) -> list[str]:
     """A digest of every beginning of a list, the empty one included."""
     running = [""]
     for text in texts:
-        running.append(_digest(running[-1], text))
+        running.append(name_of(running[-1], text))
     return running

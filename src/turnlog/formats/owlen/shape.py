@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from turnlog.formats._shared.value import EPOCH, fields, listed
 
 AGENT = "owlen"
@@ -57,13 +59,12 @@ def session_id(start: Time) -> str:
     return f"{start[0]}-{start[1]:09d}"
 
 
-class Lists:
+class Lists(Struct):
     """What was said by whom, and which tools were called: how owlen keeps a conversation."""
 
-    def __init__(self) -> None:
-        self.prompts: list[str] = []
-        self.responses: list[str] = []
-        self.calls: list[dict[str, Any]] = []
+    prompts: list[str] = []
+    responses: list[str] = []
+    calls: list[dict[str, Any]] = []
 
 
 def document(checkpoint: dict[str, Any], lists: Lists) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +12,9 @@ from turnlog.formats._shared.patch import apply
 from turnlog.formats._shared.place import safe_name
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import compact, pretty
-from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
+from turnlog.formats._shared.tally import Tally, is_import_note, is_of, plain_text, stand_in
 from turnlog.formats._shared.value import fields
+from turnlog.formats._shared.view import short_id
 from turnlog.formats.owlen import shape
 from turnlog.formats.owlen.shape import AGENT, Lists, Time
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
@@ -48,13 +48,13 @@ class _Writer:
             if entry.parent is not None:
                 self.nodes.setdefault(entry.seq, entry)
             if isinstance(entry, Note):
-                if _is_ours(entry) and "stats" in fields(entry.data):
+                if is_of(entry, AGENT) and "stats" in fields(entry.data):
                     self.saved.append(entry)
                 elif not is_import_note(entry):
                     self.tally.add("note")
-            elif isinstance(entry, Checkpoint) and not _is_ours(entry):
+            elif isinstance(entry, Checkpoint) and not is_of(entry, AGENT):
                 self.tally.add("checkpoint of files")
-            elif isinstance(entry, Message) and entry.seq not in on_path and not _is_ours(entry):
+            elif isinstance(entry, Message) and entry.seq not in on_path and not is_of(entry, AGENT):
                 self.tally.add("message on another branch")
         if transcript.title:
             self.tally.add("title")
@@ -96,7 +96,7 @@ class _Writer:
         try:
             return safe_name(f"{name}.json")
         except Invalid:
-            return f"checkpoint-{sha256(str(name).encode()).hexdigest()[:16]}.json"
+            return f"checkpoint-{short_id(str(name), length=16)}.json"
 
     def way_to(self, name: str) -> list[AnyEntry]:
         """The conversation up to the entry with that id."""
@@ -212,13 +212,9 @@ def _as_text(data: bytes | None) -> str | None:
         return None
 
 
-def _is_ours(entry: AnyEntry) -> bool:
-    return fields(entry.origin).get("agent") == AGENT
-
-
 def _call(block: ToolCall, message: Message) -> dict[str, Any]:
     """A call that has no result yet: owlen only knows those that have one."""
-    kept = fields(message.origin).get("arguments") if _is_ours(message) else None
+    kept = fields(message.origin).get("arguments") if is_of(message, AGENT) else None
     given = kept if isinstance(kept, str) else compact(block.input).decode()
     return {"tool_name": block.name, "arguments": given, "result": INTERRUPTED, "success": False}
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from turnlog.formats import Format, Problem, Reading, Resuming, SessionHeader, Source, Step, Writing
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.rust import compact
+from turnlog.formats._shared.value import fields, in_order
 from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.rho.layout import find, homes, place
 from turnlog.formats.rho.message import Json
 from turnlog.formats.rho.names import id_in
 from turnlog.formats.rho.reading import NEWEST, RhoReader
-from turnlog.formats.rho.record import seconds
+from turnlog.formats.rho.record import HEADER, seconds
 from turnlog.formats.rho.sidecar import SESSION, beside, title_in_index
 from turnlog.formats.rho.writing import write
-
-_ORDER = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
 
 
 def read(source: Source) -> Reading:
@@ -76,14 +75,13 @@ def _about(reader: RhoReader, session: str, unit: str, title: str | None, *, is_
     """What the writer has to know of the session as a whole."""
     about: Json = {}
     if reader.head is not None:
-        fields = {name: value for name, value in reader.head.items() if name not in ("type", "cwd")}
+        said = {name: value for name, value in reader.head.items() if name not in ("type", "cwd")}
         if reader.head.get("cwd") == "":
-            fields["cwd"] = ""
-        if fields.get("id") == session:
-            del fields["id"]
-        about["header"] = fields
-        ordered = {name: reader.head[name] for name in _ORDER if name in reader.head}
-        if reader.head_line != compact({**ordered, **reader.head}):
+            said["cwd"] = ""
+        if said.get("id") == session:
+            del said["id"]
+        about["header"] = said
+        if reader.head_line != compact(in_order(reader.head, HEADER)):
             about["line"] = reader.head_line.decode()
     if id_in(unit) is not None:
         about["unit"] = unit
@@ -93,9 +91,9 @@ def _about(reader: RhoReader, session: str, unit: str, title: str | None, *, is_
 def _facts(reader: RhoReader) -> dict[str, Any]:
     """What holds for the session as it stands."""
     facts: dict[str, Any] = {}
-    envelope = reader.leaf.state.envelope if reader.leaf is not None else {}
-    provider: Any = envelope.get("provider")
-    if isinstance(provider, dict) and isinstance(cast("Json", provider).get("model"), str):
+    envelope = reader.leaf.state.envelope
+    provider = fields(envelope.get("provider"))
+    if isinstance(provider.get("model"), str):
         facts["model"] = provider["model"]
         facts["rho.provider"] = provider
     if envelope.get("metadata"):

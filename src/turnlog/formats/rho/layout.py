@@ -10,13 +10,12 @@ import os
 import re
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from stat import S_ISREG
-from typing import Any, cast
+from typing import Any
 
 from turnlog.errors import Conflict, OutOfSpace, Unavailable
 from turnlog.formats import Places, Rendered, Source
-from turnlog.formats._shared.json import decode
-from turnlog.formats._shared.place import put_files, safe_name
+from turnlog.formats._shared.place import private_folders, put_files, safe_name
+from turnlog.formats._shared.records import entries_in, head_of, record_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.rho.message import NAME
 from turnlog.formats.rho.names import workspace_key
@@ -55,12 +54,7 @@ def _under(folder: str, depth: int) -> Iterator[Source]:
     if os.path.lexists(session) and not os.path.islink(session) and _is_session(session):
         yield Source(NAME, session)
         return
-    try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
+    for entry in entries_in(folder):
         if entry.is_dir(follow_symlinks=False):
             if depth and (_KEY.fullmatch(entry.name) or os.path.lexists(os.path.join(entry.path, SESSION))):
                 yield from _under(entry.path, depth - 1)
@@ -74,41 +68,24 @@ def _is_dir(path: str) -> bool:
 
 def _is_session(path: str) -> bool:
     """Whether the first lines are rho's: others have sessions in lines with a `type`, but not with such times."""
-    try:
-        if not S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            data = file.read(_GLANCE)
-    except OSError:
-        return False
-    head, *rest = data.split(b"\n")
-    # A header that is longer than a glance is none.
-    return _is_header(head) or any(_is_record(line) for line in [head, *rest][:20])
+    data = head_of(path, _GLANCE) if os.path.isfile(path) else None
+    # A header that is longer than a head_of is none.
+    head, *rest = (data or b"").split(b"\n", 20)[:20]
+    return _is_header(record_in(head)) or any(_is_record(record_in(line)) for line in [head, *rest])
 
 
-def _fields(line: bytes) -> dict[str, Any]:
-    try:
-        value = decode(line)
-    except ValueError:
-        return {}
-    return fields(value)
-
-
-def _is_header(line: bytes) -> bool:
-    record = _fields(line)
+def _is_header(record: dict[str, Any]) -> bool:
     return (
         record.get("type") == "session" and type(record.get("version")) is int and isinstance(record.get("id"), str)
         and _is_time(record.get("timestamp")) and "cwd" in record
     )  # fmt: skip
 
 
-def _is_record(line: bytes) -> bool:
-    record = _fields(line)
+def _is_record(record: dict[str, Any]) -> bool:
     if not _is_time(record.get("timestamp")):
         return False
-    said = record.get("message")
-    if record.get("type") == "message" and isinstance(said, dict):
-        return not _MESSAGES.isdisjoint(cast("dict[str, Any]", said))
+    if record.get("type") == "message":
+        return not _MESSAGES.isdisjoint(fields(record.get("message")))
     return record.get("type") == "node" and "transition" in record
 
 
@@ -136,24 +113,17 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
         for place in (own, os.path.join(own, unit)):
             stack.enter_context(_not_open(os.path.join(place, f".{written.id}.active.lock")))
         for output in written.files:
-            _private(os.path.join(folder, os.path.dirname(output.path)), below=folder)
+            _private(os.path.join(folder, os.path.dirname(output.path)))
         return put_files(written.files, folder, force=force)[0]
 
 
-def _private(folder: str, *, below: str | None = None) -> None:
+def _private(folder: str) -> None:
     """A folder and those above it that are missing, for nobody else's eyes; one that is there stays as it is."""
-    if os.path.isdir(folder):
-        return
-    parent = os.path.dirname(folder)
-    if parent != folder and folder != below:
-        _private(parent, below=below)
     try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass
+        private_folders(os.path.abspath(folder))
     except OSError as error:
         kind = OutOfSpace if error.errno in (28, 122) else Unavailable
-        raise kind(f"{folder} could not be made: {error.strerror or error}") from None
+        raise kind(f"{error.filename} could not be made: {error.strerror or error}") from None
 
 
 @contextmanager

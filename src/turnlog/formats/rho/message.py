@@ -14,6 +14,7 @@ from typing import Any, cast
 from turnlog.formats._shared.json import decode
 from turnlog.formats._shared.rust import by_key, compact
 from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.value import counted, fields, listed
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import INTERRUPTED, text_of
 from turnlog.log.entry import Message
@@ -36,10 +37,8 @@ class Ear(Tally):
 
 def origin_of(value: Any) -> Json | None:
     """What an entry brought along from rho; None for one that never was there."""
-    origin = getattr(value, "origin", None)
-    if isinstance(origin, dict) and cast("Json", origin).get("agent") == NAME:
-        return cast("Json", origin)
-    return None
+    origin = fields(getattr(value, "origin", None))
+    return origin if origin.get("agent") == NAME else None
 
 
 # ── from rho ──────────────────────────────────────────────────────────────────────────────────────
@@ -52,11 +51,10 @@ def hear(said: Any, at: datetime | None = None, **origin: Any) -> Message:
     except (KeyError, TypeError, ValueError, AttributeError):
         block = _kept(MESSAGE, said)
         return Message(role="user", blocks=[block], at=at, origin={"agent": NAME, **origin, "message": said})
-    fields: Json = {"at": at, "origin": {"agent": NAME, **origin, **more}}
-    heard = Message(**message, **fields)
+    heard = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
     # What differs in its letters only, such as the order of keys, shows when the whole line is compared.
     if tell(heard, Ear())[0] != said:
-        fields["origin"]["message"] = said
+        heard.origin["message"] = said
     return heard
 
 
@@ -72,11 +70,13 @@ def text_shown(said: Any) -> str | None:
 def _hear(said: Any) -> tuple[Json, Json]:
     ((kind, inner),) = cast("Json", said).items()
     if kind == "System":
-        return {"role": "system", "blocks": [Text(text=_text(inner))]}, {}
+        return {"role": "system", "blocks": [Text(text=as_text(inner))]}, {}
     if kind in ("User", "Assistant"):
         return {"role": kind.lower(), "blocks": [_block(block) for block in inner]}, {}
     if kind == "ToolResult":
-        result = ToolResult(call=_text(inner["id"]), content=_text(inner["content"]), is_error=inner["ok"] is not True)
+        result = ToolResult(
+            call=as_text(inner["id"]), content=as_text(inner["content"]), is_error=inner["ok"] is not True
+        )
         return {"role": "tool", "blocks": [result]}, {}
     if kind not in ("EnrichedAssistant", "AbortedAssistant"):
         raise KeyError(kind)
@@ -85,7 +85,7 @@ def _hear(said: Any) -> tuple[Json, Json]:
     maker = inner.get("provenance")
     provider = None
     if maker is not None:
-        provider, message["model"] = _text(maker["provider"]), _text(maker["model"])
+        provider, message["model"] = as_text(maker["provider"]), as_text(maker["model"])
         more["by"] = [provider, maker["api"]]
     if "portable_fallback" in inner:
         more["fallback"] = inner["portable_fallback"]
@@ -105,13 +105,13 @@ def _hear(said: Any) -> tuple[Json, Json]:
 def _thoughts(inner: Json, provider: str | None, more: Json) -> list[AnyBlock]:
     ours = [context["data"] for context in inner.get("provider_context", []) if context["kind"] == THOUGHT]
     if ours:
-        return [Thinking(text=_text(t["text"]), provider=t["provider"], data=t["data"]) for t in ours]
+        return [Thinking(text=as_text(t["text"]), provider=t["provider"], data=t["data"]) for t in ours]
     thoughts: list[AnyBlock] = []
     if inner.get("reasoning"):
         more["raw"] = True
-        thoughts.append(Thinking(text=_text(inner["reasoning"]), provider=provider))
+        thoughts.append(Thinking(text=as_text(inner["reasoning"]), provider=provider))
     if "reasoning_summary" in inner:
-        thoughts.append(Thinking(text=_text(inner["reasoning_summary"]), provider=provider))
+        thoughts.append(Thinking(text=as_text(inner["reasoning_summary"]), provider=provider))
     return thoughts
 
 
@@ -121,7 +121,7 @@ def _block(block: Json) -> AnyBlock:
         return Text(text=inner)
     if kind == "Image" and isinstance(inner["data"], str):
         try:
-            return Image(media_type=_text(inner["mime_type"]), data=b64decode(inner["data"], validate=True))
+            return Image(media_type=as_text(inner["mime_type"]), data=b64decode(inner["data"], validate=True))
         except Base64Error:
             pass
     if kind == "ToolCall" and isinstance(inner["id"], str) and isinstance(inner["name"], str):
@@ -138,24 +138,18 @@ def _given(block: UnknownBlock) -> Any:
     return decode(block.json.encode())["rho"]
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """That value, which has to be text."""
     if not isinstance(value, str):
         raise TypeError("not text")
     return value
 
 
 def _usage(counts: Json) -> Usage:
-    def count(name: str) -> int:
-        value = counts.get(name)
-        return value if type(value) is int and 0 <= value < 1 << 63 else 0
-
-    return Usage(
-        input_tokens=count("input_tokens"),
-        cache_read_tokens=count("cache_read_tokens"),
-        cache_write_tokens=count("cache_write_tokens"),
-        output_tokens=count("output_tokens"),
-        cost_micros=count("cost_usd_micros") if counts.get("cost_usd_micros") is not None else None,
-    )
+    names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    cost = counts.get("cost_usd_micros")
+    tokens = {name: counted(counts.get(name)) or 0 for name in names}
+    return Usage(**tokens, cost_micros=None if cost is None else counted(cost) or 0)
 
 
 # ── to rho ────────────────────────────────────────────────────────────────────────────────────────
@@ -321,21 +315,15 @@ def _result_text(result: ToolResult, ear: Ear) -> str:
 def calls_of(said: Json) -> list[str]:
     """The calls whose results have to follow at once."""
     content = said.get("Assistant")
-    if content is None and isinstance(said.get("EnrichedAssistant"), dict):
-        content = said["EnrichedAssistant"].get("content")
-    found: list[str] = []
-    for block in cast("list[Any]", content) if isinstance(content, list) else []:
-        call: Any = cast("Json", block).get("ToolCall") if isinstance(block, dict) else None
-        name: Any = cast("Json", call).get("id") if isinstance(call, dict) else None
-        if isinstance(name, str):
-            found.append(name)
-    return found
+    if content is None:
+        content = fields(said.get("EnrichedAssistant")).get("content")
+    found = [fields(fields(block).get("ToolCall")).get("id") for block in listed(content)]
+    return [name for name in found if isinstance(name, str)]
 
 
 def answers(said: Json) -> str | None:
     """The call that a message answers."""
-    result = said.get("ToolResult")
-    call = cast("Json", result).get("id") if isinstance(result, dict) else None
+    call = fields(said.get("ToolResult")).get("id")
     return call if isinstance(call, str) else None
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turnlog.formats._shared.view import compactions_on
 from turnlog.formats.rho.message import Ear, Json, answers, calls_of, no_result, origin_of, tell
 from turnlog.formats.rho.reading import shown_instead
-from turnlog.formats.rho.record import stamp
+from turnlog.formats.rho.record import message_line, stamp
 from turnlog.formats.rho.vocabulary import is_newer
 from turnlog.log.context import spoken, visible
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
+from turnlog.log.entry import AnyEntry, Custom, Edit, Head, Message
 
 _T = TypeVar("_T")
 
@@ -37,8 +38,7 @@ class RhoTold(Struct):
 
     def record(self) -> Json:
         """The line of version 1."""
-        record: Json = {"type": "message", "timestamp": self.time, "message": self.json}
-        return {**record, "display_message": self.display} if self.display is not None else record
+        return message_line(self.json, self.time, self.display)
 
     def shown(self) -> Json:
         """What people see of it in a tree."""
@@ -75,21 +75,12 @@ class Trail:
 
     def span(self, seq: int, closed: Mapping[int, Any]) -> list[AnyEntry]:
         """The nodes since then, oldest first."""
-        found: list[AnyEntry] = []
-        for entry in self.back(seq):
-            if entry.seq in closed:
-                break
-            found.append(entry)
-        return found[::-1]
+        return [*takewhile(lambda entry: entry.seq not in closed, self.back(seq))][::-1]
 
     def record(self, entry: AnyEntry) -> list[AnyEntry]:
         """All entries of the record that this one ends, oldest first."""
-        found = [entry]
-        for part in self.back(entry.parent or 0):
-            if (origin_of(part) or {}).get("is") != "part":
-                break
-            found.append(part)
-        return found[::-1]
+        before = takewhile(lambda part: (origin_of(part) or {}).get("is") == "part", self.back(entry.parent or 0))
+        return [entry, *before][::-1]
 
     def told(self, entry: AnyEntry) -> list[RhoTold]:
         """The messages that an entry is for rho."""
@@ -116,8 +107,8 @@ class Trail:
         path = list(self.back(seq))
         replaced, kept = visible(path, self._nodes.get)
         messages = [*replaced, *kept]
-        compaction = _compaction(path)
-        is_bare = compaction is None or (origin_of(compaction) or {}).get("bare")
+        compactions = compactions_on(path)
+        is_bare = not compactions or (origin_of(compactions[0]) or {}).get("bare")
         if not is_bare and (not messages or messages[0].role != "system"):
             messages = [*_systems(path), *messages]
         return [told for message in messages for told in self._seen(message)]
@@ -132,17 +123,6 @@ class Trail:
             kept = {name: value for name, value in origin.items() if name not in ("message", "line")}
             message = replace(message, origin=kept)
         return self._tell(message)
-
-
-def _compaction(path: list[AnyEntry]) -> Compaction | None:
-    """The compaction that counts, of a path read newest first."""
-    cancelled: set[int] = set()
-    for entry in path:
-        if isinstance(entry, Uncompact):
-            cancelled.add(entry.compaction)
-        elif isinstance(entry, Compaction) and entry.seq not in cancelled:
-            return entry
-    return None
 
 
 def _systems(path: list[AnyEntry]) -> list[Message]:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Record, Step
-from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, decode, lines
-from turnlog.formats._shared.rust import compact
-from turnlog.formats.rho.message import NAME, Ear, Json, hear, origin_of, tell, text_shown
+from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, lines
+from turnlog.formats._shared.records import record_in
+from turnlog.formats._shared.value import counted
+from turnlog.formats.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
 from turnlog.formats.rho.names import chosen_id
 from turnlog.formats.rho.record import (
     RhoState,
     after,
+    as_read,
     body,
     display,
     display_spec,
+    message_line,
     node,
     replaced,
     seconds,
@@ -40,11 +43,11 @@ _MAX_TRIES = 40
 
 
 class Point(Struct):
-    """One place in the session that others may go on from."""
+    """One place in the session that others may go on from; as it is made, the very beginning."""
 
-    key: str
-    state: RhoState
-    place: RhoPlace
+    key: str = ""
+    state: RhoState = field(default_factory=RhoState)
+    place: RhoPlace = field(default_factory=RhoPlace)
 
 
 class RhoReader:
@@ -56,20 +59,20 @@ class RhoReader:
         self.head: Json | None = None
         self.head_line = b""
         self.points: dict[str, Point] = {}
-        self.leaf: Point | None = None
+        self.start = self.leaf = Point()
         self._keys: dict[str, int] = {}
-        self._used: set[str] = set()
         self._end = 0
         """Where the last record ended that was kept."""
         self._gap = 0
+        self._kinds: dict[str, Callable[[Json, int, bytes], list[Step] | None]] = {
+            "message": self._message, "replace_history": self._replace, "snapshot": self._snapshot,
+            "snapshot_delta": self._snapshot, "node": self._node, "set_leaf": self._set_leaf,
+        }  # fmt: skip
 
-    def problem(
-        self, what: str, line: JsonLine | None = None, offset: int | None = None, length: int | None = None
-    ) -> None:
+    def problem(self, what: str, offset: int, length: int) -> None:
         """Something that could not be read."""
         if len(self.problems) < MAX_PROBLEMS:
-            at, long = (line.offset, line.length) if line is not None else (offset, length)
-            self.problems.append(Problem(what, offset=at, length=long))
+            self.problems.append(Problem(what, offset=offset, length=length))
 
     def look_for_head(self, path: str) -> None:
         """A header that is not where it should be."""
@@ -77,7 +80,7 @@ class RhoReader:
             record = _record(line.data) if b'"session"' in line.data[:64] else None
             if record is not None and record["type"] == "session":
                 self.head, self.head_line = record, line.data
-                self.problem("the header is not at the beginning", line)
+                self.problem("the header is not at the beginning", line.offset, line.length)
                 return
 
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +109,8 @@ class RhoReader:
                 self.problem("the remains of a record, cut short", offset=line.offset, length=start.start())
                 yield from self._kept(record, line.offset + start.start(), data, is_ended=line.is_ended)
                 return
-        self.problem("a line that is no record" if line.is_ended else "the last record is cut short", line)
+        what = "a line that is no record" if line.is_ended else "the last record is cut short"
+        self.problem(what, line.offset, line.length)
 
     def _kept(self, record: Json, offset: int, data: bytes, *, is_ended: bool) -> Iterator[Step]:
         self._gap, self._end = offset - self._end, offset + len(data) + is_ended
@@ -114,18 +118,10 @@ class RhoReader:
         if kind == "session" and (self.head is None or data == self.head_line):
             self.head, self.head_line = record, data
             return
-        steps = None
+        steps, take = None, self._kinds.get(kind)
         try:
-            if kind == "message":
-                steps = self._message(record, offset, data)
-            elif kind == "replace_history":
-                steps = self._replace(record, offset, data)
-            elif kind in ("snapshot", "snapshot_delta"):
-                steps = self._snapshot(record, offset, data)
-            elif kind == "node":
-                steps = self._node(record, data)
-            elif kind == "set_leaf":
-                steps = self._set_leaf(record, data)
+            if take is not None:
+                steps = take(record, offset, data)
         except (KeyError, TypeError, ValueError, AttributeError):
             what = f"a record of the type {kind} that is not as it should be: kept as it is"
             self.problem(what, offset=offset, length=len(data))
@@ -138,9 +134,7 @@ class RhoReader:
         """A record that says nothing to anybody but rho."""
         kind = str(record["type"])
         text = "rho made this session a tree" if kind == "upgrade" else f"a record of rho: {kind:.60}"
-        origin: Json = {"agent": NAME, "is": "record", **self._skipped()}
-        if compact(record) != data:
-            origin["line"] = data.decode()
+        origin: Json = {"agent": NAME, "is": "record", **self._skipped(), **as_read(record, data)}
         at = seconds(record.get("timestamp"))
         return Record(entry=Note(text=text, data=record, at=at, origin=origin), key=self._key(data))
 
@@ -162,28 +156,24 @@ class RhoReader:
         shown = record.get("display_message")
         if shown is not None:
             message = _displayed(message, shown, text_shown(shown))
-        if compact(message_record(message, Ear())) != data:
-            message.origin["line"] = data.decode()
+        time = stamp(message.at, message.origin)
+        again = message_line(tell(message, Ear())[0], time, shown_instead(message))
+        message.origin.update(as_read(again, data))
         key = self._key(data)
-        before = self.leaf.state if self.leaf is not None else RhoState()
+        before = self.leaf.state
         state = replace(before, id=f"legacy:{offset:016x}", revision=before.revision + 1)
-        place = extension(self.leaf.place if self.leaf is not None else None, [said], [key])
-        self._arrived(Point(key, state, place))
+        self._arrived(Point(key, state, extension(self.leaf.place, [said], [key])))
         return [Record(entry=message, key=key)]
 
     def _replace(self, record: Json, offset: int, data: bytes) -> list[Step]:
         messages = _messages(record["messages"])
         at = seconds(record["timestamp"])
         key = self._key(data)
-        before = self.leaf.state if self.leaf is not None else RhoState()
-        place, drafts = rewritten(self.leaf.place if self.leaf is not None else None, messages, 0, key, at)
-        state = replaced(before, f"legacy:{offset:016x}")
+        place, drafts = rewritten(self.leaf.place, messages, 0, key, at)
         origin: Json = {"is": "replace", **self._skipped(), **_time(record["timestamp"], at)}
-        time = stamp(at, origin)
-        again = {"type": "replace_history", "timestamp": time, "messages": messages}
-        if compact(again) != data:
-            origin["line"] = data.decode()
-        self._arrived(Point(key, state, place))
+        again = {"type": "replace_history", "timestamp": stamp(at, origin), "messages": messages}
+        origin |= as_read(again, data)
+        self._arrived(Point(key, replaced(self.leaf.state, f"legacy:{offset:016x}"), place))
         return _closed(drafts, key, origin)
 
     def _snapshot(self, record: Json, offset: int, data: bytes) -> list[Step]:
@@ -199,23 +189,21 @@ class RhoReader:
 
     # ── the tree ──────────────────────────────────────────────────────────────────────────────────
 
-    def _node(self, record: Json, data: bytes) -> list[Step]:
+    def _node(self, record: Json, offset: int, data: bytes) -> list[Step]:
         id, parent = record["id"], record.get("parent_id")
         transition = record["transition"]
         delta = transition["type"] == "snapshot_delta"
         inner: Json = transition["delta" if delta else "snapshot"]
-        before = self.points.get(parent) if parent is not None else None
+        before = self.points.get(parent) if parent is not None else self.start
         is_odd = False
         if not isinstance(id, str) or id in self.points:
             self._odd(f"a node with the id {id!r:.60}, which is taken", data)
             id, is_odd = chosen_id(self._key(data)), True
-        if parent is not None and before is None:
+        if before is None:
             self._odd(f"a node after {parent!r:.60}, which is not there: read as if it followed the one before", data)
             before, is_odd = self.leaf, True
         key = id if _UUID.fullmatch(id) else f"node:{sha256(id.encode()).hexdigest()[:32]}"
-        moves: list[Step] = []
-        if before is not self.leaf:
-            moves.append(Jump(to=before.key if before is not None else ""))
+        moves: list[Step] = [] if before is self.leaf else [Jump(to=before.key)]
         steps, point = self._state(record, inner, key, before, id, None if is_odd else data, delta=delta)
         self._arrived(point)
         return moves + steps
@@ -223,7 +211,7 @@ class RhoReader:
     def _odd(self, what: str, data: bytes) -> None:
         self.problem(what, offset=max(0, self._end - len(data) - 1), length=len(data))
 
-    def _set_leaf(self, record: Json, data: bytes) -> list[Step] | None:
+    def _set_leaf(self, record: Json, offset: int, data: bytes) -> list[Step] | None:
         point = self.points.get(record["target_id"])
         if point is None:
             self.problem("goes on after a node that is not there", offset=self._end - len(data), length=len(data))
@@ -231,22 +219,20 @@ class RhoReader:
         self.leaf = point
         at = seconds(record["timestamp"])
         origin: Json = {"agent": NAME, "is": "leaf", **self._skipped(), **_time(record["timestamp"], at)}
-        again = {"type": "set_leaf", "timestamp": stamp(at, origin), "target_id": point.state.id}
-        if compact(again) != data:
-            origin["line"] = data.decode()
+        origin |= as_read({"type": "set_leaf", "timestamp": stamp(at, origin), "target_id": point.state.id}, data)
         return [Jump(to=point.key, key=self._key(data), at=at, origin=origin)]
 
     def _state(
-        self, record: Json, inner: Json, key: str, before: Point | None, id: str, data: bytes | None, *, delta: bool
+        self, record: Json, inner: Json, key: str, before: Point, id: str, data: bytes | None, *, delta: bool
     ) -> tuple[list[Step], Point]:
         """The entries of a snapshot, a delta or a node. Without `data` it need not come back as it was."""
-        base = before.state if before is not None else None
+        base = before.state if before is not self.start else None
         said = _messages(inner["appended_history" if delta else "history"])
         shown = _shown(record.get("display_messages", []))
-        at, time = seconds(record["timestamp"]), _text(record["timestamp"])
+        at, time = seconds(record["timestamp"]), as_text(record["timestamp"])
         spec = spec_of(record, inner, before=base, session=self.session, delta=delta)
-        old = before.place if before is not None else None
-        whole = [] if delta or old is None else old.history()
+        old = before.place
+        whole = [] if delta else old.history()
         if delta or [digest(item) for item in said[: len(whole)]] == [item.digest for item in whole]:
             fresh = said[len(whole) :]
             names = [f"{key}/{i}" for i in range(len(fresh) - 1)] + [key][: len(fresh)]
@@ -274,8 +260,7 @@ class RhoReader:
             again = snapshot(spec, time, content, people)
             if record["type"] == "node":
                 again = node(spec, state, base.id if base is not None else None, time, content, people)
-            if compact(again) != data:
-                origin["line"] = data.decode()
+            origin |= as_read(again, data)
         if not drafts:
             drafts = [Record(entry=Custom(kind="rho.state", at=at))]
         _show(drafts, shown)
@@ -283,15 +268,6 @@ class RhoReader:
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def message_record(message: Message, ear: Ear) -> Json:
-    """The line of one message, as version 1 writes it."""
-    origin: Json = message.origin or {}
-    said = tell(message, ear)[0]
-    record: Json = {"type": "message", "timestamp": stamp(message.clock or message.at, origin), "message": said}
-    shown = shown_instead(message)
-    return {**record, "display_message": shown} if shown is not None else record
 
 
 def shown_instead(message: Message) -> Json | None:
@@ -312,19 +288,8 @@ def _displayed(message: Message, shown: Any, text: str | None) -> Message:
 
 
 def _record(data: bytes) -> Json | None:
-    try:
-        value = decode(data)
-    except ValueError:
-        return None
-    if not isinstance(value, dict) or not isinstance(cast("Json", value).get("type"), str):
-        return None
-    return cast("Json", value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not text")
-    return value
+    record = record_in(data)
+    return record if isinstance(record.get("type"), str) else None
 
 
 def _time(text: Any, at: datetime | None) -> Json:
@@ -332,13 +297,9 @@ def _time(text: Any, at: datetime | None) -> Json:
 
 
 def _messages(value: Any) -> list[Json]:
-    if not isinstance(value, list):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in cast("list[Any]", value)):
         raise TypeError("not a list of messages")
-    items = cast("list[Any]", value)
-    for item in items:
-        if not isinstance(item, dict):
-            raise TypeError("not a message")
-    return items
+    return cast("list[Json]", value)
 
 
 def _shown(value: Any) -> list[Json]:
@@ -365,14 +326,10 @@ def _said_now(said: list[Json], shown: list[Any], known: set[bytes]) -> int:
 def _with_facts(draft: Record, facts: Json | None) -> Record:
     if facts is None or draft.entry.type != "compaction":
         return draft
-    cost = _count(facts.get("cost_usd_micros"))
+    cost = counted(facts.get("cost_usd_micros"))
     spent = Usage(cost_micros=cost) if cost is not None else None
-    before, now = _count(facts.get("previous_tokens")), _count(facts.get("current_tokens"))
+    before, now = counted(facts.get("previous_tokens")), counted(facts.get("current_tokens"))
     return replace(draft, entry=replace(draft.entry, tokens_before=before, tokens_after=now, usage=spent))
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 1 << 63 else None
 
 
 def _show(drafts: list[Record], shown: list[Json]) -> None:

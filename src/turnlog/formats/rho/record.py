@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from turnlog.formats._shared.rust import compact
+from turnlog.formats._shared.value import fields
 from turnlog.formats.rho.message import Json
 
 _ENVELOPE = ("provider", "compaction", "metadata", "prompt_cache_key")
@@ -15,6 +17,8 @@ NO_COMPACTION: Json = {
     "last_previous_tokens": None, "last_current_tokens": None, "last_revision": None,
 }  # fmt: skip
 SCHEMA = 2
+HEADER = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
+"""The fields of a header, in the order of rho; the first one has no more than five."""
 
 
 class RhoState(Struct):
@@ -40,6 +44,22 @@ def seconds(text: Any) -> datetime | None:
         return datetime.fromtimestamp(int(text), UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def as_read(record: Json, data: bytes) -> Json:
+    """For an origin: the line that a record was, where we would write another."""
+    return {} if compact(record) == data else {"line": data.decode()}
+
+
+def line_of(origin: Json) -> bytes | None:
+    """The line that a record was, where we would write another."""
+    return origin["line"].encode() if "line" in origin else None
+
+
+def message_line(said: Json, time: str, shown: Json | None) -> Json:
+    """The line of one message, as version 1 writes it; `shown` is what people see in its place."""
+    record: Json = {"type": "message", "timestamp": time, "message": said}
+    return {**record, "display_message": shown} if shown is not None else record
 
 
 def stamp(at: datetime | None, origin: Json | None = None) -> str:
@@ -86,23 +106,20 @@ def after(spec: Json, before: RhoState | None, id: str) -> RhoState:
 
 def replaced(before: RhoState, id: str) -> RhoState:
     """The state after a history was replaced: a compaction, whose tokens rho counts when it loads it."""
-    counts: Json = before.envelope.get("compaction") or NO_COMPACTION
-    done = counts.get("completed_compactions", 0) if isinstance(counts, dict) else 0  # pyright: ignore[reportUnnecessaryIsInstance]
+    done = fields(before.envelope.get("compaction")).get("completed_compactions", 0)
     counts = {**NO_COMPACTION, "completed_compactions": (done if type(done) is int else 0) + 1}
     return RhoState(id, before.revision + 1, {**before.envelope, "compaction": counts}, before.is_full, False)
 
 
 def body(spec: Json, before: RhoState | None, state: RhoState, session: str, messages: list[Json]) -> Json:
     """A snapshot or delta. `messages` is the whole history for the first, what is new for the second."""
-    envelope = {name: state.envelope[name] for name in _ENVELOPE if name in state.envelope}
-    owner = spec.get("session", session)
     if spec.get("full"):
-        schema = spec.get("schema", SCHEMA)
-        start = {"schema_version": schema, "session_id": owner, "revision": state.revision, "history": messages}
-        return {**start, **envelope}
-    base = spec.get("base", before.revision if before is not None else 0)
-    start = {"base_revision": base, "session_id": owner, "revision": state.revision, "appended_history": messages}
-    return {**start, **envelope}
+        start, said = {"schema_version": spec.get("schema", SCHEMA)}, "history"
+    else:
+        base = before.revision if before is not None else 0
+        start, said = {"base_revision": spec.get("base", base)}, "appended_history"
+    owner = spec.get("session", session)
+    return {**start, "session_id": owner, "revision": state.revision, said: messages, **envelope_of(state.envelope)}
 
 
 def node(spec: Json, state: RhoState, parent: str | None, time: str, inner: Json, shown: list[Json]) -> Json:
@@ -114,22 +131,19 @@ def node(spec: Json, state: RhoState, parent: str | None, time: str, inner: Json
     record["kind"] = spec.get("kind", "commit")
     if "facts" in spec:
         record["compaction_facts"] = spec["facts"]
-    kind = "snapshot" if spec.get("full") else "snapshot_delta"
-    record["transition"] = {"type": kind, "snapshot" if spec.get("full") else "delta": inner}
-    return {**record, "display_messages": shown}
+    kind, name = ("snapshot", "snapshot") if spec.get("full") else ("snapshot_delta", "delta")
+    return {**record, "transition": {"type": kind, name: inner}, "display_messages": shown}
 
 
 def snapshot(spec: Json, time: str, inner: Json, shown: list[Json]) -> Json:
     """A snapshot or delta of versions 2 and 3."""
-    if spec.get("full"):
-        return {"type": "snapshot", "timestamp": time, "snapshot": inner, "display_messages": shown}
-    return {"type": "snapshot_delta", "timestamp": time, "delta": inner, "display_messages": shown}
+    kind, name = ("snapshot", "snapshot") if spec.get("full") else ("snapshot_delta", "delta")
+    return {"type": kind, "timestamp": time, name: inner, "display_messages": shown}
 
 
 def display_spec(shown: list[Any], messages: list[Json], time: str) -> list[Any] | None:
     """How what people see differs from what the model got; None if it is the same, less the system's own words."""
-    plain = [{"timestamp": time, "message": said} for said in messages if "System" not in said]
-    if shown == plain:
+    if shown == display(None, messages, time):
         return None
     spec: list[Any] = []
     at = 0

@@ -24,11 +24,11 @@ class RhoSaid(Struct, frozen=True):
 class RhoPlace(Struct):
     """The history at one point of the session: all of it, or what was added to the one before."""
 
-    before: RhoPlace | None
-    items: list[RhoSaid]
-    systems: list[RhoSaid]
+    before: RhoPlace | None = None
+    items: list[RhoSaid] = []
+    systems: list[RhoSaid] = []
     """The system messages the session began with, as they read now; a compaction leaves them in place."""
-    is_start: bool
+    is_start: bool = True
     """Whether nothing but system messages was said so far."""
 
     def history(self) -> list[RhoSaid]:
@@ -46,11 +46,10 @@ def digest(said: Json) -> bytes:
     return sha256(msgspec.json.encode(said)).digest()[:16]
 
 
-def extension(before: RhoPlace | None, messages: list[Json], keys: list[str]) -> RhoPlace:
+def extension(before: RhoPlace, messages: list[Json], keys: list[str]) -> RhoPlace:
     """The history with more at its end."""
     items = [RhoSaid(digest(said), key) for said, key in zip(messages, keys, strict=True)]
-    systems = before.systems if before is not None else []
-    is_start = before is None or before.is_start
+    systems, is_start = before.systems, before.is_start
     if is_start:
         lead = len(_lead(messages))
         systems = [*systems, *items[:lead]]
@@ -59,11 +58,10 @@ def extension(before: RhoPlace | None, messages: list[Json], keys: list[str]) ->
 
 
 def rewritten(
-    before: RhoPlace | None, said: list[Json], count: int, key: str, at: datetime | None
+    before: RhoPlace, said: list[Json], count: int, key: str, at: datetime | None
 ) -> tuple[RhoPlace, list[Record]]:
     """Another history in place of the one before, whose last `count` messages are new: the entries that say so."""
-    old = before.history() if before is not None else []
-    systems = before.systems if before is not None else []
+    old, systems = before.history(), before.systems
     rest, new = said[: len(said) - count], said[len(said) - count :]
     marks = [digest(item) for item in rest]
     kept = _kept(old, marks, len(old) - len(systems))

@@ -8,15 +8,15 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from stat import S_ISREG
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Problem, Record
 from turnlog.formats._shared.json import decode, lines
+from turnlog.formats._shared.records import entries_in, is_plain_file
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.sqlite import ERRORS, opened
 from turnlog.formats.rho.message import NAME, Ear, Json, origin_of
-from turnlog.formats.rho.record import seconds
+from turnlog.formats.rho.record import as_read, line_of, seconds
 from turnlog.log.entry import AnyEntry, Note
 
 SESSION = "session.jsonl"
@@ -41,7 +41,7 @@ def beside(path: str, problems: list[Problem]) -> Iterator[Record]:
 
 
 def _checkpoints(path: str, problems: list[Problem]) -> Iterator[Record]:
-    if not _is_plain_file(path):
+    if not is_plain_file(path):
         return
     seen: dict[str, int] = {}
     for line in lines(path):
@@ -53,9 +53,7 @@ def _checkpoints(path: str, problems: list[Problem]) -> Iterator[Record]:
         except ValueError:
             problems.append(Problem("a checkpoint that cannot be read", JOURNAL, line.offset, line.length))
             continue
-        origin: Json = {"agent": NAME, "is": "checkpoint"}
-        if compact(record) != line.data:
-            origin["line"] = line.data.decode()
+        origin: Json = {"agent": NAME, "is": "checkpoint", **as_read(record, line.data)}
         text, at = _summary(record)
         digest = sha256(line.data).hexdigest()[:24]
         seen[digest] = seen.get(digest, 0) + 1
@@ -108,12 +106,7 @@ def _files(folder: str, prefix: str, problems: list[Problem]) -> Iterator[Record
 
 def _walk(folder: str, problems: list[Problem], depth: int = 0) -> Iterator[str]:
     """Plain files under a folder in a steady order; no links are followed."""
-    try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
+    for entry in entries_in(folder):
         if entry.is_dir(follow_symlinks=False):
             if depth < _MAX_DEPTH:
                 yield from _walk(entry.path, problems, depth + 1)
@@ -130,17 +123,10 @@ def _content(path: str) -> bytes | None:
     return data if len(data) <= _MAX_FILE else None
 
 
-def _is_plain_file(path: str) -> bool:
-    try:
-        return S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
 def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -> str | None:
     """The title of a session, which rho keeps in its index only. The index is never written."""
     path = os.path.join(root, INDEX)
-    if not _is_plain_file(path):
+    if not is_plain_file(path):
         return None
     try:
         with opened(path, wait_s=0.2) as index:
@@ -165,7 +151,7 @@ def sidecars(entries: Iterable[AnyEntry], base: str, ear: Ear, *, is_folder: boo
         if not isinstance(entry, Note) or origin.get("is") not in ("checkpoint", "file"):
             continue
         if origin["is"] == "checkpoint":
-            journal += (origin["line"].encode() if "line" in origin else compact(entry.data)) + b"\n"
+            journal += (line_of(origin) or compact(entry.data)) + b"\n"
             continue
         held = cast("Json", entry.data)
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from turnlog.formats._shared.json import decode
-from turnlog.formats.rho.message import Json, origin_of
+from turnlog.formats._shared.records import record_in
+from turnlog.formats._shared.value import fields, listed
+from turnlog.formats.rho.message import origin_of
 from turnlog.log.block import Image, Thinking, UnknownBlock
 from turnlog.log.entry import Entry, Message
 
@@ -35,25 +36,16 @@ def opened_since(data: bytes) -> str:
 
 
 def _since(line: bytes) -> str:
-    try:
-        record = decode(line)
-    except ValueError:
-        return ""
-    if not isinstance(record, dict):
-        return ""
-    found = cast("Json", record)
+    found = record_in(line)
     known = _RECORDS.get(str(found.get("type")), "")
     said = found.get("messages", [found.get("message")])
     shown = _SHOWN if "display_message" in found else ""
-    return max(known, shown, *map(_of_message, cast("list[Any]", said if isinstance(said, list) else [])), "")
+    return max(known, shown, *map(_of_message, listed(said)), "")
 
 
 def _of_message(message: Any) -> str:
-    inner = cast("Json", message) if isinstance(message, dict) else {}
+    inner = fields(message)
     if "EnrichedAssistant" in inner or "AbortedAssistant" in inner:
         return _ANSWERS
-    blocks: Any = inner.get("User", inner.get("Assistant"))
-    has_picture = isinstance(blocks, list) and any(
-        "Image" in b for b in cast("list[Any]", blocks) if isinstance(b, dict)
-    )
-    return _PICTURES if has_picture else ""
+    blocks = listed(inner.get("User", inner.get("Assistant")))
+    return _PICTURES if any("Image" in fields(block) for block in blocks) else ""

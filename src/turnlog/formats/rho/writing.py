@@ -7,8 +7,6 @@ as rho itself would make it one.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from msgspec.structs import replace
 
 from turnlog.formats import Loss, OutputFile, Rendered, Transcript
@@ -16,11 +14,12 @@ from turnlog.formats._shared.json import decode
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.tally import is_import_note, lost_facts
+from turnlog.formats._shared.value import fields, in_order
 from turnlog.formats.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
 from turnlog.formats.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
 from turnlog.formats.rho.path import RhoTold, Trail, reached_by, settled
 from turnlog.formats.rho.reading import NEWEST
-from turnlog.formats.rho.record import RhoState, after, body, display, node, replaced, snapshot, stamp
+from turnlog.formats.rho.record import HEADER, RhoState, after, body, display, line_of, node, replaced, snapshot, stamp
 from turnlog.formats.rho.sidecar import sidecars
 from turnlog.formats.rho.tree import Growth
 from turnlog.formats.rho.vocabulary import is_newer, opened_since
@@ -39,7 +38,7 @@ _NOT_FIRST = (
     "message on another branch",
 )
 """What only a newer rho can say."""
-_HEADER = ("type", "version", "id", "timestamp", "cwd")
+_FIRST = HEADER[:5]
 
 
 def write(transcript: Transcript) -> Rendered:
@@ -52,22 +51,21 @@ class _Writer:
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.is_ours = transcript.agent == NAME
-        about: Any = transcript.origin if self.is_ours else None
-        self.about: Json = cast("Json", about) if isinstance(about, dict) else {}
+        self.about = fields(transcript.origin) if self.is_ours else {}
         self.is_known = self.is_ours and is_safe(transcript.source_id)
         self.session = transcript.source_id if self.is_known else chosen_id(transcript.id)
         self.header: Json = self._header()
         self.ear = Ear(transcript.context.get_blob)
         self.entries = list(transcript.entries())
         has_newer = self.is_ours and (
-            self.header["version"] != 1 or len(self.header) > len(_HEADER) or any(map(is_newer, self.entries))
+            self.header["version"] != 1 or len(self.header) > len(_FIRST) or any(map(is_newer, self.entries))
         )
         self.is_first = transcript.version == 1 or (transcript.version is None and not has_newer)
         """Whether it is written in the words of the first rho."""
         self.is_cut = self.is_first and has_newer
         if self.is_cut:
             self.header["version"] = 1
-            self.header = {name: self.header[name] for name in _HEADER}
+            self.header = {name: self.header[name] for name in _FIRST}
             self.about = {name: value for name, value in self.about.items() if name not in ("line", "folder")}
         elif not self.is_first and not self.is_ours:
             self.header["version"] = NEWEST
@@ -136,8 +134,7 @@ class _Writer:
         head = {"type": "session", "id": self.session, **head}
         if not self.is_known or not is_safe(head["id"]):
             head["id"], self.is_known = self.session, False
-        order = ("type", "version", "id", "timestamp", "cwd", "agent_id", "agent_fingerprint")
-        return {**{name: head[name] for name in order if name in head}, **head}
+        return in_order(head, HEADER)
 
     def _lost(self, cwd: str) -> list[Loss]:
         ear, transcript = self.ear, self.transcript
@@ -190,7 +187,7 @@ class _Writer:
             for part in record:
                 self._new(part)
             return
-        line = origin["line"].encode() if "line" in origin else None
+        line = line_of(origin)
         if kind == "message":
             for told in self.trail.told(entry):
                 told.line, told.gap = line, origin.get("gap", 0)
@@ -268,8 +265,8 @@ class _Writer:
     def _record(self, entry: Note, origin: Json) -> None:
         """A record that is no part of the conversation."""
         self._close()
-        data = cast("Json", entry.data if isinstance(entry.data, dict) else {})
-        line = origin["line"].encode() if "line" in origin else compact(data)
+        data = fields(entry.data)
+        line = line_of(origin) or compact(data)
         if data.get("type") == "session":
             return  # rho refuses a second header
         if data.get("type") == "upgrade":

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Resuming, Source, Writing
 from turnlog.formats._shared.json import document, salvage
-from turnlog.formats._shared.records import homes_under
+from turnlog.formats._shared.records import homes_under, is_plain_file
 from turnlog.formats._shared.value import fields
-from turnlog.formats.sofos.index import place, session_files
+from turnlog.formats.sofos.index import place, session_files, workspace_of
 from turnlog.formats.sofos.reading import read
 from turnlog.formats.sofos.shape import AGENT
 from turnlog.formats.sofos.writing import write
@@ -35,16 +35,14 @@ def find(path: str) -> Iterator[Source]:
             yield Source(AGENT, path)
         return
     for folder in homes_under(path, ".sofos", "sessions"):
-        for file in (os.path.join(folder, name) for name in sorted(session_files(folder))):
-            if os.path.isfile(file) and not os.path.islink(file) and (_is_at_home(file) or _is_session(file)):
-                yield Source(AGENT, file)
+        for inner in (os.path.join(folder, name) for name in session_files(folder)):
+            if is_plain_file(inner) and (_is_at_home(inner) or _is_session(inner)):
+                yield Source(AGENT, inner)
 
 
 def _is_at_home(path: str) -> bool:
     """Whether it lies where sofos keeps sessions, under a name it gives: a session, however damaged."""
-    folder, name = os.path.split(os.path.abspath(path))
-    outer, inner = os.path.split(folder)
-    return inner == "sessions" and os.path.basename(outer) == ".sofos" and name.startswith("session_")
+    return workspace_of(path) is not None and os.path.basename(path).startswith("session_")
 
 
 def _is_session(path: str) -> bool:

@@ -7,10 +7,9 @@ raw block (an unknown key, another order of keys), are a patch, kept beside the 
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any, cast
 
-from turnlog.formats._shared.json import decode, is_deep
+from turnlog.formats._shared.json import decoded, is_deep, same_again
 from turnlog.formats._shared.rust import by_key, compact
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.value import fields, listed
@@ -107,11 +106,8 @@ def _image(source: Any) -> Image | None:
     kind, text = said["media_type"], said["data"]
     if not isinstance(kind, str) or not isinstance(text, str):
         return None
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return Image(media_type=kind, data=data) if base64.b64encode(data).decode() == text else None
+    data = same_again(text)
+    return Image(media_type=kind, data=data) if data is not None else None
 
 
 def _reasoning(raw: dict[str, Any]) -> Thinking | None:
@@ -151,20 +147,14 @@ def json_of(block: AnyBlock, tally: Tally, *, ours: bool = False) -> dict[str, A
     if isinstance(block, File):
         tally.add("file", "a text with its name")
         return {"type": "text", "text": stand_in(block)}
-    raw = _json(block)
+    value = decoded(block.json.encode())
+    raw = {"type": block.kind} if value is None else fields(value)
     if block.kind == _WRAPPED:
         raw = fields(raw.get("block"))
     if ours and flaw(raw) is None:
         return raw
     tally.add(f"{raw.get('type') or '?'} block")
     return None
-
-
-def _json(block: UnknownBlock) -> dict[str, Any]:
-    try:
-        return fields(decode(block.json.encode()))
-    except ValueError:
-        return {"type": block.kind}
 
 
 def _thinking(block: Thinking, tally: Tally) -> dict[str, Any] | None:
@@ -196,8 +186,9 @@ def _result(block: ToolResult, tally: Tally) -> dict[str, Any]:
 
 
 def _picture(block: Image, tally: Tally) -> dict[str, Any]:
-    if block.data is not None:
-        data = base64.b64encode(block.data).decode()
+    found = tally.data(block)
+    if found is not None:
+        data = base64.b64encode(found).decode()
         source = {"type": "base64", "media_type": block.media_type or "image/png", "data": data}
         return {"type": "image", "source": source}
     if block.url is not None:

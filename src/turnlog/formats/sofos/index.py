@@ -11,6 +11,7 @@ from turnlog.errors import Unavailable
 from turnlog.formats import Rendered
 from turnlog.formats._shared.json import decode, document
 from turnlog.formats._shared.place import Taken, private_folders, put_file, safe_name
+from turnlog.formats._shared.records import names_in, workspace_over
 from turnlog.formats._shared.rust import pretty, trimmed
 from turnlog.formats._shared.value import fields, listed
 from turnlog.store.files.disk import Disk
@@ -98,12 +99,10 @@ def _rows(folder: str) -> list[dict[str, Any]]:
         value = decode(data)
     except (OSError, ValueError):
         value = None
-    listed = fields(value).get("sessions")
-    if isinstance(listed, list):
-        rows = cast("list[Any]", listed)
-        if all(_is_row(row) for row in rows):
-            return cast("list[dict[str, Any]]", rows)
-    return [row for name in sorted(session_files(folder)) if (row := _row_at(os.path.join(folder, name))) is not None]
+    rows = fields(value).get("sessions")
+    if isinstance(rows, list) and all(map(_is_row, listed(rows))):
+        return listed(rows)
+    return [row for name in session_files(folder) if (row := _row_at(os.path.join(folder, name))) is not None]
 
 
 def _is_row(row: Any) -> bool:
@@ -125,8 +124,9 @@ def _row_at(path: str) -> dict[str, Any] | None:
 
 def session_files(folder: str) -> list[str]:
     """The names of what can be sessions in a folder: not the index, not the remains of a save."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return [name for name in names if name.endswith(".json") and name != INDEX and not name.startswith(".")]
+    return [name for name in names_in(folder) if name.endswith(".json") and name != INDEX and not name.startswith(".")]
+
+
+def workspace_of(path: str) -> str | None:
+    """The folder that the `.sofos/sessions` of a session lies in."""
+    return workspace_over(os.path.dirname(os.path.abspath(path)), ".sofos", "sessions")

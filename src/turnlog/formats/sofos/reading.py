@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source
 from turnlog.formats._shared.json import document, salvage
 from turnlog.formats._shared.patch import patch_for
+from turnlog.formats._shared.records import is_plain_file
 from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.value import EPOCH, fields
 from turnlog.formats.sofos import shape
 from turnlog.formats.sofos.block import block_of, flaw, json_of
+from turnlog.formats.sofos.index import workspace_of
 from turnlog.formats.sofos.shape import AGENT, Counters
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
@@ -35,6 +39,14 @@ def read(source: Source) -> Reading:
     return _File(source, data, fields(value), problems).reading()
 
 
+class _Run(Struct):
+    """Blocks of one message that are one of ours, and what each says besides."""
+
+    role: str
+    blocks: list[AnyBlock]
+    patches: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
 class _File:
     def __init__(self, source: Source, data: bytes, raw: dict[str, Any], problems: list[Problem]) -> None:
         self.source = source
@@ -50,15 +62,12 @@ class _File:
         for index, item in enumerate(self.items("messages" if "messages" in self.raw else "api_messages")):
             self.take(index, item)
         header = SessionHeader(
-            id=self.id(), identity=self.identity(), workspace=self.workspace(),
+            id=self.id(), identity=self.identity(), workspace=workspace_of(self.source.path),
             created=self.created,
         )  # fmt: skip
         return Reading(
-            header=header, steps=self.steps(), problems=self.problems, facts=self.facts(), totals=self.totals()
+            header=header, steps=iter(self.records), problems=self.problems, facts=self.facts(), totals=self.totals()
         )
-
-    def steps(self) -> Iterator[Record]:
-        yield from self.records
 
     def problem(self, what: str, where: str = "") -> None:
         if len(self.problems) < 1000:
@@ -75,11 +84,6 @@ class _File:
         """An id with its time to the millisecond is like no other; one of another shape is only like no other here."""
         id = self.id()
         return id if shape.time_in(id) is not None else f"{id} {self.raw.get('created_at', '')}"
-
-    def workspace(self) -> str | None:
-        folder = os.path.dirname(os.path.abspath(self.source.path))
-        outer, name = os.path.split(folder)
-        return os.path.dirname(outer) if name == "sessions" and os.path.basename(outer) == ".sofos" else None
 
     def items(self, key: str) -> list[Any]:
         value = self.raw.get(key, [])
@@ -109,13 +113,9 @@ class _File:
             facts["system"] = shape.system_text(system)
             if isinstance(system, list) and system != shape.system_list(facts["system"]):
                 facts["sofos.system"] = system
-        if isinstance(raw.get("model"), str):
-            facts["model"] = raw["model"]
-        for name in ("readonly", "safe_mode"):
-            if isinstance(raw.get(name), bool):
-                facts["readonly"] = raw[name]
-        if isinstance(raw.get("permission_preset"), str):
-            facts["permission_preset"] = raw["permission_preset"]
+        for key, kind in {"model": str, "readonly": bool, "safe_mode": bool, "permission_preset": str}.items():
+            if isinstance(raw.get(key), kind):
+                facts["readonly" if key == "safe_mode" else key] = raw[key]
         instructions = self.instructions()
         if instructions:
             facts["instructions"] = instructions
@@ -154,7 +154,7 @@ class _File:
 
     def instructions(self) -> str | None:
         """The instructions beside the session: those of the project, an empty line, those of the person."""
-        workspace = self.workspace()
+        workspace = workspace_of(self.source.path)
         if workspace is None:
             return None
         paths = (os.path.join(workspace, "AGENTS.md"), os.path.join(workspace, ".sofos", "instructions.md"))
@@ -162,7 +162,7 @@ class _File:
         return "\n\n".join(texts) or None
 
     def text_at(self, path: str) -> str | None:
-        if os.path.islink(path) or not os.path.isfile(path):
+        if not is_plain_file(path):
             return None
         try:
             data, problems = document(path, limit=_MAX_INSTRUCTIONS)
@@ -184,62 +184,47 @@ class _File:
             self.records.append(Record(entry=Note(text="a message that sofos could not have read", data=item, at=at)))
             return
         parts = self.parts(raw, role, cast("str | list[Any]", content), where)
-        parts = [Message(role=part.role, blocks=part.blocks, origin=part.origin, at=at) for part in parts]
         self.messages += parts
-        first = parts[0]
         if index == 0 and role == "user" and isinstance(content, str) and content.startswith(SUMMARIES):
-            summary = Compaction(replacement=[_without_time(first)], at=at, origin={"agent": AGENT})
+            summary = Compaction(replacement=[parts[0]], at=at, origin={"agent": AGENT})
             self.records.append(Record(entry=summary))
             return
-        self.records += [Record(entry=part) for part in parts]
+        self.records += [Record(entry=replace(part, at=at)) for part in parts]
 
     def parts(self, raw: dict[str, Any], role: str, content: str | list[Any], where: str) -> list[Message]:
         """One message, or several where it has results and other things: here a result is a message of its own."""
         kind = role if role in ("user", "assistant", "system") else "user"
         if kind != role:
             self.problem(f"the role {role!r:.40}, read as {kind}", where)
-        if isinstance(content, str):
-            runs: list[tuple[str, list[AnyBlock]]] = [(kind, [Text(text=content)])]
-            patches: list[dict[str, Any]] = [{}]
-        else:
-            runs, patches = self.runs(kind, content, where)
+        runs = [_Run(kind, [Text(text=content)])] if isinstance(content, str) else self.runs(kind, content, where)
         made: list[Message] = []
-        for number, ((who, blocks), patch) in enumerate(zip(runs, patches, strict=True)):
+        for number, run in enumerate(runs):
             origin: dict[str, Any] = {"agent": AGENT}
             if number:
                 origin["joins"] = True
-            elif isinstance(content, str) != shape.is_plain(who, blocks):
+            elif isinstance(content, str) != shape.is_plain(run.role, run.blocks):
                 origin["form"] = "text" if isinstance(content, str) else "blocks"
-            if patch:
-                origin["blocks"] = patch
-            made.append(Message(role=who, blocks=blocks, origin=origin))
-        rest = patch_for({"role": shape.role_of(runs[0][0]), "content": content}, raw)
+            if run.patches:
+                origin["blocks"] = run.patches
+            made.append(Message(role=run.role, blocks=run.blocks, origin=origin))
+        rest = patch_for({"role": shape.role_of(runs[0].role), "content": content}, raw)
         if rest:
-            made[0] = Message(role=runs[0][0], blocks=made[0].blocks, origin={**made[0].origin, "message": rest})
+            made[0].origin["message"] = rest
         return made
 
-    def runs(
-        self, role: str, content: list[Any], where: str
-    ) -> tuple[list[tuple[str, list[AnyBlock]]], list[dict[str, Any]]]:
-        runs: list[tuple[str, list[AnyBlock]]] = []
-        patches: list[dict[str, Any]] = []
+    def runs(self, role: str, content: list[Any], where: str) -> list[_Run]:
+        runs: list[_Run] = []
         for item in content:
             wrong = flaw(item)
             if wrong:
                 self.problem(wrong, where)
             block = block_of(item)
             who = "tool" if role != "assistant" and isinstance(block, ToolResult) else role
-            if not runs or runs[-1][0] != who:
-                runs.append((who, []))
-                patches.append({})
+            if not runs or runs[-1].role != who:
+                runs.append(_Run(who, []))
             raw = None if wrong else json_of(block, Tally(), ours=True)
-            if raw is not None:
-                patch = patch_for(raw, item)
-                if patch:
-                    patches[-1][str(len(runs[-1][1]))] = patch
-            runs[-1][1].append(block)
-        return runs or [(role, [])], patches or [{}]
-
-
-def _without_time(message: Message) -> Message:
-    return Message(role=message.role, blocks=message.blocks, origin=message.origin)
+            patch = patch_for(raw, item) if raw is not None else None
+            if patch:
+                runs[-1].patches[str(len(runs[-1].blocks))] = patch
+            runs[-1].blocks.append(block)
+        return runs or [_Run(role, [])]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, cast
 
-from msgspec.structs import replace
-
-from turnlog.errors import NotFound
 from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.patch import apply
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats._shared.tally import Tally, is_import_note
+from turnlog.formats._shared.tally import Tally, is_import_note, is_of
 from turnlog.formats._shared.value import fields, listed
+from turnlog.formats._shared.view import seen_on, short_id
 from turnlog.formats.sofos import shape
 from turnlog.formats.sofos.block import json_of
 from turnlog.formats.sofos.index import row_of
 from turnlog.formats.sofos.shape import AGENT, Counters
-from turnlog.log.block import AnyBlock, Image, ToolCall, ToolResult
-from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text_of, visible
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Note, Set, Spent
+from turnlog.log.block import ToolCall, ToolResult
+from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text_of
+from turnlog.log.entry import Compaction, Custom, Message, Note, Set, Spent
 from turnlog.log.usage import Usage
 
 _ALWAYS = (
@@ -53,7 +50,7 @@ class _Writer:
         self.is_ours = transcript.agent == AGENT
         self.saved = fields(self.facts.get("sofos.file")) if self.is_ours else {}
         self.by_seq = {entry.seq: entry for entry in transcript.path}
-        self.tally = Tally()
+        self.tally = Tally(transcript.context.get_blob)
         self.mark = 0
         """Where the facts were set that say how the file was when it was last read."""
         self.spent: list[tuple[int, Usage]] = []
@@ -69,13 +66,15 @@ class _Writer:
         for entry in self.transcript.entries():
             if isinstance(entry, Set) and entry.key == "sofos.file" and entry.value == self.saved:
                 self.mark = entry.seq
-            elif isinstance(entry, Set) and entry.key in _NEWER and _is_ours(entry) and self.is_ours:
+            elif isinstance(entry, Set) and entry.key in _NEWER and is_of(entry, AGENT) and self.is_ours:
                 self.has_newer = True
-            elif isinstance(entry, (Message, Compaction, Spent)) and entry.usage is not None and not _is_ours(entry):
+            elif (
+                isinstance(entry, (Message, Compaction, Spent)) and entry.usage is not None and not is_of(entry, AGENT)
+            ):
                 self.spent.append((entry.seq, entry.usage))
-            elif isinstance(entry, Note) and not is_import_note(entry) and not _is_ours(entry):
+            elif isinstance(entry, Note) and not is_import_note(entry) and not is_of(entry, AGENT):
                 self.tally.add("note")
-            elif isinstance(entry, Custom) and not entry.blocks and not _is_ours(entry):
+            elif isinstance(entry, Custom) and not entry.blocks and not is_of(entry, AGENT):
                 self.tally.add("custom entry")
             if isinstance(entry, Message) and entry.seq not in self.by_seq:
                 self.tally.add("message on another branch")
@@ -83,7 +82,7 @@ class _Writer:
             self.tally.add("title", "a preview of the first message")
 
     def written(self) -> Rendered:
-        messages = self.seen(self.transcript.path)
+        messages = seen_on(self.transcript.path)
         leading, messages = split_system(messages)
         values = self.values(leading, messages)
         id = values["id"]
@@ -124,8 +123,7 @@ class _Writer:
         known = self.transcript.source_id
         if self.is_ours and shape.is_id(known):
             return known
-        digest = hashlib.sha256(self.transcript.id.encode()).hexdigest()[:8]
-        return f"session_{max(0, round(self.transcript.created.timestamp() * 1000))}_{digest}"
+        return f"session_{max(0, round(self.transcript.created.timestamp() * 1000))}_{short_id(self.transcript.id)}"
 
     def is_changed(self) -> bool:
         """Whether the conversation went on since the file was last read."""
@@ -185,15 +183,11 @@ class _Writer:
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
-    def seen(self, path: list[AnyEntry]) -> list[Message]:
-        """What a model sees at the end of a path, as it is and not repaired."""
-        replaced, kept = visible(reversed(path), self.by_seq.get)
-        return replaced + kept
-
     def api(self, messages: list[Message]) -> list[dict[str, Any]]:
-        if not any(_is_ours(message) for message in messages):
+        own = [is_of(message, AGENT) for message in messages]
+        if not any(own):
             messages = repair(messages)
-        elif any(not _is_ours(message) for message in messages):
+        elif not all(own):
             messages = _answered(messages)
         api: list[dict[str, Any]] = []
         last: Message | None = None
@@ -220,7 +214,7 @@ class _Writer:
 
     def origin(self, message: Message) -> dict[str, Any]:
         """What is known of how it was written, if it still is what was written then."""
-        if not _is_ours(message):
+        if not is_of(message, AGENT):
             return {}
         known = self.by_seq.get(message.seq)
         if isinstance(known, Message) and known.blocks != message.blocks:
@@ -231,35 +225,21 @@ class _Writer:
         patches = fields(origin.get("blocks"))
         made: list[dict[str, Any]] = []
         for index, block in enumerate(message.blocks):
-            raw = json_of(self.whole(block), self.tally, ours=bool(origin))
+            raw = json_of(block, self.tally, ours=bool(origin))
             if raw is not None:
                 made.append(apply(raw, patches.get(str(index))))
         return made
-
-    def whole(self, block: AnyBlock) -> AnyBlock:
-        """A picture with its bytes."""
-        get = self.transcript.context.get_blob
-        if not isinstance(block, Image) or block.data is not None or block.blob is None or get is None:
-            return block
-        try:
-            return replace(block, data=get(block.blob))
-        except NotFound:
-            return block
 
     def display(self) -> list[Any]:
         """What was shown when it was last read, and what was said since."""
         mark = self.mark if "sofos.display" in self.facts else 0
         shown: list[Any] = []
         if mark:
-            before = self.seen([entry for entry in self.transcript.path if entry.seq <= mark])
+            before = seen_on([entry for entry in self.transcript.path if entry.seq <= mark])
             shown = shape.lengthened(self.facts.get("sofos.display"), shape.shown(before))
         said = [entry for entry in self.transcript.path if isinstance(entry, Message)]
         calls = {block.id: block for message in said for block in message.blocks if isinstance(block, ToolCall)}
         return shown + shape.shown([message for message in said if message.seq > mark], calls)
-
-
-def _is_ours(entry: AnyEntry) -> bool:
-    return isinstance(entry.origin, dict) and cast("dict[str, Any]", entry.origin).get("agent") == AGENT
 
 
 def _joins(message: Message, last: Message | None) -> bool:
