@@ -173,6 +173,15 @@ def test_a_format(kitchen: Kitchen):
     assert "in the cellar" in kitchen.run("-m", "turnlog", "show")
 
 
+def test_a_store(kitchen: Kitchen):
+    kitchen.follow("A store")
+    kitchen.check("test_my_store.py")
+    kitchen.install()
+    [example] = [text for language, name, text in blocks("A store") if language == "python" and not name]
+    kitchen.run("-c", example)
+    kitchen.run("-m", "turnlog", "--home", "named://cli", "ls")
+
+
 def test_a_command(kitchen: Kitchen):
     kitchen.with_package()
     kitchen.follow("A command")

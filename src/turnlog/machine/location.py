@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 
-from turnlog.errors import Unsupported
 from turnlog.machine.folder import absolute
+from turnlog.store.location import BUILT_IN, scheme_of
 
 
 def kind_of(location: str) -> str:
-    """Which store a location is one of: `memory`, `postgres` or `files`."""
-    scheme, colon, _ = location.partition(":")
-    if location == "memory:":
-        return "memory"
-    if colon and scheme in ("postgresql", "postgres"):
-        return "postgres"
-    if colon and "//" in location and "/" not in scheme:
-        raise Unsupported(f"no store for {scheme}: locations", hint="a folder, memory: or postgresql://…")
-    return "files"
+    """Which store a location is one of: `memory`, `postgres`, `files`, or the scheme of another one."""
+    scheme = scheme_of(location)
+    return BUILT_IN.get(scheme, scheme)
 
 
 def key_of(location: str) -> str:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from turnlog.errors import Invalid, NotFound, Unsupported
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Drop
 from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
 from turnlog.machine.folder import expand
-from turnlog.machine.location import kind_of
 from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store, derived
+from turnlog.store.location import connect, scheme_of
 from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
@@ -57,16 +56,10 @@ def open_home(
     options: dict[str, Any] = {"durability": durability}
     if clock is not None:
         options["clock"] = clock
-    kind = kind_of(place)
-    if kind == "files":
+    if not scheme_of(place):
         place = expand(place)
-    try:
-        module = import_module(f"turnlog.store.{kind}")
-    except ModuleNotFoundError as error:
-        hint = f"pip install 'turnlog[{kind}]'; missing: {error.name}"
-        raise Unsupported(f"the {kind} store is not installed", hint=hint) from None
     settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored)
-    return Home(module.connect(place, **options), clock=clock, settings=settings, made=Made(place))
+    return Home(connect(place, **options), clock=clock, settings=settings, made=Made(place))
 
 
 class Home:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GROUP = "turnlog.stores"
 """The entry points of stores from elsewhere: the name is the scheme, the object is `connect(location, *, …)`."""
-_BUILT_IN = {"": "files", "memory": "memory", "postgres": "postgres", "postgresql": "postgres"}
+BUILT_IN = {"": "files", "memory": "memory", "postgres": "postgres", "postgresql": "postgres"}
 
 
 def scheme_of(location: str) -> str:
@@ -22,7 +22,7 @@ def scheme_of(location: str) -> str:
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         return ""
-    if scheme in _BUILT_IN and (scheme != "memory" or not rest):
+    if scheme in BUILT_IN and (scheme != "memory" or not rest):
         return scheme
     if "//" not in rest:
         return ""
@@ -33,7 +33,7 @@ def scheme_of(location: str) -> str:
 def connect(location: str, **options: Any) -> Store:
     """The store at a location."""
     scheme = scheme_of(location)
-    name = _BUILT_IN.get(scheme)
+    name = BUILT_IN.get(scheme)
     made: Callable[..., Store] = _built_in(name) if name is not None else _load(_installed(scheme))
     return made(location, **options)
 
@@ -52,7 +52,7 @@ def _installed(scheme: str) -> EntryPoint:
 
     found = entry_points(group=GROUP)
     if scheme not in found.names:
-        others = ", ".join(f"{name}:" for name in sorted({*_BUILT_IN, *found.names} - {""}))
+        others = ", ".join(f"{name}:" for name in sorted({*BUILT_IN, *found.names} - {""}))
         raise Unsupported(f"no store for {scheme}: locations", hint=f"a folder, or one of {others}")
     return min(found.select(name=scheme), key=lambda point: point.value)
 
