@@ -1065,6 +1065,20 @@ MUTANTS = [
         (MOVING,),
     ),
     Mutant(
+        "copies that end alike are taken for the same",
+        "transfer/agreement.py",
+        "        if after == 0 or not all(item.entry.merges for item in here):\n",
+        "        if True:\n",
+        (BOTH_SIDES,),
+    ),
+    Mutant(
+        "sessions that end alike are taken for the same",
+        MOVER,
+        " or there.start is None or mine.merges:\n",
+        " or there.start is None:\n",
+        (BOTH_SIDES,),
+    ),
+    Mutant(
         "what another sync brought meanwhile is taken for somebody's work",
         "transfer/agreement.py",
         "        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):\n",

@@ -271,6 +271,27 @@ def test_facts_and_notes_merge_where_only_they_came(pair: tuple[Home, Home]):
     assert "theirs" in [texts[-1] for texts in (said(here, name) for name in derived.ids(here.store))]
 
 
+@pytest.mark.parametrize("notes", [1, 40])
+def test_two_copies_that_end_alike_because_the_same_was_merged_into_both_still_differ(trio: list[Home], notes: int):
+    left, right, third = trio
+    shared(left, right)
+    left.push(third)
+    say(left, "s", "only on the left")
+    say(right, "s", "only on the right")
+    with third.resume("s") as session:
+        for number in range(notes):
+            session.append(Note(text=f"of neither {number}"))
+    third.push(left)
+    third.push(right)
+    assert lines(left, "s")[-1] == lines(right, "s")[-1]
+    assert lines(left, "s") != lines(right, "s")
+    made = ids_in(left) | ids_in(right)
+    left.sync(right)
+    assert made <= ids_in(left)
+    assert made <= ids_in(right)
+    assert not any(row.entries for rows in left.sync(right) for row in rows)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_two_titles_the_later_one_stays_on_both_sides(pair: tuple[Home, Home], first: int):
     shared(*pair)

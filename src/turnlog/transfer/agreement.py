@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -48,14 +49,30 @@ def _agree(going: Outgoing, theirs: Log, after: int) -> bool:
 
 def _meet(going: Outgoing, theirs: Log) -> Meeting:
     last = _last(theirs)
-    mine = going.last()
-    # Nearly always one of them is where the other was: then its last line says it all, because a log only grows.
-    end = min(last, mine)
-    here, there = next(_carried(going, end - 1), None), next(_written(theirs, end - 1), None)
-    if here is not None and there is not None and _are_same(here, there):
-        ahead = _carried(going, end)
-        return Meeting(here, next(ahead, None), last > end)
-    return _walk(going, theirs)
+    # Nearly always one of them is where the other was.
+    end = min(last, going.last())
+    common = _same_end(going, theirs, end)
+    if common is None:
+        return _walk(going, theirs)
+    return Meeting(common, next(_carried(going, end), None), last > end)
+
+
+def _same_end(going: Outgoing, theirs: Log, end: int) -> Shipment | None:
+    """Entry `end`, if both have it and all before it.
+
+    A log only grows, so one line that both have says it of all before. But not one that can be merged: a third home may
+    have brought it to both. Then older ones are asked as well.
+    """
+    near = 1
+    while True:
+        after = max(0, end - near)
+        here = list(takewhile(lambda item: item.entry.seq <= end, _carried(going, after)))
+        there = list(takewhile(lambda item: item.entry.seq <= end, _written(theirs, after)))
+        if not here or here[-1].entry.seq != end or len(here) != len(there) or not all(map(_are_same, here, there)):
+            return None
+        if after == 0 or not all(item.entry.merges for item in here):
+            return here[-1]
+        near *= 8
 
 
 def _walk(going: Outgoing, theirs: Log) -> Meeting:

@@ -330,9 +330,12 @@ def _another(name: str) -> AlreadyExists:
 
 
 def _is_same(here: Listed, there: Listed) -> bool:
-    """Whether two logs end with the same entry: a log only grows, so they are the same then."""
+    """Whether two logs end with the same entry: a log only grows, so they are the same then.
+
+    Where it can be merged, that says nothing: a third home may have brought it to both.
+    """
     mine, theirs = here.last, there.last
-    if mine is None or theirs is None or here.start is None or there.start is None:
+    if mine is None or theirs is None or here.start is None or there.start is None or mine.merges:
         return False
     return (mine.seq, mine.id, mine.at, mine.type) == (theirs.seq, theirs.id, theirs.at, theirs.type)
 
