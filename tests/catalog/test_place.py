@@ -10,7 +10,7 @@ import pytest
 from turnlog.catalog.index.sqlite.database import place_of
 from turnlog.errors import Unavailable, Unsupported
 from turnlog.machine.environment import default_home
-from turnlog.machine.location import kind_of
+from turnlog.machine.location import folder_of, is_shared
 
 
 @pytest.fixture
@@ -59,10 +59,11 @@ def test_a_link_that_somebody_left_there_is_not_followed(temporary: Path):
 
 
 def test_a_location_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch):
-    assert [kind_of(place) for place in ("memory:", "postgres://x/y", "~/here", "a:b")] == [
-        "memory", "postgres", "files", "files",
-    ]  # fmt: skip
-    with pytest.raises(Unsupported, match="no store for http: locations"):
-        kind_of("http://x")
+    here = [os.path.expanduser("~/here"), os.path.abspath("a:b")]
+    assert [folder_of(place) for place in ("memory:", "postgres://x/y", "~/here", "a:b")] == [None, None, *here]
+    assert [is_shared(place) for place in ("memory:", "postgres://x/y", "~/here", "a:b")] == [False, True, False, False]
+    with pytest.raises(Unsupported, match="no store for http: locations") as caught:
+        folder_of("http://x")
+    assert caught.value.hint == "a folder, or one of memory:, postgres:, postgresql:"
     monkeypatch.setenv("TURNLOG_HOME", " ")
     assert default_home().endswith(".turnlog")

@@ -21,8 +21,8 @@ from turnlog.catalog.upkeep import LocalUpkeep
 from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Synced, TokenSums
 from turnlog.errors import Invalid
 from turnlog.machine.environment import default_home
-from turnlog.machine.folder import absolute, workspace_path
-from turnlog.machine.location import kind_of
+from turnlog.machine.folder import workspace_path
+from turnlog.machine.location import folder_of, is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar
 
     from turnlog.session import Home
-    from turnlog.store.tables import TableConnection
+    from turnlog.store.capability import TableConnection
 
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
@@ -83,8 +83,7 @@ class Catalog:
         self._given = None if location is None or isinstance(location, (str, os.PathLike)) else location
         self._home = self._given
         self._location = _location_of(location)
-        kind = kind_of(self._location)
-        self._is_shared = kind not in ("files", "memory")
+        self._is_shared = is_shared(self._location)
         """Whether our own sessions lie where others have theirs."""
         self._agents = not self._is_shared if agents is None else agents
         self._progress = progress
@@ -93,8 +92,7 @@ class Catalog:
         self._looked_at: float | None = None
         """When the disk was last looked at."""
         database = Database(place_of(self._location, agents=self._agents))
-        folder = absolute(self._location) if kind == "files" else None
-        self._local = LocalUpkeep(database, folder, self._open_home, progress, agents=self._agents)
+        self._local = LocalUpkeep(database, folder_of(self._location), self._open_home, progress, agents=self._agents)
         self._server: TableConnection | None = None
         """Where our own sessions are in a database, and so is what is known of them."""
 
@@ -152,14 +150,15 @@ class Catalog:
         from turnlog.catalog.index.postgres.engine import PostgresEngine
         from turnlog.catalog.index.reconcile import reconcile
         from turnlog.catalog.read.server import catch_up
-        from turnlog.store.tables import KeepsTables
+        from turnlog.store.capability import KeepsTables, ability
 
         store = self._open_home().store
         server = self._server
         if server is None:
-            if not isinstance(store, KeepsTables):
+            database = ability(store, KeepsTables)
+            if database is None:
                 return here
-            server = self._server = store.dedicated("catalog")
+            server = self._server = database.dedicated("catalog")
         there = catch_up(server, store, self._progress, self._local.waiting)
         if self._agents:
             with whole():

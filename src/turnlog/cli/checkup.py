@@ -6,17 +6,13 @@ import warnings
 from collections import deque
 
 from turnlog.cli.draw.diagnosis import Checkup, Finding
-from turnlog.cli.logpath import log_path
 from turnlog.errors import NotFound, TurnlogWarning
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Fold, Head, Intent, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
-from turnlog.store.files import FileStore
-from turnlog.store.files.disk import Disk
-from turnlog.store.files.repair import look
-from turnlog.store.files.survey import Region
+from turnlog.store.capability import InFiles, Region, ability
 from turnlog.thread.history import History
 
 _REMEMBERED = 4096
@@ -44,19 +40,18 @@ class _Examination:
         self._intent = 0
 
     def run(self, title: str | None) -> Checkup:
-        is_file = isinstance(self._home.store, FileStore)
+        files = ability(self._home.store, InFiles)
         path, size, regions = "", 0, []
         try:
             self._check_fork()
-            if is_file:
-                path = log_path(self._home, self._id)
-                survey = look(Disk(), path, visit=self._visit)
-                size, entries, regions = survey.size_bytes, survey.entries, survey.regions
+            if files is not None:
+                survey = files.examine(self._id, self._visit)
+                path, size, entries, regions = survey.path, survey.size_bytes, survey.entries, survey.regions
             else:
                 entries = self._read()
         finally:
             self._history.close()
-        if is_file and not size:
+        if files is not None and not size:
             self._say("empty", "The file is empty: it was cut to nothing, or never got its first line.")
         if self._bad_blobs > _LISTED:
             self._say("blob", f"{self._bad_blobs - _LISTED} more blobs are missing or damaged.")
@@ -71,8 +66,8 @@ class _Examination:
         wrong = self._folds.unexplained(regions)
         for seq in wrong:
             text = f"The fold in entry {seq} does not agree with the entries before it."
-            self._say("fold", f"{text} A repair leaves it out." if is_file else text, seq)
-        return Checkup(self._id, title, path, size, entries, regions, self._found, folds=wrong if is_file else [])
+            self._say("fold", text if files is None else f"{text} A repair leaves it out.", seq)
+        return Checkup(self._id, title, path, size, entries, regions, self._found, folds=wrong if files else [])
 
     def _read(self) -> int:
         """A log that is no file: how many entries it has. Those that are not what was written are findings."""

@@ -1,32 +1,23 @@
-"""Where the file of a session is, in a home that keeps files."""
+"""The files of a home that keeps sessions in files."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from turnlog.cli.draw.text import one_line
-from turnlog.errors import NotFound, Unsupported
+from turnlog.errors import Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
+from turnlog.store.capability import InFiles, ability
 
 
-def folder_of(home: Home, *, hint: str | None = None) -> str:
-    """The home folder; a store that keeps no files has none."""
-    from turnlog.store.files import FileStore
-
-    if not isinstance(home.store, FileStore):
-        raise Unsupported(f"the {home.backend} store keeps no files", hint=hint or "this needs a home that is a folder")
-    return home.store.folder
+def files_of(home: Home, *, hint: str = "this needs a home that is a folder") -> InFiles:
+    """The store of a home as one that keeps files. Raises `Unsupported`."""
+    files = ability(home.store, InFiles)
+    if files is None:
+        raise Unsupported(f"the {home.backend} store keeps no files", hint=hint)
+    return files
 
 
 def log_path(home: Home, session_id: str) -> str:
     """The file of a session, deleted or not."""
-    from turnlog.store.files.names import file_name
-
     instead = f"`turnlog log {one_line(handle_of(session_id))} --json` prints what is in it"
-    folder = Path(folder_of(home, hint=instead))
-    for place in ("sessions", "trash", "bases"):
-        path = folder / place / file_name(session_id)
-        if path.exists():
-            return str(path)
-    raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")
+    return files_of(home, hint=instead).file_of(session_id)

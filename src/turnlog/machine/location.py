@@ -1,25 +1,48 @@
-"""Which store a location is one of, and a name for it that is the same however it is written."""
+"""Where a home is: which store a location is one of, from this package or any other that is installed here.
+
+A location has the scheme of its store and a colon; without one it is a folder.
+"""
 
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from turnlog.errors import Unsupported
 from turnlog.machine.folder import absolute
-from turnlog.store.location import BUILT_IN, scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.metadata import EntryPoint
+
+    from turnlog.store import Store
+
+_GROUP = "turnlog.stores"
+"""The entry points of stores from elsewhere: the name is the scheme, the object is `connect(location, *, …)`."""
+_BUILT_IN = {"": "files", "memory": "memory", "postgres": "postgres", "postgresql": "postgres"}
+_ALONE = ("", "memory")
+"""What is this person's alone, on this machine."""
 
 
-def kind_of(location: str) -> str:
-    """Which store a location is one of: `memory`, `postgres`, `files`, or the scheme of another one."""
-    scheme = scheme_of(location)
-    return BUILT_IN.get(scheme, scheme)
+def folder_of(location: str) -> str | None:
+    """The folder that a location is, from the root; None where it is none. Raises `Unsupported`, as the others do."""
+    return None if _scheme_of(location) else absolute(location)
+
+
+def is_shared(location: str) -> bool:
+    """Whether others may have sessions there, too."""
+    return _scheme_of(location) not in _ALONE
 
 
 def key_of(location: str) -> str:
     """A name for a home among others: the same however its folder is written; without the password of a database."""
     from hashlib import sha256
 
-    if kind_of(location) == "files":
-        name = os.path.realpath(absolute(location))
+    folder = folder_of(location)
+    if folder is not None:
+        name = os.path.realpath(folder)
     else:
         scheme, mark, rest = location.partition("://")
         who, at, where = rest.rpartition("@")
@@ -27,3 +50,53 @@ def key_of(location: str) -> str:
         kept = "&".join(part for part in asked.split("&") if not part.startswith("password="))
         name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}{question}{kept}"
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def connect(location: str, **options: Any) -> Store:
+    """The store at a location."""
+    scheme = _scheme_of(location)
+    made: Callable[..., Store] = _built_in(_BUILT_IN[scheme]) if scheme in _BUILT_IN else _loaded(_installed(scheme))
+    return made(folder_of(location) or location, **options)
+
+
+def _scheme_of(location: str) -> str:
+    """The scheme of a location, for which there is a store; empty for a folder."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        return ""
+    if scheme in _BUILT_IN and (scheme != "memory" or not rest):
+        return scheme
+    if "//" not in rest:
+        return ""
+    return _installed(scheme).name
+
+
+def _built_in(name: str) -> Callable[..., Store]:
+    try:
+        return import_module(f"turnlog.store.{name}").connect
+    except ModuleNotFoundError as error:
+        hint = f"pip install 'turnlog[{name}]'; missing: {error.name}"
+        raise Unsupported(f"the {name} store is not installed", hint=hint) from None
+
+
+@cache
+def _installed(scheme: str) -> EntryPoint:
+    """The store of another package. To look for it takes as long as a small command does: nobody else has to."""
+    from importlib.metadata import entry_points
+
+    found = entry_points(group=_GROUP)
+    if scheme not in found.names:
+        others = ", ".join(f"{name}:" for name in sorted({*_BUILT_IN, *found.names} - {""}))
+        raise Unsupported(f"no store for {scheme}: locations", hint=f"a folder, or one of {others}")
+    return min(found.select(name=scheme), key=lambda point: point.value)
+
+
+def _loaded(point: EntryPoint) -> Callable[..., Store]:
+    try:
+        found: Callable[..., Store] = point.load()
+        if not callable(found):
+            raise TypeError(f"{point.value} is no function")
+    except Exception as error:  # whatever another package does when it is imported
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Unsupported(f"the store for {point.name}: locations cannot be loaded: {told}") from error
+    return found

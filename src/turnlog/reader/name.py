@@ -18,6 +18,7 @@ from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import levels, newest_here, sessions_here
 from turnlog.store import derived
+from turnlog.store.capability import InFiles, ability
 from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
@@ -166,7 +167,9 @@ class SessionNames:
             self._warn(f"other agents' sessions are left out: {error.message}")
             found = []
         rows = [(card.updated_at, _ref(card)) for card in found]
-        if not rows or self._home.backend != "files":  # the catalog knows the files of a folder, and other agents'
+        if (
+            not rows or ability(self._home.store, InFiles) is None
+        ):  # the catalog knows the files of a folder, and other agents'
             rows += self._ours(anywhere=match is None)
             rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
         if back < len(rows):

@@ -12,12 +12,11 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Drop
 from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
-from turnlog.machine.folder import expand
+from turnlog.machine.location import connect
 from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store, derived
-from turnlog.store.location import connect, scheme_of
 from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
@@ -56,8 +55,6 @@ def open_home(
     options: dict[str, Any] = {"durability": durability}
     if clock is not None:
         options["clock"] = clock
-    if not scheme_of(place):
-        place = expand(place)
     settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored)
     return Home(connect(place, **options), clock=clock, settings=settings, made=Made(place))
 

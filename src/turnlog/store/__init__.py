@@ -2,7 +2,7 @@
 
 The contract is `Logs`, `Blobs` and `Log` below; `turnlog.testing.StoreContract` proves it. What follows from it is in
 `derived`, once for every store; what only some stores can do is in `capability`. Each folder is one store, found by
-the scheme of a location (`location`): its `connect(location, …)` gives it. The one in `memory` is the one to copy.
+the scheme of a location in `machine`: its `connect(location, …)` gives it. The one in `memory` is the one to copy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What some stores can do beside the contract. `ability` asks for one of these; without it, one does without."""
+"""What some stores and logs can do beside the contract. `ability` asks for it; without it, one does without."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -13,9 +14,39 @@ from turnlog.store import Blobs, Listed, Log, Logs
 _T = TypeVar("_T")
 
 
-def ability(store: Logs | Blobs, kind: type[_T]) -> _T | None:
-    """The store as one that can do this; None if it cannot."""
-    return store if isinstance(store, kind) else None
+def ability(one: Logs | Blobs | Log, kind: type[_T]) -> _T | None:
+    """A store or a log as one that can do this; None if it cannot."""
+    return one if isinstance(one, kind) else None
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A log that knows where an id is."""
+
+    def find(self, entry_id: str) -> AnyEntry | None:
+        """The entry with that id."""
+        ...
+
+
+@runtime_checkable
+class Stamping(Protocol):
+    """A log that knows whether it is still the same."""
+
+    def stamp(self) -> object:
+        """Another value whenever the log is another."""
+        ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A log that hears of news."""
+
+    def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Have `tell` called, on any thread, when there may be new entries, until what this returns is called.
+
+        Who is told may be told for nothing, and now and then not at all.
+        """
+        ...
 
 
 @runtime_checkable
@@ -98,6 +129,41 @@ class Monitored(Protocol):
 
     def health(self) -> dict[str, Any]:
         """What a person or a monitor wants to know; `ok` says whether it works."""
+        ...
+
+
+class TableConnection(Protocol):
+    """A connection of one's own, for one thread at a time. What goes wrong is an error of ours."""
+
+    tenant: int
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The answer to a question."""
+        ...
+
+    def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """The same with many values, and no answer."""
+        ...
+
+    def writing(self) -> AbstractContextManager[None]:
+        """All of it or nothing."""
+        ...
+
+    def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[None]:
+        """Nobody else of this tenant writes these tables inside. `waiting` is told while somebody does."""
+        ...
+
+    def close(self) -> None:
+        """Give it back."""
+        ...
+
+
+@runtime_checkable
+class KeepsTables(Protocol):
+    """A store with a database that has room for the tables of others."""
+
+    def dedicated(self, name: str) -> TableConnection:
+        """For whoever keeps tables of that name."""
         ...
 
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from typing import Any, get_args
 
 from turnlog.errors import Invalid, Unavailable, Unsupported
+from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.ids import word
 from turnlog.store import Blobs, Listed, Log, Logs, Place, Store, behind, is_like
-from turnlog.store.capability import BlobIndex, Cache, Doubts, InFiles, LogIndex, Measured, Monitored, Puts, ability
+from turnlog.store.capability import (
+    BlobIndex,
+    Cache,
+    Doubts,
+    Indexed,
+    InFiles,
+    LogIndex,
+    Measured,
+    Monitored,
+    Puts,
+    Stamping,
+    Telling,
+    ability,
+)
 
 
 def ids(store: Logs, *, like: str = "", deleted: bool = False) -> Iterable[str]:
@@ -133,3 +147,23 @@ def own_folders(store: Store) -> frozenset[tuple[int, int]]:
     except OSError as error:
         raise Unavailable(f"looking at {files.folder}: {error.strerror or error}") from error
     return frozenset({(status.st_dev, status.st_ino)})
+
+
+def find(log: Log, entry_id: str) -> AnyEntry | None:
+    """The entry with that id."""
+    index = ability(log, Indexed)
+    if index is not None:
+        return index.find(entry_id)
+    return next((item for item in log.read(reverse=True) if isinstance(item, Entry) and item.id == entry_id), None)
+
+
+def stamp(log: Log) -> object | None:
+    """Another value whenever the log is another; None if that cannot be told without reading it."""
+    stamping = ability(log, Stamping)
+    return None if stamping is None else stamping.stamp()
+
+
+def listen(log: Log, tell: Callable[[], None]) -> Callable[[], None] | None:
+    """See `Telling`; None if nobody can tell."""
+    telling = ability(log, Telling)
+    return None if telling is None else telling.listen(tell)

@@ -10,7 +10,7 @@ from turnlog.log.entry import Entry, Note, Start, Unknown
 from turnlog.log.payload import digest
 from turnlog.log.written import WrittenLine
 from turnlog.store import Log, Store, derived, memory
-from turnlog.store.question import find
+from turnlog.store.derived import find
 from turnlog.testing.appending import Connected, note, together
 from turnlog.testing.build import ManualClock, draft, read, said, seqs, start
 from turnlog.testing.removing import fork

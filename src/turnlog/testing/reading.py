@@ -6,7 +6,7 @@ import pytest
 
 from turnlog.log.entry import Unknown
 from turnlog.store import Log, Store
-from turnlog.store.question import find
+from turnlog.store.derived import find
 from turnlog.testing.appending import Connected, note
 from turnlog.testing.build import draft, read, said, seqs
 

@@ -9,7 +9,7 @@ import pytest
 from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.entry import Entry, Fork, Note
 from turnlog.store import Listed, Log, Store, derived
-from turnlog.store.question import find
+from turnlog.store.derived import find
 from turnlog.testing.appending import Connected, note
 from turnlog.testing.build import read, said, seqs, start
 

@@ -13,7 +13,7 @@ from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
 from turnlog.store import Freed, Log, Store, derived
-from turnlog.store.question import stamp
+from turnlog.store.derived import stamp
 from turnlog.thread.content import private_of, trees_of
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.log.entry import Entry, Start
 from turnlog.machine.environment import state_folder
-from turnlog.machine.folder import absolute
-from turnlog.machine.location import key_of, kind_of
+from turnlog.machine.location import folder_of, is_shared, key_of
 
 if TYPE_CHECKING:
     from turnlog.thread.history import History
@@ -32,10 +31,10 @@ class Made:
         self.location = location
         """Where the home is; None where nobody said."""
         self._path = ""
-        kind = "memory" if location is None else kind_of(location)
-        if location is not None and kind == "files":
-            self._path = os.path.join(absolute(location), _FILE)
-        elif location is not None and kind != "memory" and state_folder():
+        folder = None if location is None else folder_of(location)
+        if folder is not None:
+            self._path = os.path.join(folder, _FILE)
+        elif location is not None and is_shared(location) and state_folder():
             self._path = os.path.join(state_folder(), _FILE, key_of(location))
 
     def note(self, start: Entry) -> None:

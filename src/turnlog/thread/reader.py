@@ -13,7 +13,7 @@ from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Store
-from turnlog.store.question import find, listen
+from turnlog.store.derived import find, listen
 from turnlog.thread.content import given_up
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
@@ -229,7 +229,7 @@ class SessionReader:
             pause = _FOLLOW_PAUSE_S if last == before else 0.0
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
-        """See `turnlog.store.question.Telling`."""
+        """See `turnlog.store.capability.Telling`."""
         return listen(self._log, tell)
 
     @property

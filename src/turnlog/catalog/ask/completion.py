@@ -7,8 +7,7 @@ import os
 from turnlog.catalog.index.sqlite.names import names_in
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import cache_folders, default_home
-from turnlog.machine.folder import expand
-from turnlog.machine.location import key_of, kind_of
+from turnlog.machine.location import folder_of, key_of
 
 _MOST = 200
 
@@ -17,7 +16,7 @@ def names_beginning(location: str | None, start: str) -> list[tuple[str, str]]:
     """The sessions that begin like this, the newest first: what to type for each, and what it is about."""
     place = location or default_home()
     try:
-        folder = expand(place) if kind_of(place) == "files" else ""
+        folder = folder_of(place)
         path = os.path.join(next(cache_folders()), f"{key_of(place)}.sqlite")
     except Unsupported:
         return []

@@ -20,7 +20,7 @@ from turnlog.log.ids import handle_of
 
 if TYPE_CHECKING:
     from turnlog.store import Store
-    from turnlog.store.tables import TableConnection
+    from turnlog.store.capability import TableConnection
 
 
 def catch_up(

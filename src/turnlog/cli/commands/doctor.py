@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,16 +13,13 @@ from turnlog.cli.checkup import examine
 from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
 from turnlog.cli.draw.text import count, one_line, size
 from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
-from turnlog.cli.logpath import folder_of
+from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.store import derived
-from turnlog.store.files import FileStore
-from turnlog.store.files.disk import Disk
-from turnlog.store.files.repair import repair as repair_file
-from turnlog.store.files.survey import Region
+from turnlog.store.capability import InFiles, Region, ability
 
 _SHOWN = 20
 _NAMED = ("backend", "location", "ok")
@@ -56,10 +52,12 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
     """
     with this_home() as home:
         if repair or blobs:
-            folder_of(home)
-        store = {} if isinstance(home.store, FileStore) else home.health()
-        old = _old_index(home)
-        checkups, damaged = _examine(home, session, blobs)
+            files_of(home)
+        files = ability(home.store, InFiles)
+        store = home.health() if files is None else {}
+        old = "" if files is None else _old_index(files.folder)
+        damaged = frozenset(files.damaged_blobs()) if blobs and files is not None else frozenset[str]()
+        checkups = _examine(home, session, damaged)
         if repair:
             checkups = [_repair(home, checkup, damaged) for checkup in checkups]
     is_up = bool(store.get("ok", True))
@@ -79,25 +77,20 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
         context.exit(Corrupt.exit_code)
 
 
-def _old_index(home: Home) -> str:
+def _old_index(folder: str) -> str:
     """The index that earlier versions kept in a home, where it is still there and we may not remove it."""
-    if not isinstance(home.store, FileStore):
-        return ""
     from turnlog.catalog.index.sqlite.database import OLD, remove_old
 
-    remove_old(home.store.folder)
-    path = f"{home.store.folder}/{OLD}"
+    remove_old(folder)
+    path = f"{folder}/{OLD}"
     return path if os.path.lexists(path) else ""
 
 
-def _examine(home: Home, session: str | None, blobs: bool) -> tuple[list[Checkup], frozenset[str]]:
-    damaged: frozenset[str] = frozenset()
-    if blobs and isinstance(home.store, FileStore):
-        damaged = frozenset(home.store.damaged_blobs())
+def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[Checkup]:
     titles = {row.id: row.title for row in home.sessions()}
     ids = sorted(derived.ids(home.store)) if session is None else [names(home).own(session)]
     alone = session is not None
-    return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids], damaged
+    return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids]
 
 
 def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
@@ -105,8 +98,7 @@ def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
         return checkup
     if checkup.id not in derived.ids(home.store):
         raise Invalid(f"session {checkup.id!r} is deleted", hint="restore it first")
-    without = frozenset(checkup.folds)
-    done = repair_file(Disk(), folder_of(home), checkup.id, clock=lambda: time.time_ns() // 1_000_000, without=without)
+    done = files_of(home).repair(checkup.id, without=checkup.folds)
     after = examine(home, checkup.id, title=checkup.title, damaged_blobs=damaged, alone=False)
     checkup.repaired = done
     checkup.left = len(after.regions) + len(after.findings)

@@ -6,8 +6,7 @@ import re
 
 from msgspec import Struct
 
-from turnlog.store.files.repair import Repaired
-from turnlog.store.files.survey import Region
+from turnlog.store.capability import Region, Repaired
 
 _BEGINNING = re.compile(r'\{"type":"([a-z_]{1,40})","seq":(\d{1,18})[,}]')
 

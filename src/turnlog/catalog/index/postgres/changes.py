@@ -10,7 +10,7 @@ from turnlog.catalog.index.postgres.engine import PostgresEngine
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Batch
-    from turnlog.store.tables import TableConnection
+    from turnlog.store.capability import TableConnection
 
 # What changes with every append is in no index, or every append would pay for it. But a row says who wrote it: which
 # transaction. That is quickly compared with the oldest that was under way when the catalog was last brought up to date.

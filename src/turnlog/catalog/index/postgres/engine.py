@@ -15,7 +15,7 @@ from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:
-    from turnlog.store.tables import TableConnection
+    from turnlog.store.capability import TableConnection
 
 _SESSIONS = "turnlog.own_sessions as sessions"
 _CHUNK = 1000

@@ -11,7 +11,7 @@ from turnlog.catalog.index.totals import spend
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Portion
-    from turnlog.store.tables import TableConnection
+    from turnlog.store.capability import TableConnection
 
 _MOST_WORDS = 900_000
 """So many bytes of words a `tsvector` can have, and some to spare."""
