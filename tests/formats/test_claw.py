@@ -322,6 +322,11 @@ def test_unknown_records_blocks_and_keys_survive(home: Any, tmp_path: Path) -> N
     assert data_of(session) == path.read_bytes()
 
 
+def test_a_record_without_a_type_survives(home: Any, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "session-1775128446000-0.jsonl", meta(), text("hello"), {"n": 1}, text("again"))
+    assert data_of(session_of(home, path)) == path.read_bytes()
+
+
 # ── where they are ────────────────────────────────────────────────────────────────────────────────
 
 

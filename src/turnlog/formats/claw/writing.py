@@ -178,7 +178,7 @@ def _says_more(message: Message) -> bool:
 def _is_newer(record: dict[str, Any]) -> bool:
     """Whether the first claw refuses it."""
     kinds = [fields(block).get("type") for block in listed(fields(record.get("message")).get("blocks"))]
-    return record["type"] not in ("session_meta", "compaction", "message") or "thinking" in kinds
+    return record.get("type") not in ("session_meta", "compaction", "message") or "thinking" in kinds
 
 
 class _Writer:
