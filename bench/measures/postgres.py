@@ -225,7 +225,7 @@ def _many(server: Server, count: int, *, every_ms: int = 37_000) -> str:
         session = home.create(id="first", title="First")
         session.user("hello")
         session.set("title", "Changed")
-        num, tenant = session._log._num, home.store._tenant
+        num, tenant = session._log._rows.num, home.store._tenant
         values = {"num": num, "tenant": tenant, "count": count - 1, "every": every_ms}
         admin.execute(
             "create temp table made as "

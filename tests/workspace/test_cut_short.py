@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 import turnlog
 from tests.workspace.agentlab import Agent
-from turnlog import machine as places
 from turnlog.log.entry import Checkpoint, Turn, Writer
+from turnlog.machine import process
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_where_nobody_can_look_nobody_knows(home, place: Path, what: str, is_sur
     """A turn as another process begins it: this one, seen from outside, except for one thing."""
     s = home.create(workspace=place)
     turn = "w7m2k9x4p0qa-1"
-    who = places.this_process()
+    who = process.this_process()
     who[what] = who[what] if is_sure else "elsewhere"
     s.append(Writer(word=turn[:12], **who))
     begin = s.append(Checkpoint(roots=s.checkpoint().roots, when="begin", turn=turn), Turn(state="begin", turn=turn))[0]
@@ -144,14 +144,14 @@ def test_where_nobody_can_look_nobody_knows(home, place: Path, what: str, is_sur
 
 
 def test_processes_are_compared_within_a_namespace():
-    me = places.this_process()
-    assert places.lives(me) is True
-    assert places.lives({**me, "namespace": None}) is True  # of a log that was written before
-    assert places.lives({**me, "namespace": "pid:[1]"}) is None
-    assert places.lives({**me, "host": "elsewhere"}) is None
-    assert places.lives({**me, "boot": "another"}) is False
-    assert places.lives({**me, "started": "1"}) is False
-    assert places.is_alive({**me, "namespace": "pid:[1]"})
+    me = process.this_process()
+    assert process.lives(me) is True
+    assert process.lives({**me, "namespace": None}) is True  # of a log that was written before
+    assert process.lives({**me, "namespace": "pid:[1]"}) is None
+    assert process.lives({**me, "host": "elsewhere"}) is None
+    assert process.lives({**me, "boot": "another"}) is False
+    assert process.lives({**me, "started": "1"}) is False
+    assert process.is_alive({**me, "namespace": "pid:[1]"})
 
 
 def test_a_turn_that_ended_without_a_checkpoint_leaves_the_same_doubt(home, place: Path):
