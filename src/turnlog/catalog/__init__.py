@@ -145,20 +145,25 @@ class Catalog:
             self._looked_at = self._clock()
             return synced
 
-    def _ask_server(self, here: Synced) -> Synced:
-        """Have the database read what is new in the sessions that are there."""
-        from turnlog.catalog.index.postgres.engine import PostgresEngine
-        from turnlog.catalog.index.reconcile import reconcile
-        from turnlog.catalog.read.server import catch_up
+    def _tables(self) -> TableConnection | None:
+        """Where the store keeps what is known of its sessions; None if that is kept here."""
         from turnlog.store.capability import KeepsTables, ability
 
-        store = self._open_home().store
-        server = self._server
+        database = None if self._server is not None else ability(self._open_home().store, KeepsTables)
+        if database is not None:
+            self._server = database.dedicated("catalog")
+        return self._server
+
+    def _ask_server(self, here: Synced) -> Synced:
+        """Have what is new read in sessions that are no files: into the tables of their database, if it has any."""
+        from turnlog.catalog.index.postgres.engine import PostgresEngine
+        from turnlog.catalog.index.reconcile import reconcile
+        from turnlog.catalog.read.own import logs_in
+        from turnlog.catalog.read.server import catch_up
+
+        store, server = self._open_home().store, self._tables()
         if server is None:
-            database = ability(store, KeepsTables)
-            if database is None:
-                return here
-            server = self._server = database.dedicated("catalog")
+            return self._local.take_in(logs_in(store), here)
         there = catch_up(server, store, self._progress, self._local.waiting)
         if self._agents:
             with whole():
@@ -181,7 +186,7 @@ class Catalog:
     def forget_purged(self) -> None:
         """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
         with self.mutex:
-            if self._is_shared and not self._agents:
+            if self._is_shared and (not self._agents or self._tables() is None):
                 self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
             self._local.forget_purged()
             self._looked_at = None

@@ -167,10 +167,9 @@ class SessionNames:
             self._warn(f"other agents' sessions are left out: {error.message}")
             found = []
         rows = [(card.updated_at, _ref(card)) for card in found]
-        if (
-            not rows or ability(self._home.store, InFiles) is None
-        ):  # the catalog knows the files of a folder, and other agents'
-            rows += self._ours(anywhere=match is None)
+        if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
+            known = {ref.id for _, ref in rows if ref.source is None}
+            rows += [row for row in self._ours(anywhere=match is None) if row[1].id not in known]
             rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
         if back < len(rows):
             return rows[back][1]

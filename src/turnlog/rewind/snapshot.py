@@ -87,7 +87,7 @@ class Snapshots:
 
     def _within(self, quota: int) -> Callable[[int], None]:
         """The batch must not become larger than what is left of the quota: then nothing of it is kept."""
-        left = max(0, quota - derived.disk(self._store)["blobs"])
+        left = max(0, quota - derived.blob_bytes(self._store))
 
         def check(size_bytes: int) -> None:
             if size_bytes > left:

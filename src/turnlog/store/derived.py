@@ -93,8 +93,17 @@ def doubt(store: Blobs) -> str:
 
 
 def disk(store: Store) -> dict[str, int]:
-    """How many bytes logs, deleted logs and blobs take."""
-    return _measured(store).disk()
+    """How many bytes logs, deleted logs and blobs take; not of blobs, if the store does not say."""
+    measured = ability(store, Measured)
+    if measured is not None:
+        return measured.disk()
+    live, deleted, aside = (sum(one.size_bytes for one in store.listing(place)) for place in get_args(Place))
+    return {"logs": live + aside, "trash": deleted}
+
+
+def blob_bytes(store: Store) -> int:
+    """How many bytes blobs take. Raises `Unsupported`."""
+    return _measured(store).disk()["blobs"]
 
 
 def unneeded(store: Store, needed: Container[str]) -> dict[str, int]:
@@ -105,7 +114,10 @@ def unneeded(store: Store, needed: Container[str]) -> dict[str, int]:
 def _measured(store: Store) -> Measured:
     measured = ability(store, Measured)
     if measured is None:
-        raise Unsupported(f"the {store.backend} store does not say how much it takes", hint="do without a quota")
+        raise Unsupported(
+            f"the {store.backend} store does not say how much it takes",
+            hint="do without a quota, and without a dry run",
+        )
     return measured
 
 

@@ -132,11 +132,9 @@ class Blobs(Connected):
 
     def test_what_can_be_made_again_is_kept_as_long_as_it_is(self, store: Store) -> None:
         assert derived.load(store, "index") == b""
-        if ability(store, Cache) is None:
-            pytest.skip("this store keeps nothing that can be made again")
         derived.save(store, "index", b"first")
         derived.save(store, "index", b"second")
-        assert derived.load(store, "index") == b"second"
+        assert derived.load(store, "index") == (b"" if ability(store, Cache) is None else b"second")
         assert derived.load(store, "other") == b""
 
     def test_many_threads_put_the_same_blobs(self, store: Store) -> None:

@@ -286,7 +286,7 @@ def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
     with store.keeping():
         found = needs(store)
         done = derived.unneeded(store, all_needed(store, found))
-        size = derived.disk(store)["blobs"]
+        size = derived.blob_bytes(store)
         given_up: list[Kept] = []
         if quota_bytes is not None and size - done["bytes"] > quota_bytes:
             given_up = _enough(store, found, size - done["bytes"] - quota_bytes)
@@ -303,14 +303,14 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
     dropped, known = 0, Known()
     freed = [_Removal(store, known).run()]
     # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
-    while quota_bytes is not None and (left := derived.disk(store)["blobs"]) > quota_bytes:
+    while quota_bytes is not None and (left := derived.blob_bytes(store)) > quota_bytes:
         removal = _Removal(store, known, excess=left - quota_bytes, drop=drop)
         freed.append(removal.run())
         if not removal.given_up:
             break
         dropped += len(removal.given_up)
     blobs, size = sum(one.blobs for one in freed), sum(one.size_bytes for one in freed)
-    return Collected(blobs, size, dropped, derived.disk(store)["blobs"])
+    return Collected(blobs, size, dropped, derived.disk(store).get("blobs", 0))
 
 
 def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:

@@ -126,6 +126,14 @@ class Indexer:
                 job = _Job(None, native, path, stamp, self._watchlist.own(native))
                 job.is_deleted = is_deleted
                 jobs[path, "", OURS] = job
+        for log in changes.grown:
+            before = self._watchlist.own(log.id)
+            is_other = before is not None and not self._watchlist.stamp_of(before.id).startswith(f"{log.first} ")
+            job = _Job(None, log.id, "", Stamp(log.size, log.updated_ms * 1_000_000, is_other), before)
+            job.is_deleted, job.told, job.parts = log.is_deleted, f"{log.first} {log.last}", {}
+            jobs["", log.id, OURS] = job
+        for number in changes.gone:
+            self._remove(number, is_ours=1)
         for job in jobs.values():
             if job.source is not None:
                 job.parts |= {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in finder.parts(job.source)}

@@ -10,6 +10,8 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
 from turnlog.catalog.index.texts import path_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from turnlog.catalog.index.sqlite.watchlist import Watchlist
 
 YOUNG_NS = 2_000_000_000
@@ -26,17 +28,32 @@ class WatchedFile(NamedTuple):
     path: str
 
 
+class GrownLog(NamedTuple):
+    """A session of ours in a store that keeps no files, of which there is more than was read."""
+
+    id: str
+    size: int
+    updated_ms: int
+    is_deleted: bool
+    first: str
+    last: str
+    """The ids of its first and its last entry."""
+
+
 class Changes(NamedTuple):
     """What is not as it was. Empty if nothing has to be read."""
 
-    files: list[WatchedFile]
-    folders: list[tuple[int, str, str, str]]
+    files: Sequence[WatchedFile] = ()
+    folders: Sequence[tuple[int, str, str, str]] = ()
     """The number, agent, home and path of folders whose names are others."""
-    homes: list[tuple[str, str]]
+    homes: Sequence[tuple[str, str]] = ()
     """Agents and folders that nobody has looked at yet."""
+    grown: Sequence[GrownLog] = ()
+    gone: Sequence[int] = ()
+    """The numbers of sessions that such a store has no longer."""
 
     def __bool__(self) -> bool:
-        return bool(self.files or self.folders or self.homes)
+        return any(self)
 
 
 def stamp_of(path: str) -> Stamp | None:
@@ -68,7 +85,19 @@ def _size(found: os.stat_result) -> int:
 def purged(watchlist: Watchlist) -> Changes:
     """The files of ours that are no longer there, and nothing else."""
     gone = [WatchedFile(id, path) for id, path in watchlist.files_of(OURS) if not os.path.lexists(path)]
-    return Changes(gone, [], [])
+    return Changes(gone)
+
+
+def compared(watchlist: Watchlist, logs: Iterable[GrownLog]) -> Changes:
+    """Compare what is known of sessions of ours that are in no files with all that there are now."""
+    known = watchlist.own_ends()
+    there = {log.id: log for log in logs}
+    grown = [
+        log
+        for log in there.values()
+        if known.get(log.id, (0, "", 0))[1:] != (f"{log.first} {log.last}", log.is_deleted)
+    ]
+    return Changes(grown=grown, gone=[number for id, (number, _, _) in known.items() if id not in there])
 
 
 def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:

@@ -90,6 +90,11 @@ class Watchlist:
         id = self._one("SELECT id FROM sessions WHERE native = ? AND is_ours", native)
         return None if id is None else self.session(id)
 
+    def own_ends(self) -> dict[str, tuple[int, str, int]]:
+        """Our sessions that are in no file, by their ids: number, how it ended when it was read, whether deleted."""
+        rows = self._db.execute("SELECT native, id, stamp, is_deleted FROM sessions WHERE is_ours AND path = ''")
+        return {native: (number, end, is_deleted) for native, number, end, is_deleted in rows}
+
     def session(self, id: int) -> Before:
         """What is known of a session."""
         from turnlog.catalog.index.batch import Before
