@@ -1,4 +1,4 @@
-"""Which session a word means."""
+"""Which session of the catalog answers to a name: one, or an error that lists those that do."""
 
 from __future__ import annotations
 

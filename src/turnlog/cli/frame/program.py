@@ -1,4 +1,4 @@
-"""The program: its commands, and how what click has to say of them reaches `ending`."""
+"""The program: its commands, and how what click has to say of them reaches `exitcode`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def program(context: click.Context, home: str | None, debug: bool) -> None:
     agent's; "@" for the newest of this folder, "@-" for the one before, "latest" for the newest of all; or a file. Left
     out, it is "@", or else "latest".
     """
-    del debug  # looked up where it is needed: see `ending`
+    del debug  # looked up where it is needed: see `exitcode`
     if context.invoked_subcommand is None:
         from turnlog.cli.draw.dashboard import work
 
