@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from tests.pgserver import Server
 from turnlog.errors import Unavailable
@@ -190,3 +191,23 @@ def test_files_go_back_on_the_other_side(process: Cli, folder: Path, copy: Path,
     # What was done there is known here afterwards.
     assert process("sync", url if by == "url" else str(copy)).code == 0
     assert "undo" in process("log").out
+
+
+def test_all_are_ours_and_it_is_said_how_many_are_not(cli: Cli, session: str, folder: Path, copy: Path):
+    for number in (1, 2):
+        claude_session(folder.parent / "person", "/home/ada/a", f"{number:08x}-1111-4222-8333-444444444444", "hello")
+    cli("import", "claude-code:00000001")
+    told = "1 session of other agents stays here, not imported: `turnlog import --all` makes them ours\n"
+    for command in (["push", "--all", str(copy)], ["sync", str(copy)]):
+        assert told in cli(*command).out
+        assert cli(*command, "--json").json["not_ours"] == 1
+    assert "other agents" not in cli("push", session, str(copy)).out
+
+
+def test_sync_takes_the_words_that_push_takes(cli: Cli, session: str, folder: Path, copy: Path):
+    claude_session(folder.parent / "person", "/home/ada/a", "00000001-1111-4222-8333-444444444444", "hello")
+    cli("import", "--all")
+    for word in ("@", "claude-code:00000001"):
+        done = cli("sync", word, str(copy), "--json")
+        assert (done.code, [row["outcome"] for row in done.json["push"]["sessions"]]) == (0, ["new"]), done.err
+    assert cli("sync", "@-7", str(copy)).code == 3

@@ -10,11 +10,13 @@ import click
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line, size
-from turnlog.cli.frame.command import DRY_RUN, print_json
+from turnlog.cli.frame.command import DRY_RUN, home_location, print_json
 from turnlog.cli.frame.exitcode import INTERRUPTED
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
-from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError
+from turnlog.cli.pick.catalog import catalog
+from turnlog.cli.pick.session import names
+from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.machine.folder import expand
 from turnlog.session import Home, open_home
 
@@ -55,30 +57,41 @@ def other_home(url: str, *, must_exist: bool) -> Home:
 
 def split(words: tuple[str, ...], everything: bool, what: str) -> tuple[list[str], str]:
     """Which sessions, and where: the last word is the URL."""
-    *names, url = words
-    if bool(names) == everything:
-        wrong = "give sessions or --all, not both" if names else f"which sessions? Name them, or {what} --all of them"
+    *chosen, url = words
+    if bool(chosen) == everything:
+        wrong = "give sessions or --all, not both" if chosen else f"which sessions? Name them, or {what} --all of them"
         raise click.UsageError(wrong)
-    return names, url
+    return chosen, url
 
 
-def in_either(home: Home, other: Home, names: list[str]) -> list[str]:
+def in_either(home: Home, other: Home, words: list[str]) -> list[str]:
     """The ids of sessions that one of two homes knows by these names."""
-    return [_in_either(home, other, name) for name in names]
+    return [_in_either(home, other, word) for word in words]
 
 
 def _in_either(home: Home, other: Home, name: str) -> str:
     if other.exists(name):
         return name
     try:
-        return home.find(name)
+        return names(home).own(name, deleted=False)
     except Ambiguous:
         raise
-    except NotFound as error:
+    except (NotFound, Invalid) as error:
         try:
             return other.find(name)
         except NotFound:
             raise error from None
+
+
+def not_ours() -> int:
+    """How many sessions of other agents are on this machine that no home moves, because they were never imported."""
+    try:
+        with catalog(home_location()) as asked:
+            cards = asked.cards(everything=True)
+    except Unavailable as error:
+        print(f"warning: other agents' sessions are not counted: {one_line(error.message)}", file=sys.stderr)
+        return 0
+    return sum(not card.is_ours and card.copy_of is None and card.parent is None for card in cards)
 
 
 class Direction:
@@ -173,14 +186,20 @@ def _note(row: Transferred) -> str:
     return f"as {row.into}: it went on there, too" if row.outcome == "forked" else ""
 
 
-def tell(ways: list[Direction], *, dry_run: bool, as_json: bool) -> None:
-    """Say what was done, and end as it ended."""
+def tell(ways: list[Direction], *, dry_run: bool, as_json: bool, left: int | None = None) -> None:
+    """Say what was done, and end as it ended. `left` is how many sessions of other agents stay."""
     if as_json:
         plain = {way.what: way.to_json() for way in ways}
-        print_json({"dry_run": dry_run, **(plain if len(ways) > 1 else plain[ways[0].what])})
+        more = {} if left is None else {"not_ours": left}
+        print_json({"dry_run": dry_run, **(plain if len(ways) > 1 else plain[ways[0].what]), **more})
     else:
         for way in ways:
             way.show()
+        if left:
+            print(
+                f"{count(left, 'session')} of other agents {'stays' if left == 1 else 'stay'} here, not imported: "
+                "`turnlog import --all` makes them ours"
+            )
     for way in ways:
         way.warn()
     for way in ways:

@@ -6,9 +6,23 @@ import click
 
 from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.pick.session import names
-from turnlog.cli.transfer import TRANSFERRED, Direction, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.cli.transfer import (
+    TRANSFERRED,
+    Direction,
+    dry,
+    everything,
+    ignored,
+    locations,
+    not_ours,
+    other_home,
+    split,
+    tell,
+)
 
-FIELDS = TRANSFERRED
+FIELDS = {
+    **TRANSFERRED,
+    "[not_ours]": "how many sessions of other agents stay, because they were not imported; with --all",
+}
 
 
 @click.command()
@@ -22,7 +36,8 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
 
     Only what is missing is sent, with checkpoints and their files; what a session builds on and its subagents come with
     it. Everything is verified. A session that went on there, too, loses nothing: what is new becomes a fork of theirs.
-    Facts, notes and spending that came alone need no fork. What is in the trash there stays there.
+    Facts, notes and spending that came alone need no fork. What is in the trash there stays there. --all means all of
+    ours: those of other agents go when they are imported, and it is said how many were not.
 
     What is in ignored files, which small ones checkpoints cover, stays here: there, their names are known and no more.
     --include-ignored sends it, also for checkpoints that are there already.
@@ -40,5 +55,5 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     with this_home() as home, patience():
         ids = None if everything else [names(home).own(word, deleted=False) for word in chosen]
         with other_home(url, must_exist=False) as other:
-            way.go(home, other, ids)
-    tell([way], dry_run=dry_run, as_json=as_json)
+            is_whole = way.go(home, other, ids)
+    tell([way], dry_run=dry_run, as_json=as_json, left=not_ours() if everything and is_whole else None)

@@ -6,10 +6,10 @@ import click
 
 from turnlog.cli.frame.command import DRY_RUN, patience, shared, this_home
 from turnlog.cli.frame.progress import again
-from turnlog.cli.transfer import Direction, dry, ignored, in_either, locations, other_home, tell
+from turnlog.cli.transfer import Direction, dry, ignored, in_either, locations, not_ours, other_home, tell
 from turnlog.store import derived
 
-FIELDS = {"dry_run": DRY_RUN, "push": "as in `push`", "pull": "as in `pull`"}
+FIELDS = {"dry_run": DRY_RUN, "push": "as in `push`", "pull": "as in `pull`", "[not_ours]": "as in `push`"}
 
 
 @click.command()
@@ -36,7 +36,8 @@ def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_jso
             from turnlog.transfer.mover import sides
 
             here, there = sides(home.store, other.store, in_either(home, other, names)) if names else (None, None)
-            if ways[0].go(home, other, here):
+            is_whole = ways[0].go(home, other, here)
+            if is_whole:
                 again()
-                ways[1].go(other, home, there)
-    tell(ways, dry_run=dry_run, as_json=as_json)
+                is_whole = ways[1].go(other, home, there)
+    tell(ways, dry_run=dry_run, as_json=as_json, left=not_ours() if is_whole and not names else None)
