@@ -7,36 +7,53 @@ taken apart here, whichever way it is reached; click prints its help, completes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import click
 
 
-class Option(NamedTuple):
+# Plain classes: to make a named tuple takes longer than all else here.
+
+
+class Option:
     """An option: a flag, or one with a value."""
 
-    name: str
-    """The keyword under which `work` gets it."""
-    flags: tuple[str, ...]
-    help: str
-    value: str = ""
-    """What its value is called; a flag has none."""
-    least: int | None = None
-    """A value that is a whole number, and not below this."""
-    choices: tuple[str, ...] = ()
-    hidden: bool = False
+    def __init__(
+        self,
+        name: str,
+        flags: tuple[str, ...],
+        help: str,
+        value: str = "",
+        least: int | None = None,
+        *,
+        choices: tuple[str, ...] = (),
+        hidden: bool = False,
+    ) -> None:
+        self.name = name
+        """The keyword under which `work` gets it."""
+        self.flags = flags
+        self.help = help
+        self.value = value
+        """What its value is called; a flag has none."""
+        self.least = least
+        """A value that is a whole number, and not below this."""
+        self.choices = choices
+        self.hidden = hidden
 
 
-class QuickCommand(NamedTuple):
+class QuickCommand:
     """What a command takes, and what it does."""
 
-    name: str
-    work: Callable[..., None]
-    options: tuple[Option, ...]
-    words: str = ""
-    """What the words are called that are no options; without a name there may be none."""
-    help: str = ""
+    def __init__(
+        self, name: str, work: Callable[..., None], options: tuple[Option, ...], words: str = "", help: str = ""
+    ) -> None:
+        self.name = name
+        self.work = work
+        self.options = options
+        self.words = words
+        """What the words are called that are no options; without a name there may be none."""
+        self.help = help
 
 
 SHARED = (
