@@ -98,7 +98,7 @@ def test_the_preview_says_what_and_why_and_touches_nothing(work: Path, process: 
 def test_what_somebody_else_changed_stays_unless_forced(work: Path, process: Cli):
     (work / "c").write_text("edited since\n")
     done = process("rewind", "--yes")
-    assert done.out.endswith("1 conflict\n`turnlog undo` takes it back\n")
+    assert done.out.endswith("left alone: 1\n`turnlog undo` takes it back\n")
     assert (work / "c").read_text() == "edited since\n"
     process("undo", "--yes")
     process("rewind", "--force", "--yes")
@@ -341,3 +341,25 @@ def test_a_checkpoint_by_name_takes_back_what_was_done_by_hand_since(process: Cl
     assert (Path("a.txt").read_text(), Path("new.txt").exists()) == ("one\ntwo\n", False)
     assert process("undo", "--yes").code == 0
     assert (Path("a.txt").read_text(), Path("new.txt").read_text()) == ("by hand\n", "by hand\n")
+
+
+def test_what_was_changed_since_is_left_alone_unless_forced(work: Path, process: Cli):
+    assert process("rewind", "turn:2", "--yes").out.count("left alone") == 0
+    for name in ("a", "c"):
+        (work / name).write_text("mine\n")
+    (work / "d").write_text("mine\n")
+    assert "--force overwrites what is in conflict\n" in process("undo", "--dry-run").out
+    assert "conflict" not in process("undo", "--dry-run", "--force").out
+    assert process("undo", "--yes").out.splitlines()[-2].endswith(": nothing; left alone: 3")
+    process("rewind", "turn:2", "--yes", "--force")
+    (work / "c").write_text("mine again\n")
+    process("undo", "--yes", "--force")
+    assert (work / "c").read_text() == "mine\n"
+
+
+def test_what_is_not_there_is_said_before_that_nobody_can_be_asked(work: Path, process: Cli):
+    for words in (["rewind", "nowhere"], ["undo"], ["redo"], ["rewind", "--session", "nowhere"]):
+        done = process(*words)
+        assert done.code == 3, done.err
+        assert "terminal" not in done.err
+    assert "there is no terminal" in process("rewind", "turn:2").err

@@ -6,13 +6,14 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 from msgspec import Struct
 
-from turnlog.cli.draw.preview import NO, as_plain, ask, in_words, path_shown, preview, refuse_without_terminal, totals
+from turnlog.cli.draw.preview import NO, as_plain, ask, came_out, path_shown, preview, refuse_without_terminal, totals
 from turnlog.cli.draw.text import count, one_line, path_of
 from turnlog.cli.frame.command import (
     COUNTS,
@@ -50,6 +51,7 @@ _BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
 
 
 dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
+force_option = click.option("--force", is_flag=True, help="Overwrite what somebody else changed, too.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -61,16 +63,16 @@ class How(Struct, frozen=True):
     as_json: bool
 
 
-def take_back(context: click.Context, what: Literal["undo", "redo"], word: str | None, how: How) -> None:
+def take_back(
+    context: click.Context, what: Literal["undo", "redo"], word: str | None, how: How, *, force: bool
+) -> None:
     """Undo or redo the last rewind of a session."""
-    if not how.yes and not how.dry_run:
-        refuse_without_terminal(what, as_json=how.as_json)
     with this_home() as home:
         found = session_to_change(home, word)
         refuse_interrupted(found)
         with patience():
-            plan = found.plan_undo() if what == "undo" else found.plan_redo()
-        act = found.undo if what == "undo" else found.redo
+            plan = (found.plan_undo if what == "undo" else found.plan_redo)(force=force)
+        act = partial(found.undo if what == "undo" else found.redo, force=force)
         show_and_rewind(context, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
 
 
@@ -87,6 +89,8 @@ def show_and_rewind(
     is_idle: bool = False,
 ) -> None:
     """Preview, question, action, report. `words` say what else happens; `is_idle` that nothing else does."""
+    if not how.yes and not how.dry_run:
+        refuse_without_terminal(what, as_json=how.as_json)
     if how.as_json:
         done = None if how.dry_run else _act(session, act)
         print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, done)})
@@ -100,10 +104,10 @@ def show_and_rewind(
         print(one_line(f"paths are from {session.workspace}"))
     for line in [totals(plan), *words, *([f"note: {plan.note}"] if plan.note else [])]:
         print(one_line(line))
-    conflicts = plan.of(CONFLICT) if what == "rewind" else []
+    conflicts = plan.of(CONFLICT)
     if conflicts:
         print("--force overwrites what is in conflict")
-    if any(step.is_doubtful for step in conflicts):
+    if what == "rewind" and any(step.is_doubtful for step in conflicts):
         print("--only PATH takes back what nobody can tell the owner of")
     if how.dry_run:
         return
@@ -140,7 +144,7 @@ def report(session: Session, what: str, done: Head) -> None:
         if len(rows) > _PROBLEMS_SHOWN:
             print(f"warning: {count(len(rows) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
     again = _BACK.get(done.why)
-    files = f": {in_words(done.files)}" if done.files else ""
+    files = f": {came_out(done.files)}" if done.files else ""
     print(f"{what} done, entry {done.seq}{files}")
     if again:
         print(f"`turnlog {again}` takes it back")

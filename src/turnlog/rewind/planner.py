@@ -42,12 +42,12 @@ class Planner:
         others = work_of_others(self._store, self._history, target)
         return self._files.plan(target, now, self._files.spans_since(target), others=others, only=only, force=force)
 
-    def plan_back(self, move: Undoable) -> Plan:
+    def plan_back(self, move: Undoable, *, force: bool = False) -> Plan:
         """What taking a move back would do, as the files are now."""
-        plan = self.planner_back(move)
+        plan = self.planner_back(move, force=force)
         return self.no_files("no files were moved then") if plan is None else plan(self._files.look())
 
-    def planner_back(self, move: Undoable) -> Callable[[Checkpoint], Plan] | None:
+    def planner_back(self, move: Undoable, *, force: bool) -> Callable[[Checkpoint], Plan] | None:
         """The same for a checkpoint of now that is yet to be taken; None where that move changed no files."""
         mark = self._history.at(move.back + 1)
         before = self._files.kept_at(mark.before) if isinstance(mark, Head) else None
@@ -60,7 +60,7 @@ class Planner:
         if self._files.why_not():
             return None
         self._files.refuse_missing()
-        return lambda now: self._files.plan(before, now, [span])
+        return lambda now: self._files.plan(before, now, [span], force=force)
 
     def no_files(self, why: str = "there is no checkpoint that far back") -> Plan:
         """The plan where files stay as they are, and why they do."""

@@ -67,7 +67,7 @@ class Travel:
             return Rewound(self._append(head), plan, [])
         return self._move(head, lambda now: self._planner.plan_to(target, now, only, force))
 
-    def take_back(self, why: str) -> Rewound:
+    def take_back(self, why: str, *, force: bool = False) -> Rewound:
         """Undo or redo: back to what was there before the newest rewind, or the newest undo."""
         finished = self.finish_interrupted()
         if finished is not None and finished.entry.why == why:
@@ -78,7 +78,7 @@ class Travel:
             raise NotFound("there is no rewind to undo" if why == "undo" else "there is no undo to take back")
         move = moves[-1]
         head = move_back(self._history, move, why)
-        plan = self._planner.planner_back(move)
+        plan = self._planner.planner_back(move, force=force)
         return self._move(head, plan) if plan is not None else Rewound(self._append(head), Plan([]), [])
 
     def _stay(self, why: str) -> Head:

@@ -111,19 +111,19 @@ class ReadOnlySession(SessionReader):
             head = rewind_to(self.history, to=to, before=before, turns=turns)
             return self._planner.plan(head.asof, only=None if only is None else listed(only), force=force)
 
-    def plan_undo(self) -> Plan:
+    def plan_undo(self, *, force: bool = False) -> Plan:
         """What an undo would do to each file, and why; nothing is touched."""
         with self._steady():
             if not self._state.undo:
                 raise NotFound("there is no rewind to undo")
-            return self._planner.plan_back(self._state.undo[-1])
+            return self._planner.plan_back(self._state.undo[-1], force=force)
 
-    def plan_redo(self) -> Plan:
+    def plan_redo(self, *, force: bool = False) -> Plan:
         """What a redo would do to each file, and why; nothing is touched."""
         with self._steady():
             if not self._state.redo:
                 raise NotFound("there is no undo to take back")
-            return self._planner.plan_back(self._state.redo[-1])
+            return self._planner.plan_back(self._state.redo[-1], force=force)
 
     def interrupted(self) -> bool:
         """Whether a rewind was begun and not finished. The next rewind finishes it first."""

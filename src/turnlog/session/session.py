@@ -324,15 +324,18 @@ class Session(ReadOnlySession):
             moved = self._travel.rewind(head, files=files, conversation=conversation, only=paths, force=force)
             return moved.entry
 
-    def undo(self) -> Head:
-        """Take back the newest rewind that has not been taken back, files and conversation together."""
-        with self._steady():
-            return self._travel.take_back("undo").entry
+    def undo(self, *, force: bool = False) -> Head:
+        """Take back the newest rewind that has not been taken back, files and conversation together.
 
-    def redo(self) -> Head:
+        What was changed since stays, unless `force`.
+        """
+        with self._steady():
+            return self._travel.take_back("undo", force=force).entry
+
+    def redo(self, *, force: bool = False) -> Head:
         """Take back the newest undo. Anything said since makes that impossible."""
         with self._steady():
-            return self._travel.take_back("redo").entry
+            return self._travel.take_back("redo", force=force).entry
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
 

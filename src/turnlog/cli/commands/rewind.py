@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli.draw.preview import refuse_without_terminal
 from turnlog.cli.draw.text import count
 from turnlog.cli.frame.command import patience, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import REWOUND, How, dry_run_option, report, show_and_rewind, yes_option
+from turnlog.cli.rewinding import REWOUND, How, dry_run_option, force_option, report, show_and_rewind, yes_option
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
@@ -37,7 +36,7 @@ FIELDS = {
 @click.option(
     "--only", multiple=True, metavar="PATH", help="Only this file or folder (may be repeated); implies --files."
 )
-@click.option("--force", is_flag=True, help="Overwrite what somebody else changed, too.")
+@force_option
 @yes_option
 @click.option("--continue", "finish", is_flag=True, help="Finish a rewind that was interrupted.")
 @click.option("--abort", is_flag=True, help="Take back what was done of a rewind that was interrupted.")
@@ -81,8 +80,6 @@ def command(
         if finish or abort:
             _finish(context, session_to_change(home, session), abort=abort, as_json=as_json)
             return
-        if not yes and not dry_run:
-            refuse_without_terminal("rewind", as_json=as_json)
         found = session_to_change(home, session)
         refuse_interrupted(found)
         place = place_of(found, target)
