@@ -193,3 +193,11 @@ def test_a_closed_pipe_is_quiet(folder: Path, process: Cli):
     )
     assert done.stdout.startswith("modified big")
     assert done.stderr == "141\n"
+
+
+def test_what_is_not_covered_has_no_size(process: Cli):
+    Path("a").write_text("a")
+    with open("big", "wb") as file:
+        file.truncate(300 << 20)
+    done = process("checkpoint", "--json").json
+    assert (done["files"], done["size_bytes"], done["skipped"][0]["path"]) == (1, 1, "big")

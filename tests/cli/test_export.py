@@ -80,7 +80,7 @@ def test_an_agent_that_is_only_read(process: Cli, session: str, agent: str):
 def test_an_agent_that_nobody_knows(process: Cli, session: str):
     done = process("export", session, "--to", "nobody")
     assert done.code == 3
-    assert "error: no format 'nobody'\nhint: one of a3s, " in done.err
+    assert "error: no form 'nobody'\nhint: one of markdown, html, json, jsonl, or an agent: a3s, " in done.err
     assert list(Path.cwd().iterdir()) == []
 
 
@@ -102,3 +102,12 @@ def test_a_vocabulary_that_there_is_not_is_refused(cli: Cli, session: str):
     assert "2 (claw-code of 2026-08 or newer)" in done.err
     assert "is for agents" in cli("export", session, "--to", "html", "--format-version", "1").err
     assert not list(Path.cwd().glob("*.html"))
+
+
+def test_markdown_by_its_ending_and_a_form_that_there_is_not(cli: Cli, session: str):
+    assert (
+        cli("export", session, "--to", "md", "-o", "-").out == cli("export", session, "--to", "markdown", "-o", "-").out
+    )
+    done = cli("export", session, "--to", "txt")
+    assert (done.code, done.err.splitlines()[0]) == (3, "error: no form 'txt'")
+    assert "one of markdown, html, json, jsonl, or an agent: a3s, " in done.err

@@ -62,3 +62,8 @@ def test_a_fork_of_a_session_in_which_an_agent_is_at_work(process: Cli, folder: 
             made = process("fork", "busy", "--json").json
             session.assistant("still here")
     assert conversation(process, made["session"]) == conversation(process, "busy")[:1]
+
+
+def test_a_name_of_blanks_is_none(cli: Cli, session: str):
+    assert cli("fork", session, "--name", "  ", "--json").json["name"] is None
+    assert cli("fork", session, "--name", " plan b ", "--json").json["name"] == "plan b"

@@ -104,3 +104,18 @@ def test_reading_changes_nothing(cli: Cli, log: Path):
     for command in ("show", "log", "ls", "path", "doctor"):
         cli(command)
     assert log.read_bytes() == before
+
+
+def test_the_last_entries_as_they_are_in_the_log(cli: Cli, session: str, log: Path):
+    lines = log.read_text().splitlines()
+    assert cli("show", "--raw").out.splitlines() == lines
+    assert cli("show", "--raw", "--last", "1").out.splitlines() == lines[-1:]
+    part = cli("show", "--raw", "--at", "4", "--last", "1").out.splitlines()
+    assert 0 < len(part) < len(lines)
+    assert any('"seq":4,' in line for line in part)
+    assert cli("show", "--raw", "--branch", "12").code == 2
+
+
+def test_what_it_cost_is_told_for_a_part_as_well(cli: Cli, session: str):
+    assert cli("show", "--last", "1").out.splitlines()[1] == cli("show").out.splitlines()[1]
+    assert "$" in cli("show", "--last", "1").out

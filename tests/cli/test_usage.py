@@ -111,3 +111,10 @@ def test_it_fits_a_terminal(two: None, process: Cli, columns: int):
     assert max(map(len, lines)) <= columns
     assert "COST" in lines[0]
     assert "total" in terminal.plain
+
+
+def test_what_to_add_up_by_may_be_the_first_word(two: None, cli: Cli):
+    assert cli("usage", "month", "--all", "--json").json == cli("usage", "--by", "month", "--json").json
+    assert cli("usage", "month", "agent:codex", "--json").json["groups"] == []
+    assert cli("usage", "--by", "day", "month", "--json").json["by"] == "day"
+    assert "leave one of them out" in cli("usage", "--all", "--here").err

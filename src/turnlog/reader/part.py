@@ -38,6 +38,10 @@ class Part(Struct, frozen=True):
         """Whether it goes up to where the conversation stands."""
         return not self.until
 
+    def holds(self, seq: int) -> bool:
+        """Whether an entry is in the stretch of the log that it is about."""
+        return seq > self.after and (not self.until or seq <= self.until)
+
     def before(self, session: SessionReader) -> Message | None:
         """The answer whose tool calls may have their results in this part."""
         path = session.history.path(self.head) if self.after else iter(())

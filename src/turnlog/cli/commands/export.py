@@ -12,12 +12,14 @@ from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.command import REPORT, print_json, session_argument, shared
 from turnlog.cli.pick.session import session_to_read
-from turnlog.errors import Invalid
+from turnlog.errors import Invalid, NotFound
+from turnlog.formats import names as agents
 
 if TYPE_CHECKING:
     from turnlog.reader.opener import OpenedSession
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
+_SHORT = {"md": "markdown"}
 FIELDS = {
     "path": "where it was written",
     "[agent]": "for which agent",
@@ -31,7 +33,7 @@ FIELDS = {
 
 @click.command()
 @session_argument
-@click.option("--to", "form", required=True, metavar="FORM", help="markdown, html, json, jsonl, or an agent.")
+@click.option("--to", "form", required=True, metavar="FORM", help="markdown (md), html, json, jsonl, or an agent.")
 @click.option("--output", "-o", metavar="PATH", help="A file, a folder laid out as the agent does, or - for stdout.")
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
 @click.option(
@@ -75,6 +77,9 @@ def command(
     """
     if output == "-" and as_json:
         raise click.UsageError("either --json or -o -")
+    form = _SHORT.get(form, form)
+    if form not in (*_TEXTS, *agents()):
+        raise NotFound(f"no form {form!r:.80}", hint=f"one of {', '.join(_TEXTS)}, or an agent: {', '.join(agents())}")
     with session_to_read(session, key=key) as opened:
         if form in _TEXTS:
             if version is not None:

@@ -45,8 +45,15 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
         made = parent.fork(place.seq, name=name)
         messages = len(made.messages())
         is_known = knows_agent(made)
+        fork = made.history.fork
     if as_json:
-        data = {"session": made.id, "handle": made.handle, "parent": parent.id, "at": place.seq, "name": name}
+        data = {
+            "session": made.id,
+            "handle": made.handle,
+            "parent": parent.id,
+            "at": place.seq,
+            "name": fork and fork.name,
+        }
         print_json({**data, "messages": messages})
         return
     where = one_line(f"{place.words} of session {parent.handle}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
+import msgspec
 from msgspec.structs import asdict, replace
 
 from turnlog.cli.draw.problem import tell_problems
@@ -27,7 +28,7 @@ from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall, ToolResult
-from turnlog.log.codec import body_text
+from turnlog.log.codec import Header, body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
 from turnlog.reader.opener import OpenedSession
@@ -35,6 +36,7 @@ from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader
 
 _NAMED = 5
+_HEADER = msgspec.json.Decoder(Header)
 FIELDS = {
     "session": SESSION,
     "title": "or null",
@@ -91,11 +93,16 @@ def command(
     """
     if as_context and (at is not None or branch is not None or raw):
         raise click.UsageError("--context is of the conversation as it is now, without --at, --branch and --raw")
+    if raw and branch is not None:
+        raise click.UsageError("--raw is what stands in the log, one branch after the other: without --branch")
     with session_to_read(session, key=key) as opened:
         found = opened.session
         if raw:
+            if opened.source is not None and (last is not None or at is not None):
+                raise click.UsageError("--raw of another agent's session is all of it: without --last and --at")
+            part = part_of(found, last=last, at=at, branch=None)
             with paged(is_wanted=not no_pager) as out:
-                _print_raw(opened, out)
+                _print_raw(opened, part, out)
             return
         part = part_of(found, last=last, at=at, branch=branch)
         system: str | None = None
@@ -179,28 +186,42 @@ def _light(message: Message) -> Message:
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _print_raw(opened: OpenedSession, out: TextIO) -> None:
+def _print_raw(opened: OpenedSession, part: Part, out: TextIO) -> None:
     """The lines of the log as they are. Where there is no file with lines, the entries."""
     is_seen = sys.stdout.isatty()
     binary = getattr(out, "buffer", None)
-    for line in _raw_lines(opened):
+    for line in _raw_lines(opened, part):
         if is_seen or binary is None:  # a terminal must not be driven by it
             print(safe(line.decode("utf-8", "backslashreplace")), file=out)
         else:
             binary.write(line + b"\n")
 
 
-def _raw_lines(opened: OpenedSession) -> Iterator[bytes]:
+def _raw_lines(opened: OpenedSession, part: Part) -> Iterator[bytes]:
     """The lines of the log, or of another agent's file. A database has none: then the entries as a log has them."""
     path = _file(opened)
     if path is None:
-        yield from (body_text(entry).encode() for entry in opened.session.entries())
+        entries = opened.session.entries(after=part.after)
+        yield from (body_text(entry).encode() for entry in entries if part.holds(entry.seq))
         return
     try:
         with Path(path).open("rb") as file:
-            yield from (line.rstrip(b"\n") for line in file)
+            is_in = part.is_whole
+            for line in file:
+                if not part.is_whole:
+                    is_in = _is_in(part, line, is_in)
+                if is_in:
+                    yield line.rstrip(b"\n")
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror or error}") from None
+
+
+def _is_in(part: Part, line: bytes, is_in: bool) -> bool:
+    """Whether a line of a log is in that part; one that cannot be read is where the one before it is."""
+    try:
+        return part.holds(_HEADER.decode(line).seq)
+    except msgspec.DecodeError:
+        return is_in
 
 
 def _file(opened: OpenedSession) -> str | None:

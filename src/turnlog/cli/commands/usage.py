@@ -12,6 +12,7 @@ from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, scr
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of
+from turnlog.errors import Invalid
 from turnlog.reader.folder import project, tilde, within
 from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars, tokens
@@ -33,6 +34,7 @@ def work(
     *,
     words: tuple[str, ...],
     by: str | None,
+    everywhere: bool,
     here: bool,
     workspace: str | None,
     limit: int | None,
@@ -40,6 +42,10 @@ def work(
     home: str | None,
 ) -> None:
     """See `HELP`."""
+    if everywhere and (here or workspace is not None):
+        raise Invalid("--all is of every folder, --here and --workspace of one", hint="leave one of them out")
+    if by is None and words and words[0] in BY:
+        by, words = words[0], words[1:]
     by = by or "day"
     query = query_of(words)
     if here or workspace is not None:
@@ -138,13 +144,13 @@ def _tell_unpriced(total: Spending) -> None:
 HELP = """Tell what was spent: tokens and dollars, by day or by something else.
 
     Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
-    once. Prices are those of the day. WORDS are filters as in `turnlog search`.
+    once. Prices are those of the day. WORDS are filters as in `turnlog search`; the first may be what to add up by.
 
     \b
     turnlog usage                          by day
     turnlog usage --by model since:30d     which models, in the last 30 days
     turnlog usage --by session --here -n 5 the five dearest sessions of this folder
-    turnlog usage --by month agent:codex   one agent's months
+    turnlog usage month agent:codex        one agent's months
     """
 
 QUICK = QuickCommand(
@@ -152,6 +158,7 @@ QUICK = QuickCommand(
     work,
     (
         Option("by", ("--by", "-b"), "What to add up by. [default: day]", "WHAT", choices=BY),
+        Option("everywhere", ("--all", "-a"), "Of every folder. [default]"),
         Option("here", ("--here",), "Only sessions of this folder."),
         Option("workspace", ("--workspace", "-w"), "Only sessions of that folder and those below it.", "PATH"),
         Option(

@@ -44,6 +44,8 @@ class Trees:
     def _weight_of(self, tree: Tree) -> tuple[int, int]:
         files = total = 0
         for node in tree.values():
+            if node.kind == UNKNOWN:
+                continue  # it is there, and not in the checkpoint
             more = self._weight(node.digest) if node.kind == FOLDER else (node.kind in (FILE, LINK), node.size)
             files, total = files + more[0], total + more[1]
         return files, total

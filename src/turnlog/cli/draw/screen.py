@@ -33,7 +33,7 @@ def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> l
         count(stats.messages, "message"),
         count(stats.turns, "turn"),
         used(usage) if usage.all_input_tokens or usage.output_tokens else "",
-        spent(found) if is_whole else "",
+        spent(found),
         found.workspace or "",
     ]
     title = one_line(found.title or found.preview() or "(no title)")
