@@ -121,7 +121,7 @@ class Place:
             home: Any = turnlog.open("memory:", **options)
             if self._memory is None:
                 self._memory = home.store
-            home.store = self._memory
+            home = turnlog.Home(self._memory, clock=options["clock"], settings=home.settings)
         elif self.face == "files":
             home = turnlog.open(self.folder, **options)
         elif self.face == "postgres":

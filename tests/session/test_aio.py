@@ -271,7 +271,7 @@ def public(cls):
 def test_both_faces_have_the_same_methods(plain, other):
     internal = {
         "blocking", "threads", "store", "fork", "spawn", "creator", "hold", "is_closed",
-        "settings", "listen",
+        "settings", "listen", "refuse_purged",
     }  # fmt: skip
     assert public(plain) - public(other) <= internal
     assert public(other) - public(plain) <= internal

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from turnlog import session as blocking
 from turnlog.aio.catalog import Catalog
 from turnlog.aio.threads import Threads
-from turnlog.errors import TurnlogError
+from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.store import Clock
+from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S
 from turnlog.thread.target import Target, seq_of
 from turnlog.transfer.report import Transferred
 
@@ -36,8 +38,6 @@ __all__ = ["Catalog", "Home", "ReadOnlySession", "Session", "open"]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _CHUNK = 64
-_FOLLOW_PAUSE_S = 0.05
-_LOOK_S = 1.0
 
 
 def _call(
@@ -158,7 +158,11 @@ class ReadOnlySession:
     diff = _call(blocking.ReadOnlySession.diff)
     children = _call(blocking.ReadOnlySession.children)
     refresh = _call(blocking.ReadOnlySession.refresh)
-    close = _call(blocking.ReadOnlySession.close)
+
+    async def close(self) -> None:
+        """See `turnlog.Session.close`."""
+        if not self.blocking.is_closed:
+            await self.threads.run(self.blocking.close)
 
     @property
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:
@@ -177,7 +181,7 @@ class ReadOnlySession:
     async def follow(self, *, after: Target | None = None) -> AsyncGenerator[AnyEntry]:
         """See `turnlog.Session.follow`."""
         last = self.seq if after is None else seq_of(after)
-        loop, news = asyncio.get_running_loop(), asyncio.Event()
+        loop, news, looked = asyncio.get_running_loop(), asyncio.Event(), 0.0
 
         def tell() -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
@@ -188,13 +192,19 @@ class ReadOnlySession:
             while not self.blocking.is_closed:
                 before = last
                 news.clear()
+                if time.monotonic() - looked > LOOK_S:
+                    await self.threads.run(self.blocking.refuse_purged)
+                    looked = time.monotonic()
                 async for entry in self.entries(after=last):
                     last = entry.seq
                     yield entry
                 if last == before:
                     # Who is told still looks for himself now and then: messages get lost.
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(news.wait(), _FOLLOW_PAUSE_S if stop is None else _LOOK_S)
+                        await asyncio.wait_for(news.wait(), FOLLOW_PAUSE_S if stop is None else LOOK_S)
+        except Invalid:
+            if not self.blocking.is_closed:
+                raise
         finally:
             if stop is not None:
                 stop()
@@ -346,7 +356,7 @@ class _Opening:
         self._home: Home | None = None
 
     async def _open(self) -> Home:
-        threads = Threads()
+        threads = Threads("home")
         try:
             home = await threads.run(blocking.open_home, self._location, **self._options)
         except BaseException:

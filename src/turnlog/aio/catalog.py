@@ -30,7 +30,7 @@ class Catalog:
     """See `turnlog.catalog.Catalog`: the same questions, on threads, answered one after the other."""
 
     def __init__(self, location: str | os.PathLike[str] | Home | None = None, **options: Any) -> None:
-        self.threads = Threads()
+        self.threads = Threads("catalog")
         self._location = location
         self._options = options
         self._mutex = threading.Lock()

@@ -89,6 +89,7 @@ class Catalog:
         self._progress = progress
         self._fresh_for = fresh_for
         self._clock = clock
+        self._is_closed = False
         self._looked_at: float | None = None
         """When the disk was last looked at."""
         database = Database(place_of(self._location, agents=self._agents))
@@ -110,8 +111,9 @@ class Catalog:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file. Whoever asks afterwards gets `Invalid`."""
         with self.mutex:
+            self._is_closed = True
             self._local.database.close()
             self._looked_at = None
             if self._server is not None:
@@ -128,17 +130,23 @@ class Catalog:
             self._home = open_home(self._location)
         return self._home
 
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise Invalid("this catalog is closed", hint="make another one")
+
     # ── in step with the disk ─────────────────────────────────────────────────────────────────────
 
     def refresh(self) -> None:
         """Look what has changed, unless that was done a moment ago. Every question does that by itself."""
         with self.mutex:
+            self._refuse_closed()
             if self._looked_at is None or self._clock() - self._looked_at >= self._fresh_for:
                 self.sync()
 
     def sync(self) -> Synced:
         """Look what has changed since, and read it."""
         with self.mutex:
+            self._refuse_closed()
             synced = self._local.sync()
             if self._is_shared:
                 synced = self._ask_server(synced)
@@ -179,6 +187,7 @@ class Catalog:
     def rebuild(self) -> Synced:
         """Throw it away, and read everything again."""
         with self.mutex:
+            self._refuse_closed()
             self._looked_at = None
             self._local.throw_away()
             return self.sync()
@@ -186,6 +195,7 @@ class Catalog:
     def forget_purged(self) -> None:
         """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
         with self.mutex:
+            self._refuse_closed()
             if self._is_shared and (not self._agents or self._tables() is None):
                 self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
             self._local.forget_purged()

@@ -44,7 +44,7 @@ class Importer:
         self._store = store
         self._appender = appender
         self._history = appender.history
-        self._session = SessionReader(store, appender.history)
+        self._session = SessionReader(appender.history)
         self._source = source
         self._reading = reading
         self._origin = {"agent": source.agent}

@@ -242,7 +242,7 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
         parent = _open(creator.store, session_id(source.agent, header.fork.session))
         if parent is not None:
             try:
-                shared, taken = _shared(SessionReader(creator.store, parent), steps)
+                shared, taken = _shared(SessionReader(parent), steps)
                 steps = chain(taken, steps)
                 if shared:
                     fork = creator.fork(parent, shared, header.fork.name, fields)
@@ -295,6 +295,6 @@ def _link(store: Store, source: Source, header: SessionHeader, name: str) -> Non
     except NotFound:
         return
     with appending(store, log) as parent:
-        if SessionReader(store, parent.history).find(f"child.{name}") is None:
+        if SessionReader(parent.history).find(f"child.{name}") is None:
             child = Child(id=f"child.{name}", session=name, call=header.spawned.call, agent=header.spawned.role)
             parent.append([child])

@@ -24,6 +24,8 @@ MAX_DEPTH = 200
 MAX_ID = 1024
 _STAMP_ROOM = 512
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 class Draft(Struct, frozen=True, gc=False):
@@ -70,6 +72,8 @@ def to_ms(at: datetime) -> int:
 
 def to_text(ms: int) -> str:
     """Milliseconds since 1970 as the log writes them: `2026-11-15T07:00:12.345Z`."""
+    if type(ms) is not int or not _FIRST_MS <= ms <= _LAST_MS:
+        raise _no_time(ms)
     second, rest = divmod(ms, 1000)
     global _second, _second_text
     if second != _second:
@@ -77,6 +81,11 @@ def to_text(ms: int) -> str:
         _second, _second_text = second, text
         return f"{text}{rest:03d}Z"
     return f"{_second_text}{rest:03d}Z"
+
+
+def _no_time(ms: object) -> Invalid:
+    hint = "a clock tells milliseconds since 1970, a whole number, in the years 1000 to 9999"
+    return Invalid(f"the time {ms!r:.80} is none", hint=hint)
 
 
 _second, _second_text = 0, "1970-01-01T00:00:00."
@@ -136,6 +145,8 @@ def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> 
     """Each draft with the stamps that every store gives (`seq` above `floor`, times never backwards), and its time."""
     numbered: list[tuple[Draft, str, int]] = []
     count = len(drafts)
+    if type(now) is not int:
+        raise _no_time(now)
     for index, draft in enumerate(drafts):
         floor += 1
         when = now if draft.at is None else draft.at
@@ -181,6 +192,10 @@ def _check_fields(value: Struct) -> None:
         item = getattr(value, name)
         if item is not None:
             check_json(item, name, depth)
+    for name in kind.numbers:
+        item = getattr(value, name)
+        if type(item) is float:
+            raise Invalid(f"{name} is {item}, which is no whole number")
     for name in kind.inner:
         _check_inner(getattr(value, name))
 

@@ -19,6 +19,8 @@ from turnlog.log.usage import Usage
 
 FORMAT = 1
 WIDE_FACTS = ("title", "workspace", "tags", "archived")
+FIXED = ("id", "format", "session", "agent", "labels", "resume", "hidden", "fork", "spawned")
+"""What the first line says once and for all: a fact of that name would change nothing."""
 """Facts of the whole session; every other fact follows the branch."""
 
 

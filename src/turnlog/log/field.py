@@ -68,6 +68,8 @@ class Shape(Struct, frozen=True):
 
     json: tuple[tuple[str, int], ...]
     """What has to be JSON, and at which depth it begins."""
+    numbers: tuple[str, ...]
+    """What has to be a whole number."""
     parts: tuple[str, ...]
     """Lists of blocks, or of messages and references."""
     inner: tuple[str, ...]
@@ -88,6 +90,7 @@ def shape(cls: type[Struct]) -> Shape:
     referring = {name for name, _ in places(cls, RefersToBlob)} - {"blob", "raw", *parts}
     return Shape(
         json=tuple((name, -_deeper(declared)) for name, declared in types.items() if _is_checked(declared)),
+        numbers=tuple(name for name, declared in types.items() if int in _within(declared)),
         parts=parts,
         inner=tuple(name for name, structs in held.items() if structs and name not in parts and Usage not in structs),
         refers=bool(referring),

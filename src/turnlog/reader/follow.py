@@ -45,6 +45,8 @@ def _news(session: SessionReader, last: int, *, seconds: float) -> list[AnyEntry
     """What was appended after entry `last`, by whomever; waits for it, but not longer than so many seconds."""
     log = session.history.log
     has_grown = log.wait(last) or (seconds > 0 and log.wait(last, seconds=seconds))
+    if not has_grown:
+        session.refuse_purged()
     return list(session.entries(after=last)) if has_grown else []
 
 

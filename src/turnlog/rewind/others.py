@@ -54,7 +54,7 @@ def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Wo
     places = [_place(_where(root, workspace)) for root in since.roots if not root.is_private]
     found: list[Work] = []
     for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
-        if row.id == history.log.id or row.workspace is None or since.at is None:
+        if row.id == history.id or row.workspace is None or since.at is None:
             continue
         place = _place(row.workspace)
         if not any(place.startswith(other) or other.startswith(place) for other in places):

@@ -65,7 +65,8 @@ class Home:
     def __init__(
         self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None, made: Made | None = None
     ) -> None:
-        self.store = store
+        self._store = store
+        self._is_closed = False
         self.made = made or Made(None)
         self.settings = settings or Settings()
         self._clock = clock
@@ -77,9 +78,16 @@ class Home:
         return Creator(self.store, self.made, self._clock)
 
     @property
+    def store(self) -> Store:
+        """What keeps its logs and blobs."""
+        if self._is_closed:
+            raise Invalid("this home is closed", hint="open it again with turnlog.open")
+        return self._store
+
+    @property
     def backend(self) -> str:
         """The kind of store behind it."""
-        return self.store.backend
+        return self._store.backend
 
     def __enter__(self) -> Home:
         return self
@@ -88,10 +96,14 @@ class Home:
         self.close()
 
     def close(self) -> None:
-        """Let go of files and connections. Nothing is left to be written."""
+        """Let go of files and connections, and close its sessions. Nothing is left to be written.
+
+        Whatever needs the store afterwards is `Invalid`; what a session knows already can still be asked.
+        """
         for session in list(self._sessions):
             session.close()
-        self.store.close()
+        self._is_closed = True
+        self._store.close()
 
     def health(self) -> dict[str, Any]:
         """Whether the store works, and what a monitor wants to know; `ok` says it in one word."""
@@ -195,14 +207,16 @@ class Home:
             return
         from turnlog.transfer.renaming import restore_as
 
-        exactly(lambda name: restore_as(self.store, name, as_), session)
+        store = self.store
+        exactly(lambda name: restore_as(store, name, as_), session)
 
     def purge(self, session: str, *, deleted: bool | None = None) -> None:
         """Remove the session with that id for good, deleted or not. What forks of it need is kept.
 
         Where there is one and a deleted one, `deleted` says which.
         """
-        exactly(lambda name: self.store.purge(name, deleted=deleted), session)
+        store = self.store
+        exactly(lambda name: store.purge(name, deleted=deleted), session)
 
     # ── other agents, other homes ─────────────────────────────────────────────────────────────────
 

@@ -58,7 +58,7 @@ class ReadOnlySession(SessionReader):
     """
 
     def __init__(self, home: Surroundings, history: History) -> None:
-        super().__init__(home.store, history)
+        super().__init__(history)
         self._home = home
 
     @cached_property
@@ -75,6 +75,7 @@ class ReadOnlySession(SessionReader):
 
     def _steady(self) -> AbstractContextManager[object]:
         """Nothing changes inside under whoever compares files."""
+        _ = self._store  # a closed session compares nothing
         return self.history.mutex
 
     def diff(

@@ -39,7 +39,7 @@ from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
 from turnlog.session.readonly import ReadOnlySession, Surroundings, listed
-from turnlog.thread.appender import Appender
+from turnlog.thread.appender import Appender, check_fact
 from turnlog.thread.compaction import applying, check_compaction, compaction
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History
@@ -137,6 +137,8 @@ class Session(ReadOnlySession):
         for draft in drafts:
             if not isinstance(draft, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise Invalid(f"{draft!r:.80} is not an entry", hint="use turnlog.Message and the like")
+            if isinstance(draft, Set):
+                check_fact(draft)
         entries = list(drafts)
         if id is not None:
             entries = [replace(e, id=id if not i else f"{id}/{i}") for i, e in enumerate(entries)]
@@ -248,8 +250,7 @@ class Session(ReadOnlySession):
         return self._fact(Set(key=key, unset=True))
 
     def _fact(self, entry: Set) -> Set:
-        if not isinstance(entry.key, str) or not entry.key:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"a fact needs a name, not {entry.key!r:.80}")
+        check_fact(entry)
         return self._appender.set(entry)
 
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────

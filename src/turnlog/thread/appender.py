@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import WIDE_FACTS, AnyEntry, Entry, Set, Writer, is_fence
+from turnlog.log.entry import FIXED, WIDE_FACTS, AnyEntry, Entry, Set, Writer, is_fence
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process, word_of
 from turnlog.log.secret import mask
@@ -85,6 +85,7 @@ class Appender:
     def refresh(self) -> None:
         """Take in what other processes have written since; our caller knows it now."""
         with self.history.mutex:
+            self.history.refuse_closed()
             try:
                 self.history.load()
             except BaseException:
@@ -96,6 +97,7 @@ class Appender:
     def catch_up(self) -> None:
         """Take in what others have written, but let their nodes be news to our caller."""
         with self.history.mutex:
+            self.history.refuse_closed()
             _ = self.state  # looked up anew if need be
             try:
                 self._saw(self.history.catch_up())
@@ -118,6 +120,8 @@ class Appender:
         alone: bool = False,
     ) -> list[Any]:
         """One batch, durable when this returns. `head` is the one the caller expects."""
+        if self.history.is_closed:
+            self.history.refuse_closed()
         drafts: list[Draft] = []
         blobs: dict[str, bytes] = {}
         size, is_referring = 0, False
@@ -257,7 +261,7 @@ class Appender:
                     hint="call refresh() on the session and append again, or append with rebase=True",
                 )
         return Conflict(
-            f"the log of session {self._log.id} changed under this writer",
+            f"the log of session {self.history.id} changed under this writer",
             hint="call refresh() on the session, or resume it again",
         )
 
@@ -279,6 +283,15 @@ class Appender:
                 if not isinstance(error, TurnlogError):
                     raise
                 # A fold only saves time later; the caller's entry is safe and must not seem to fail.
+
+
+def check_fact(entry: Set) -> None:
+    """Refuse a fact without a name, or with that of something that is said once and stays."""
+    if not isinstance(entry.key, str) or not entry.key:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Invalid(f"a fact needs a name, not {entry.key!r:.80}")
+    if entry.key in FIXED and not entry.unset:
+        hint = f"give it to home.create, or choose another name, such as my_{entry.key}"
+        raise Invalid(f"{entry.key!r} is no fact: it is said when a session is made, and stays", hint=hint)
 
 
 def _masked(entry: Set) -> Set:

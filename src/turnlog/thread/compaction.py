@@ -115,7 +115,7 @@ def _as_edited(history: History, head: int, replacement: list[Message | Ref]) ->
             continue
         original = history.at(item.entry)
         if not isinstance(original, (Message, Custom)):
-            raise NotFound(f"no message {item.entry} in session {history.log.id}")
+            raise NotFound(f"no message {item.entry} in session {history.id}")
         edit = edits.get(item.entry)
         if edit is None:
             edited.append(item)

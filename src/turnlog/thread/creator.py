@@ -52,7 +52,7 @@ class Creator:
         """A session that continues another one from entry `at`; nothing is copied."""
         entry = history.at(at)
         if entry is None:
-            raise NotFound(f"no entry {at} in session {history.log.id}", hint="`turnlog log` shows what there is")
+            raise NotFound(f"no entry {at} in session {history.id}", hint="`turnlog log` shows what there is")
         state = fork_state(history.state_at(at), at)
         owner = history.owner_of(at)
         if owner is history:

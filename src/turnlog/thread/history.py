@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from turnlog.errors import AlreadyExists, Corrupt, NotFound, TurnlogWarning, Unsupported
+from turnlog.errors import AlreadyExists, Corrupt, Invalid, NotFound, TurnlogWarning, Unsupported
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Entry, Fold, Fork, Head, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
@@ -29,8 +29,9 @@ class History:
     """Entries of one session, inherited ones included. Not for two threads at once: who shares it holds `mutex`."""
 
     def __init__(self, store: Store, log: Log) -> None:
-        self._store = store
-        self.log = log
+        self.id = log.id
+        self.is_closed = False
+        self._opened = store, log
         self.mutex = threading.RLock()
         self.state = State()
         self.since_fold = 0
@@ -42,6 +43,23 @@ class History:
         self._parent: History | None = None
         self._has_start = False
         _histories.add(self)
+
+    @property
+    def store(self) -> Store:
+        """Where its logs and blobs are."""
+        self.refuse_closed()
+        return self._opened[0]
+
+    @property
+    def log(self) -> Log:
+        """The session's own log."""
+        self.refuse_closed()
+        return self._opened[1]
+
+    def refuse_closed(self) -> None:
+        """Raise `Invalid` if it was closed."""
+        if self.is_closed:
+            raise Invalid(f"session {self.id} is closed", hint=f"open it again with home.resume({self.id!r})")
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────
 
@@ -57,7 +75,7 @@ class History:
         if self.state.critical:
             kinds = ", ".join(self.state.critical)
             raise Unsupported(
-                f"session {self.log.id} has entries that only a newer Turnlog understands: {kinds}",
+                f"session {self.id} has entries that only a newer Turnlog understands: {kinds}",
                 hint="upgrade Turnlog; entries() and messages() still work",
             )
 
@@ -122,7 +140,7 @@ class History:
 
     def _get(self, digest: str) -> bytes | None:
         try:
-            return self._store.get(digest)
+            return self.store.get(digest)
         except (NotFound, Corrupt) as error:
             warnings.warn(f"{error}; a short stand-in is shown instead", TurnlogWarning, stacklevel=2)
             return None
@@ -139,7 +157,7 @@ class History:
     def first(self) -> str:
         """The id of its first entry, which tells it from others that are or were called the same."""
         self._look_at_start()
-        return self._first or self.log.id
+        return self._first or self.id
 
     def _look_at_start(self) -> None:
         if not self._has_start and self.state.start:
@@ -165,14 +183,14 @@ class History:
     def _above(self) -> History:
         if self._parent is None:
             assert self.fork is not None
-            self._parent = History(
-                self._store, self._store.open(self.fork.session, read_only=True, first=self.fork.base)
-            )
+            self._parent = History(self.store, self.store.open(self.fork.session, read_only=True, first=self.fork.base))
         return self._parent
 
     def close(self) -> None:
-        """Let go of the log and of those above. They may be used again."""
-        self.log.close()
+        """Let go of the log and of those above. What is known stays; who asks for more gets `Invalid`."""
+        self.is_closed = True
+        self._recent = []
+        self._opened[1].close()
         if self._parent is not None:
             self._parent.close()
 
@@ -227,7 +245,7 @@ class History:
         limit = self.inherited_to
         for entry in self.forward(0, limit + 1) if limit else ():
             if entry.id in ids:
-                raise AlreadyExists(f"the entry id {entry.id!r} is already in session {self.log.id}, inherited")
+                raise AlreadyExists(f"the entry id {entry.id!r} is already in session {self.id}, inherited")
 
     def path(self, head: int) -> Iterator[AnyEntry]:
         """The nodes from `head` to the beginning. Where one cannot be read, the one before it in the log."""
@@ -272,7 +290,7 @@ def opened(store: Store, log: Log) -> Generator[History]:
 
 def subagents(store: Store, history: History) -> Iterator[History]:
     """The histories of the subagents of a session, and of theirs, each once; those that are gone are left out."""
-    seen = {history.log.id}
+    seen = {history.id}
     waiting = list(history.state.children)
     for name in waiting:  # grows while it is gone through
         if name in seen:

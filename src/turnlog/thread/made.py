@@ -78,7 +78,7 @@ class Made:
         if "origin" in fields:
             return False  # another agent's
         command = history.state.start.get("resume", ())
-        return "resume" in fields or not command or self.knows(history.log.id, command)
+        return "resume" in fields or not command or self.knows(history.id, command)
 
 
 def _line(found: os.stat_result, session_id: str, command: Sequence[str]) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context, pending, repair, said_otherwise, split_system, text_of, visible
@@ -24,25 +26,24 @@ if TYPE_CHECKING:
 
     from turnlog.pricing import CostReport
 
-_FOLLOW_PAUSE_S = 0.05
+FOLLOW_PAUSE_S = 0.05
+LOOK_S = 1.0
+"""So often whoever waits looks whether the session is still there."""
 
 
 class SessionReader:
     """A session as its log tells it, read through a history. Safe to use from many threads."""
 
-    def __init__(self, store: Store, history: History) -> None:
+    def __init__(self, history: History) -> None:
         self.history = history
         """Its entries, for who has to look closer. Whoever uses it holds its mutex."""
-        self.is_closed = False
-        self._store = store
-        self._log = history.log
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def id(self) -> str:
         """The session's id."""
-        return self._log.id
+        return self.history.id
 
     @property
     def handle(self) -> str:
@@ -85,6 +86,15 @@ class SessionReader:
         return {**self._state.facts, **self._state.wide}
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or its home."""
+        return self.history.is_closed
+
+    @property
+    def _store(self) -> Store:
+        return self.history.store
+
+    @property
     def _state(self) -> State:
         return self.history.state
 
@@ -98,8 +108,7 @@ class SessionReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of files. Nothing is left to be written."""
-        self.is_closed = True
+        """Let go of files. Nothing is left to be written. What is known stays; who asks for more gets `Invalid`."""
         self.history.close()
 
     def refresh(self) -> None:
@@ -209,7 +218,7 @@ class SessionReader:
 
     def find(self, id: str) -> AnyEntry | None:
         """The entry with that id, inherited ones included."""
-        entry = find(self._log, id)
+        entry = find(self.history.log, id)
         if entry is not None:
             return self.history.whole(entry)
         limit = self.history.inherited_to
@@ -217,25 +226,43 @@ class SessionReader:
         return next((self.history.whole(entry) for entry in inherited if entry.id == id), None)
 
     def follow(self, *, after: Target | None = None) -> Iterator[AnyEntry]:
-        """Entries as they are appended, by whomever: waits for the next one until the session is closed."""
+        """Entries as they are appended, by whomever: waits for the next one until the session is closed.
+
+        One that was purged is `NotFound`, a moment later.
+        """
         last = self._state.seq if after is None else seq_of(after)
-        pause = 0.0
+        log, pause, looked = self.history.log, 0.0, 0.0
         while not self.is_closed:
             before = last
-            if self._log.wait(last, seconds=pause) and not self.is_closed:
-                for entry in self.entries(after=last):
+            try:
+                if time.monotonic() - looked > LOOK_S:
+                    self.refuse_purged()
+                    looked = time.monotonic()
+                for entry in self.entries(after=last) if log.wait(last, seconds=pause) else ():
                     last = entry.seq
                     yield entry
-            pause = _FOLLOW_PAUSE_S if last == before else 0.0
+            except Invalid:
+                if self.is_closed:
+                    return
+                raise
+            pause = FOLLOW_PAUSE_S if last == before else 0.0
+
+    def refuse_purged(self) -> None:
+        """Raise `NotFound` if nothing can come any more, because the session was removed for good."""
+        with self.history.mutex:
+            store, first = self.history.store, self.history.first
+            rows = (row for place in ("live", "deleted") for row in store.listing(place, ids=[self.id]))
+            if all(row.start is not None and row.first != first for row in rows):
+                raise NotFound(f"session {self.id} was purged", hint="nothing will be appended to it any more")
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
         """See `turnlog.store.capability.Telling`."""
-        return listen(self._log, tell)
+        return listen(self.history.log, tell)
 
     @property
     def damage(self) -> list[Damage]:
         """What is damaged in this session's own log; reads all of it."""
-        return [item for item in self._log.read() if isinstance(item, Damage)]
+        return [item for item in self.history.log.read() if isinstance(item, Damage)]
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the files, inherited ones included, oldest first."""

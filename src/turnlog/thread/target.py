@@ -58,7 +58,7 @@ def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
 
 def _must_exist(history: History, seq: int) -> None:
     if history.at(seq) is None:
-        raise NotFound(f"no entry {seq} in session {history.log.id}", hint="`turnlog log` shows what there is")
+        raise NotFound(f"no entry {seq} in session {history.id}", hint="`turnlog log` shows what there is")
 
 
 def _start_of_turn(history: History, turns: int) -> int:

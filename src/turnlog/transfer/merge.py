@@ -31,7 +31,7 @@ def merge(store: Store, appender: Appender, going: Outgoing, after: int, *, dry_
 
     Of two facts with the same name, the later one stays: where that is theirs, it is said once more.
     """
-    there = SessionReader(store, appender.history)
+    there = SessionReader(appender.history)
     theirs = {entry.key: entry for entry in there.entries(after=after) if isinstance(entry, Set)}
     added = 0
     for entry in _entries(going, after):
