@@ -108,8 +108,8 @@ MUTANTS = [
     Mutant(
         "a torn tail is not sealed off",
         TAIL,
-        "        return self.end - self.good\n",
-        "        return 0\n",
+        "        damaged, out = self.end - self.good, list[bytes]()\n",
+        "        damaged, out = 0, list[bytes]()\n",
         (CRASHES, KILLS),
     ),
     Mutant(
@@ -248,7 +248,7 @@ MUTANTS = [
         "folders that a dead process made are taken for synced",
         LAYOUT,
         "            self._sync_above()\n",
-        "",
+        "            pass\n",
         (CRASHES,),
     ),
     Mutant(
