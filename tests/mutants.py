@@ -714,7 +714,7 @@ MUTANTS = [
     Mutant(
         "a file that was being made is left over after an interrupt",
         STORE,
-        "            except BaseException as error:\n                self._layout.discard(temporary)\n",
+        "            except BaseException as error:\n                self._disk.discard(temporary)\n",
         "            except BaseException as error:\n",
         (INTERRUPTS,),
     ),

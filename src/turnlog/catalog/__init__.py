@@ -157,8 +157,7 @@ class Catalog:
         """Where the store keeps what is known of its sessions; None if that is kept here."""
         from turnlog.store.capability import KeepsTables, ability
 
-        database = None if self._server is not None else ability(self._open_home().store, KeepsTables)
-        if database is not None:
+        if self._server is None and (database := ability(self._open_home().store, KeepsTables)) is not None:
             self._server = database.dedicated("catalog")
         return self._server
 
@@ -166,12 +165,11 @@ class Catalog:
         """Have what is new read in sessions that are no files: into the tables of their database, if it has any."""
         from turnlog.catalog.index.postgres.engine import PostgresEngine
         from turnlog.catalog.index.reconcile import reconcile
-        from turnlog.catalog.read.own import logs_in
         from turnlog.catalog.read.server import catch_up
 
         store, server = self._open_home().store, self._tables()
         if server is None:
-            return self._local.take_in(logs_in(store), here)
+            return self._local.take_in(store, here)
         there = catch_up(server, store, self._progress, self._local.waiting)
         if self._agents:
             with whole():

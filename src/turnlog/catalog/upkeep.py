@@ -12,16 +12,17 @@ from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.values import Synced
 from turnlog.catalog.watch import homes
-from turnlog.catalog.watch.sweep import Changes, GrownLog, compared, purged, sweep
+from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import Unavailable
 from turnlog.layout import HOME_FILE, LAYOUT_LINE, SESSIONS, TRASH
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from turnlog.session import Home
+    from turnlog.store import Store
 
 _TRIES = 3
 
@@ -67,15 +68,15 @@ class LocalUpkeep:
                 self.throw_away()
         raise Unavailable(f"{self.database.path} is damaged again and again: {told}", hint="is the disk failing?")
 
-    def take_in(self, logs: Iterable[GrownLog], here: Synced) -> Synced:
-        """Read what is new in these sessions of ours, which are in no files; gives that with what was read before."""
+    def take_in(self, store: Store, here: Synced) -> Synced:
+        """Read what is new in our sessions in a store that keeps no files; gives that with what was read before."""
         if not os.path.exists(self.database.path):
             return here
         from turnlog.catalog.read.indexer import Indexer
 
         with self.database.lock(self.waiting):
             indexer = Indexer(self.database, self._home, self._progress)
-            changes = compared(Watchlist(self.database.connection), logs)
+            changes = compared(Watchlist(self.database.connection), store)
             if changes:
                 indexer.run(changes)
         read, read_bytes, gone = (

@@ -10,25 +10,13 @@ from turnlog.errors import Invalid, Unavailable, Unsupported
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.ids import word
 from turnlog.store import Blobs, Listed, Log, Logs, Place, Store, behind, is_like
-from turnlog.store.capability import (
-    BlobIndex,
-    Cache,
-    Doubts,
-    Indexed,
-    InFiles,
-    LogIndex,
-    Measured,
-    Monitored,
-    Puts,
-    Stamping,
-    Telling,
-    ability,
-)
+from turnlog.store import capability as can
+from turnlog.store.capability import ability
 
 
 def ids(store: Logs, *, like: str = "", deleted: bool = False) -> Iterable[str]:
     """The ids of all sessions (or deleted ones) that begin like this, or whose handle does, in no order."""
-    index = ability(store, LogIndex)
+    index = ability(store, can.LogIndex)
     if index is not None:
         return index.ids(like=like, deleted=deleted)
     return [one.id for one in sessions(store, deleted=deleted) if is_like(one.id, like)]
@@ -44,7 +32,7 @@ def newest(store: Logs, *, deleted: bool = False, after: str | None = None) -> I
 
     `after` is the session to begin behind; raises `NotFound`. One that grows meanwhile may be missed.
     """
-    index = ability(store, LogIndex)
+    index = ability(store, can.LogIndex)
     if index is not None:
         return index.newest(deleted=deleted, after=after)
     found = sorted(sessions(store, deleted=deleted), key=lambda one: one.order, reverse=True)
@@ -53,7 +41,7 @@ def newest(store: Logs, *, deleted: bool = False, after: str | None = None) -> I
 
 def all_logs(store: Logs) -> Iterator[Log]:
     """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
-    index = ability(store, LogIndex)
+    index = ability(store, can.LogIndex)
     if index is not None:
         yield from index.all_logs()
         return
@@ -64,7 +52,7 @@ def all_logs(store: Logs) -> Iterator[Log]:
 
 def put(store: Blobs, blobs: dict[str, bytes]) -> None:
     """Keep blobs under their digests, durable when this returns. Those that are there already cost nothing."""
-    short = ability(store, Puts)
+    short = ability(store, can.Puts)
     if short is not None:
         short.put(blobs)
     elif blobs:
@@ -76,25 +64,25 @@ def put(store: Blobs, blobs: dict[str, bytes]) -> None:
 
 def lacking(store: Blobs, digests: Iterable[str]) -> set[str]:
     """Those blobs of these that are not there."""
-    index = ability(store, BlobIndex)
+    index = ability(store, can.BlobIndex)
     return index.lacking(digests) if index is not None else {name for name in digests if not store.has(name)}
 
 
 def packs(store: Blobs) -> frozenset[str]:
     """Names of what holds the blobs. While all of them are still there, so is every blob that was."""
-    index = ability(store, BlobIndex)
+    index = ability(store, can.BlobIndex)
     return index.packs() if index is not None else frozenset({word(16)})  # nobody knows: never the same again
 
 
 def doubt(store: Blobs) -> str:
     """Why nobody can say for sure which blobs there are; empty if everybody can."""
-    unsure = ability(store, Doubts)
+    unsure = ability(store, can.Doubts)
     return unsure.doubt() if unsure is not None else ""
 
 
 def disk(store: Store) -> dict[str, int]:
     """How many bytes logs, deleted logs and blobs take; not of blobs, if the store does not say."""
-    measured = ability(store, Measured)
+    measured = ability(store, can.Measured)
     if measured is not None:
         return measured.disk()
     live, deleted, aside = (sum(one.size_bytes for one in store.listing(place)) for place in get_args(Place))
@@ -111,8 +99,8 @@ def unneeded(store: Store, needed: Container[str]) -> dict[str, int]:
     return _measured(store).unneeded(needed)
 
 
-def _measured(store: Store) -> Measured:
-    measured = ability(store, Measured)
+def _measured(store: Store) -> can.Measured:
+    measured = ability(store, can.Measured)
     if measured is None:
         raise Unsupported(
             f"the {store.backend} store does not say how much it takes",
@@ -123,20 +111,20 @@ def _measured(store: Store) -> Measured:
 
 def load(store: Store, name: str) -> bytes:
     """Something that can be made again, as it was last kept; empty if it was not."""
-    cache = ability(store, Cache)
+    cache = ability(store, can.Cache)
     return cache.load(name) if cache is not None else b""
 
 
 def save(store: Store, name: str, data: bytes) -> None:
     """Keep something that can be made again. Losing it is no loss."""
-    cache = ability(store, Cache)
+    cache = ability(store, can.Cache)
     if cache is not None:
         cache.save(name, data)
 
 
 def health(store: Store) -> dict[str, Any]:
     """What a person or a monitor wants to know; `ok` says whether it works."""
-    monitored = ability(store, Monitored)
+    monitored = ability(store, can.Monitored)
     if monitored is not None:
         return monitored.health()
     return {
@@ -149,7 +137,7 @@ def health(store: Store) -> dict[str, Any]:
 
 def own_folders(store: Store) -> frozenset[tuple[int, int]]:
     """Device and inode of folders that belong to the store, so that nobody takes them for somebody's work."""
-    files = ability(store, InFiles)
+    files = ability(store, can.InFiles)
     if files is None:
         return frozenset()
     try:
@@ -163,7 +151,7 @@ def own_folders(store: Store) -> frozenset[tuple[int, int]]:
 
 def find(log: Log, entry_id: str) -> AnyEntry | None:
     """The entry with that id."""
-    index = ability(log, Indexed)
+    index = ability(log, can.Indexed)
     if index is not None:
         return index.find(entry_id)
     return next((item for item in log.read(reverse=True) if isinstance(item, Entry) and item.id == entry_id), None)
@@ -171,11 +159,11 @@ def find(log: Log, entry_id: str) -> AnyEntry | None:
 
 def stamp(log: Log) -> object | None:
     """Another value whenever the log is another; None if that cannot be told without reading it."""
-    stamping = ability(log, Stamping)
+    stamping = ability(log, can.Stamping)
     return None if stamping is None else stamping.stamp()
 
 
 def listen(log: Log, tell: Callable[[], None]) -> Callable[[], None] | None:
     """See `Telling`; None if nobody can tell."""
-    telling = ability(log, Telling)
+    telling = ability(log, can.Telling)
     return None if telling is None else telling.listen(tell)

@@ -15,8 +15,9 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.index.texts import clean, path_column
 from turnlog.catalog.read import foreign
+from turnlog.catalog.read.digest import ms_of
 from turnlog.catalog.watch.discovery import Finder, can_read
-from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
+from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, ends_of, stamp_of
 from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
 from turnlog.layout import TRASH
@@ -126,12 +127,12 @@ class Indexer:
                 job = _Job(None, native, path, stamp, self._watchlist.own(native))
                 job.is_deleted = is_deleted
                 jobs[path, "", OURS] = job
-        for log in changes.grown:
-            before = self._watchlist.own(log.id)
-            is_other = before is not None and not self._watchlist.stamp_of(before.id).startswith(f"{log.first} ")
-            job = _Job(None, log.id, "", Stamp(log.size, log.updated_ms * 1_000_000, is_other), before)
-            job.is_deleted, job.told, job.parts = log.is_deleted, f"{log.first} {log.last}", {}
-            jobs["", log.id, OURS] = job
+        for one, is_deleted in changes.grown:
+            before, at = self._watchlist.own(one.id), one.last.at if one.last is not None else None
+            is_other = before is not None and not self._watchlist.stamp_of(before.id).startswith(f"{one.first} ")
+            job = _Job(None, one.id, "", Stamp(one.size_bytes, (ms_of(at) or 0) * 1_000_000, is_other), before)
+            job.is_deleted, job.told, job.parts = is_deleted, ends_of(one), {}
+            jobs["", one.id, OURS] = job
         for number in changes.gone:
             self._remove(number, is_ours=1)
         for job in jobs.values():

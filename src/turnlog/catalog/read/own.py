@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -14,14 +13,13 @@ from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.read.digest import SessionDigest, ms_of
 from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
-from turnlog.catalog.watch.sweep import GrownLog, proof
+from turnlog.catalog.watch.sweep import proof
 from turnlog.errors import TurnlogError, TurnlogWarning
 from turnlog.formats import preview
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
-from turnlog.store import derived
 from turnlog.thread.history import History
 
 if TYPE_CHECKING:
@@ -35,14 +33,6 @@ class _Carried(msgspec.Struct, array_like=True):
     origin: str
     before: str
     proof: bytes
-
-
-def logs_in(store: Store) -> Iterator[GrownLog]:
-    """Every session there; where a deleted one is called the same, this one comes after it."""
-    for deleted in (True, False):
-        for one in derived.sessions(store, deleted=deleted):
-            at, last = (one.last.at, one.last.id) if one.last is not None else (None, "")
-            yield GrownLog(one.id, one.size_bytes, ms_of(at) or 0, deleted, one.first, last)
 
 
 def take(

@@ -10,9 +10,10 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
 from turnlog.catalog.index.texts import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from turnlog.catalog.index.sqlite.watchlist import Watchlist
+    from turnlog.store import Listed, Store
 
 YOUNG_NS = 2_000_000_000
 """What changed so shortly before it was looked at may change again without looking different."""
@@ -28,18 +29,6 @@ class WatchedFile(NamedTuple):
     path: str
 
 
-class GrownLog(NamedTuple):
-    """A session of ours in a store that keeps no files, of which there is more than was read."""
-
-    id: str
-    size: int
-    updated_ms: int
-    is_deleted: bool
-    first: str
-    last: str
-    """The ids of its first and its last entry."""
-
-
 class Changes(NamedTuple):
     """What is not as it was. Empty if nothing has to be read."""
 
@@ -48,7 +37,8 @@ class Changes(NamedTuple):
     """The number, agent, home and path of folders whose names are others."""
     homes: Sequence[tuple[str, str]] = ()
     """Agents and folders that nobody has looked at yet."""
-    grown: Sequence[GrownLog] = ()
+    grown: Sequence[tuple[Listed, bool]] = ()
+    """Sessions of ours in a store that keeps no files, of which there is more than was read; and whether deleted."""
     gone: Sequence[int] = ()
     """The numbers of sessions that such a store has no longer."""
 
@@ -88,16 +78,18 @@ def purged(watchlist: Watchlist) -> Changes:
     return Changes(gone)
 
 
-def compared(watchlist: Watchlist, logs: Iterable[GrownLog]) -> Changes:
-    """Compare what is known of sessions of ours that are in no files with all that there are now."""
+def ends_of(one: Listed) -> str:
+    """How a log begins and ends: another text whenever it is another one, or there is more of it."""
+    return f"{one.first} {one.last.id if one.last is not None else ''}"
+
+
+def compared(watchlist: Watchlist, store: Store) -> Changes:
+    """Compare what is known of our sessions in a store that keeps no files with all that are there now."""
     known = watchlist.own_ends()
-    there = {log.id: log for log in logs}
-    grown = [
-        log
-        for log in there.values()
-        if known.get(log.id, (0, "", 0))[1:] != (f"{log.first} {log.last}", log.is_deleted)
-    ]
-    return Changes(grown=grown, gone=[number for id, (number, _, _) in known.items() if id not in there])
+    # Where a deleted one is called the same, the other one counts.
+    there = {one.id: (one, place == "deleted") for place in ("deleted", "live") for one in store.listing(place)}
+    grown = [one for id, one in there.items() if known.get(id, (0,))[1:] != (ends_of(one[0]), one[1])]
+    return Changes(grown=grown, gone=[number for id, (number, *_) in known.items() if id not in there])
 
 
 def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from turnlog.errors import NotFound
@@ -86,9 +87,9 @@ class FileStore:
                 else:
                     self._link_beside(parent, temporary, path)
                 log.named(path)
-                self._layout.discard(temporary)
+                self._disk.discard(temporary)
             except BaseException as error:
-                self._layout.discard(temporary)
+                self._disk.discard(temporary)
                 if log is not None:
                     log.close()
                 if isinstance(error, FileExistsError):
@@ -112,7 +113,7 @@ class FileStore:
             [start, *_] = entries_of(lines, after=0)
             place = SESSIONS
             if deleted:
-                place = BASES if self._layout.exists(self._layout.path(TRASH, session_id)) else TRASH
+                place = BASES if self._disk.exists(self._layout.path(TRASH, session_id)) else TRASH
             self._begin(session_id, lambda log: log.begin_with(lines), entry_of(start).id, parent, place).close()
             return
         with disk_errors(f"opening session {session_id}"):
@@ -128,11 +129,11 @@ class FileStore:
 
     def _refuse_taken(self, session_id: str, first: str, *, is_live: bool) -> None:
         live, deleted = self._layout.path(SESSIONS, session_id), self._layout.path(TRASH, session_id)
-        there = [first_id(self._disk, path) for path in (live, deleted) if self._layout.exists(path)]
+        there = [first_id(self._disk, path) for path in (live, deleted) if self._disk.exists(path)]
         if (
             first in there
-            or self._layout.exists(self._layout.path(BASES, first))
-            or (is_live and self._layout.exists(live))
+            or self._disk.exists(self._layout.path(BASES, first))
+            or (is_live and self._disk.exists(live))
         ):
             raise taken(session_id)
 
@@ -155,20 +156,20 @@ class FileStore:
             if read_only:
                 return self._log(self._base_path(session_id, first), session_id, read_only=True)
             path = self._layout.path(SESSIONS, session_id)
-            if not self._layout.exists(path):
-                raise no_session(session_id, is_deleted=self._layout.exists(self._layout.path(TRASH, session_id)))
+            if not self._disk.exists(path):
+                raise no_session(session_id, is_deleted=self._disk.exists(self._layout.path(TRASH, session_id)))
         log = self._log(path, session_id)
         log.open()
         return log
 
     def _base_path(self, session_id: str, first: str | None = None) -> str:
         named = [self._layout.path(place, session_id) for place in (SESSIONS, TRASH)]
-        there = [path for path in named if self._layout.exists(path)]
+        there = [path for path in named if self._disk.exists(path)]
         # Whose first line is lost may be the one, if no other is.
         begins = {path: first if first is None else first_id(self._disk, path) for path in there}
         aside = self._layout.path(BASES, first or session_id)
         for path in (*(p for p in there if begins[p] == first), aside, *(p for p in there if begins[p] is None)):
-            if self._layout.exists(path):
+            if self._disk.exists(path):
                 return path
         raise no_session(session_id, for_fork=True)
 
@@ -217,7 +218,7 @@ class FileStore:
         """See `InFiles.file_of`."""
         for place in (SESSIONS, TRASH, BASES):
             path = self._layout.path(place, session_id)
-            if self._layout.exists(path):
+            if self._disk.exists(path):
                 return path
         raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")
 
@@ -245,21 +246,12 @@ class FileStore:
 
     def save(self, name: str, data: bytes) -> None:
         """See `Cache.save`. Written aside and renamed, not synced: it can be made again."""
-        folder, temporary = os.path.join(self.folder, DERIVED), self._layout.new_name(DERIVED)
-        try:
+        folder = os.path.join(self.folder, DERIVED)
+        with suppress(OSError):
             self._layout.make_ready()
-            if not self._layout.exists(folder):
+            if not self._disk.exists(folder):
                 self._disk.mkdir(folder)
-            fd = self._disk.open(temporary, os.O_WRONLY, create=True)
-            try:
-                self._disk.write(fd, data)
-            finally:
-                self._disk.close(fd)
-            self._disk.rename(temporary, os.path.join(folder, name))
-        except BaseException as error:
-            self._layout.discard(temporary)
-            if not isinstance(error, OSError):
-                raise
+            self._layout.write_file(os.path.join(folder, name), data, durable=False)
 
     def health(self) -> dict[str, Any]:
         """See `Monitored.health`: whether a file can be made, written, synced and removed here."""
@@ -287,7 +279,7 @@ class FileStore:
                 self._disk.close(fd)
             self._disk.unlink(path)
         except BaseException:
-            self._layout.discard(path)
+            self._disk.discard(path)
             raise
 
     def close(self) -> None:

@@ -76,6 +76,21 @@ class Disk:
     write_once = staticmethod(os.write)
     pwrite = staticmethod(os.pwrite)
 
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        try:
+            self.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def discard(self, path: str) -> None:
+        """Remove a file that nobody needs."""
+        try:
+            self.unlink(path)
+        except OSError:
+            return  # it is not there, or the disk is failing: a leftover that has no session's name harms nobody
+
     def open(self, path: str, flags: int, *, create: bool = False) -> int:
         """A descriptor of a regular file; never through a symbolic link, never hanging on a pipe."""
         flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

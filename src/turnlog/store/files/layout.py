@@ -54,7 +54,7 @@ class Layout:
                 )
         for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED):
             place = os.path.join(self.folder, name)
-            if self.exists(place):
+            if self.disk.exists(place):
                 self.disk.make_private(place)
 
     def make_ready(self) -> None:
@@ -78,7 +78,7 @@ class Layout:
         for name in _OLD:
             path = os.path.join(self.folder, name)
             if not is_new and os.path.isfile(path):
-                self.discard(path)
+                self.disk.discard(path)
         if is_new:
             self._sync_above()
         if is_new or not self._is_current:
@@ -95,49 +95,36 @@ class Layout:
                 return  # nobody makes folders where they may not even look
             path = above
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """A whole file at once: there is no moment at which half of it has that name."""
         temporary = self.new_name(os.path.dirname(path))
         try:
             fd = self.disk.open(temporary, os.O_WRONLY, create=True)
             try:
                 self.disk.write(fd, data)
-                self.disk.sync(fd)
+                if durable:
+                    self.disk.sync(fd)
             finally:
                 self.disk.close(fd)
             self.disk.rename(temporary, path)
         except BaseException:
-            self.discard(temporary)
+            self.disk.discard(temporary)
             raise
-        self.disk.sync_folder(os.path.dirname(path))
-
-    def discard(self, path: str) -> None:
-        """Remove a file that nobody needs."""
-        try:
-            self.disk.unlink(path)
-        except OSError:
-            return  # it is not there, or the disk is failing: a leftover that has no session's name harms nobody
+        if durable:
+            self.disk.sync_folder(os.path.dirname(path))
 
     def path(self, place: str, session_id: str) -> str:
         """The file of a session there."""
         path = os.path.join(self.folder, place, file_name(session_id))
-        if is_hashed(session_id) and not self.exists(path):
+        if is_hashed(session_id) and not self.disk.exists(path):
             # A listing shows this name where the line is lost that has the long id.
             hashed = os.path.join(self.folder, place, session_id)
-            return hashed if self.exists(hashed) else path
+            return hashed if self.disk.exists(hashed) else path
         return path
-
-    def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
-        try:
-            self.disk.stat(path)
-        except FileNotFoundError:
-            return False
-        return True
 
     def is_still(self, fd: int, path: str) -> bool:
         """Whether an open file is the one that has this name now."""
-        return self.exists(path) and os.path.samestat(self.disk.fstat(fd), self.disk.stat(path))
+        return self.disk.exists(path) and os.path.samestat(self.disk.fstat(fd), self.disk.stat(path))
 
     def new_name(self, place: str) -> str:
         """A name there for a file that gets its own when it is whole."""
@@ -154,7 +141,7 @@ class Layout:
     def _is_back(self, name: str) -> bool:
         """Whether somebody died who was restoring or deleting it: then it is a session, and not a deleted one."""
         here, there = (os.path.join(self.folder, place, name) for place in (TRASH, SESSIONS))
-        return self.exists(there) and self.exists(here) and os.path.samefile(here, there)
+        return self.disk.exists(there) and self.disk.exists(here) and os.path.samefile(here, there)
 
     def remove_leftovers(self) -> None:
         """What never got its name. Whoever adds blobs is kept out meanwhile."""
@@ -165,7 +152,7 @@ class Layout:
 
     def _remove_from(self, folder: str, unchanged_s: float) -> None:
         """What never got its name: who wrote it died, or would keep us out; or nobody has touched it for so long."""
-        for name in self.disk.listdir(folder) if self.exists(folder) else []:
+        for name in self.disk.listdir(folder) if self.disk.exists(folder) else []:
             path = os.path.join(folder, name)
             if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
                 self.disk.unlink(path)
@@ -180,7 +167,7 @@ class Layout:
     def _size_of(self, folder: str) -> int:
         size = 0
         with disk_errors(f"looking at {folder}"):
-            for name in self.disk.listdir(folder) if self.exists(folder) else []:
+            for name in self.disk.listdir(folder) if self.disk.exists(folder) else []:
                 try:
                     size += self.disk.stat(os.path.join(folder, name)).st_size
                 except FileNotFoundError:

@@ -114,10 +114,7 @@ class Packs:
     def _object(self, fd: int, name: str, offset: int, key: bytes) -> bytes | None:
         block = self._blocks.get((name, offset))
         if block is None:
-            head = self.disk.pread(fd, OBJECT.size, offset)
-            if len(head) != OBJECT.size:
-                return None
-            magic, codec, length, stored, named = OBJECT.unpack(head)
+            magic, codec, length, stored, named = self._head(fd, offset)
             if magic != BLOCK:
                 is_it = magic == b"OBJ1" and named == key
                 return self._stored(fd, offset, codec, length, stored) if is_it else None
@@ -126,6 +123,11 @@ class Packs:
                 del self._blocks[next(iter(self._blocks))]
             self._blocks[name, offset] = block
         return block.get(key)
+
+    def _head(self, fd: int, offset: int) -> tuple[Any, ...]:
+        """The head of an object; one that is of no kind where the file ends before it does."""
+        head = self.disk.pread(fd, OBJECT.size, offset)
+        return OBJECT.unpack(head if len(head) == OBJECT.size else bytes(OBJECT.size))
 
     def _stored(self, fd: int, offset: int, codec: int, length: int, stored: int) -> bytes | None:
         if stored > self.disk.fstat(fd).st_size or (codec == RAW and length != stored):
@@ -158,10 +160,7 @@ class Packs:
             raise Corrupt(f"blob {digest} in pack {name} is damaged", hint="see `turnlog doctor`")
 
     def _unpacked(self, fd: int, offset: int, key: bytes) -> Iterator[bytes]:
-        head = self.disk.pread(fd, OBJECT.size, offset)
-        if len(head) != OBJECT.size:
-            return
-        magic, codec, length, stored, named = OBJECT.unpack(head)
+        magic, codec, length, stored, named = self._head(fd, offset)
         if magic != b"OBJ1" or named != key:
             return
         import zstandard
@@ -204,7 +203,11 @@ class Packs:
         place = self._places.get(key)
         if place is None:
             alone = pack_name([key])
-            names = [alone] if alone not in self._known and self._exists(alone) else self._new_names()
+            names = (
+                [alone]
+                if alone not in self._known and self._exists(alone)
+                else [name for name in self.names() if name not in self._known]
+            )
             for name in names:
                 self._learn(name)
             place = self._places.get(key)
@@ -214,17 +217,10 @@ class Packs:
         return self.disk.open(os.path.join(self.folder, name), os.O_RDONLY)
 
     def _exists(self, name: str) -> bool:
-        try:
-            self.disk.stat(os.path.join(self.folder, name))
-        except FileNotFoundError:
-            return False
-        return True
-
-    def _new_names(self) -> list[str]:
-        return [name for name in self.names() if name not in self._known]
+        return self.disk.exists(os.path.join(self.folder, name))
 
     def _learn(self, name: str) -> None:
-        fd = self.disk.open(os.path.join(self.folder, name), os.O_RDONLY)
+        fd = self._open(name)
         try:
             for key, offset in self._rows(fd):
                 self._places.setdefault(key, (name, offset))
@@ -241,10 +237,7 @@ class Packs:
         size = self.disk.fstat(fd).st_size
         offset = len(MAGIC)
         while offset < size:
-            head = self.disk.pread(fd, OBJECT.size, offset)
-            if len(head) != OBJECT.size:
-                return
-            magic, codec, length, stored, key = OBJECT.unpack(head)
+            magic, codec, length, stored, key = self._head(fd, offset)
             if magic == BLOCK:
                 block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", key)
                 yield from ((inner, offset) for inner in block or {})

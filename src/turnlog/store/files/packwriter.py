@@ -214,8 +214,5 @@ class PackWriter:
         if fd >= 0:
             self._disk.close(fd)
         temporary, self._temporary = self._temporary, ""
-        try:
-            if temporary:
-                self._disk.unlink(temporary)
-        except OSError:
-            return  # it was never there, or the disk is failing and a leftover without a name harms nobody
+        if temporary:
+            self._disk.discard(temporary)

@@ -74,7 +74,7 @@ class _Repair:
             self._keep(original)
             self._disk.rename(temporary, self._path)
         except BaseException:
-            _discard(self._disk, temporary)
+            self._disk.discard(temporary)
             raise
         self._disk.sync_folder(os.path.dirname(self._path))
         return Repaired(self._blanked, original, seq)
@@ -83,11 +83,7 @@ class _Repair:
         """A name in the trash that says what it is, and that no listing takes for a session."""
         stamp = to_text(now).replace(":", "").replace("-", "")
         name = os.path.join(trash, f"{os.path.basename(self._path)}.before-repair-{stamp}")
-        try:
-            self._disk.stat(name)
-        except FileNotFoundError:
-            return name
-        return f"{name}-{word(8)}"
+        return f"{name}-{word(8)}" if self._disk.exists(name) else name
 
     def _note(self, original: str, now: int) -> tuple[int, bytes]:
         """The line that says what was done. Its `seq` is above whatever the damaged bytes held."""
@@ -172,13 +168,6 @@ def _open_locked(disk: Disk, path: str) -> Held:
             held.close()
             raise
         held.close()  # somebody replaced it while we waited
-
-
-def _discard(disk: Disk, path: str) -> None:
-    try:
-        disk.unlink(path)
-    except OSError:
-        return  # the disk is failing; a leftover that has no session's name harms nobody
 
 
 def _pieces(read: Read, size: int, cuts: list[Cut]) -> Iterator[bytes]:

@@ -29,7 +29,7 @@ class Trash:
     def move(self, session_id: str, old: str, new: str) -> None:
         """A new name and then no old one: whatever is there under the new one meanwhile is not replaced."""
         with disk_errors(f"moving session {session_id} to {os.path.dirname(new)}"):
-            if not self._layout.exists(old):
+            if not self._disk.exists(old):
                 raise no_session(session_id)
             # Who looks through all sessions for what they need must not miss this one.
             with self._blobs.keeping(), self._disk.hold(old) as held:
@@ -54,7 +54,7 @@ class Trash:
         """See `Logs.purge`. What forks need is on the disk in its new place before the old one goes."""
         with disk_errors(f"purging session {session_id}"):
             places = {False: self._layout.path(SESSIONS, session_id), True: self._layout.path(TRASH, session_id)}
-            paths = [path for is_it, path in places.items() if deleted in (None, is_it) and self._layout.exists(path)]
+            paths = [path for is_it, path in places.items() if deleted in (None, is_it) and self._disk.exists(path)]
             if not paths:
                 raise no_session(session_id)
             if len(paths) > 1 and not os.path.samestat(*map(self._disk.stat, paths)):

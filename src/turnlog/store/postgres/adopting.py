@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Corrupt, NotFound
 from turnlog.log.draft import to_ms
-from turnlog.log.entry import is_fence, is_wide
 from turnlog.log.written import bare, entries_of, entry_of
 from turnlog.store import taken as name_taken
 from turnlog.store.postgres.lease import Lease, Leases
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
-from turnlog.store.postgres.rows import NO_FENCE, LogEnd, LogRows, Stamped
+from turnlog.store.postgres.rows import NO_FENCE, LogEnd, LogRows, Stamped, stamped
 
 _LINE = "select line from turnlog.entry where tenant = %s and root = %s and session = %s and seq = %s"
 # A purged session was cut back, and may say that its head was moved behind its end.
@@ -40,17 +39,11 @@ def taken(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
     entries = [entry_of(item) for item in entries_of(lines, after=after)]
     lines = [bare(line) for line in lines]
     keys: dict[bytes, None] = {}
-    fence, wide = 0, None
     for entry in entries:
         key = key_of(entry.id)
         keys[_repeated(key, entry.seq) if key in keys else key] = None
         at = at if entry.at is None else max(at, to_ms(entry.at))
-        if is_fence(entry):
-            fence = entry.seq
-        if is_wide(entry):
-            wide = entry.seq
-    seqs = [entry.seq for entry in entries]
-    return Stamped(entries, lines, seqs, list(keys), at, fence, wide, sum(len(line) + 1 for line in lines))
+    return stamped(entries, lines, list(keys), at)
 
 
 def _repeated(key: bytes, seq: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from turnlog.log.draft import Draft, number
-from turnlog.log.entry import AnyEntry
+from turnlog.log.entry import AnyEntry, is_fence, is_wide
 from turnlog.store.postgres.connection import Statement, array
 from turnlog.store.postgres.lease import Lease
 from turnlog.store.postgres.names import key_of
@@ -80,21 +80,18 @@ class Stamped(Struct, frozen=True):
 
 def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Stamped:
     """Give drafts their numbers and times, and seal them."""
-    entries: list[AnyEntry] = []
-    lines: list[bytes] = []
-    fence, wide, size = 0, None, 0
-    last_at = at
-    for draft, stamps, last_at in number(drafts, floor=floor, at=at, now=now, head=head):  # noqa: B007
-        line, entry = draft.sealed(stamps)
-        entries.append(entry)
-        lines.append(line[:-1])
-        size += len(line)
-        if draft.is_fence:
-            fence = entry.seq
-        if draft.is_wide:
-            wide = entry.seq
-    seqs = [entry.seq for entry in entries]
-    return Stamped(entries, lines, seqs, [key_of(draft.id) for draft in drafts], last_at, fence, wide, size)
+    numbered = list(number(drafts, floor=floor, at=at, now=now, head=head))
+    sealed = [draft.sealed(stamps) for draft, stamps, _ in numbered]
+    keys, last_at = [key_of(draft.id) for draft in drafts], numbered[-1][2] if numbered else at
+    return stamped([entry for _, entry in sealed], [line[:-1] for line, _ in sealed], keys, last_at)
+
+
+def stamped(entries: list[AnyEntry], lines: list[bytes], keys: list[bytes], last_at: int) -> Stamped:
+    """Entries with their bare lines and keys."""
+    seqs, size = [entry.seq for entry in entries], sum(len(line) + 1 for line in lines)
+    fence = max((entry.seq for entry in entries if is_fence(entry)), default=0)
+    wide = max((entry.seq for entry in entries if is_wide(entry)), default=None)
+    return Stamped(entries, lines, seqs, keys, last_at, fence, wide, size)
 
 
 class LogEnd(Struct, frozen=True):
