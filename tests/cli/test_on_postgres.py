@@ -37,6 +37,11 @@ def test_home_may_be_given_as_an_option(url: str, process: Cli, monkeypatch: pyt
     assert process("--home", url, "log").out == process("log", "--home", url).out != ""
 
 
+def test_the_one_before_is_not_the_newest_again(url: str, process: Cli):
+    newest, before = process("fork", "--json").json["session"], process("log", "--json", "@-").json["session"]
+    assert process("log", "--json", "@").json["session"] == newest != before
+
+
 def test_there_is_no_path_and_it_says_what_there_is_instead(url: str, process: Cli):
     done = process("path")
     assert done.code == 7
