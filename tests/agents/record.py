@@ -38,6 +38,8 @@ DOT = base64.b64decode(
 )
 DESCRIPTION = re.compile(r'(?<=")(- [A-Za-z-]+: )[^"\\]*(?:\\.[^"\\]*)*(?=")')
 """How Claude Code describes its subagents to the model: its own words, which need not be in our files."""
+PROMPTS = frozenset(("attachment", "api-request", "api-request-blob", "api-request-shape"))
+"""Records of what Claude Code tells the model besides the conversation: mostly its own words, too."""
 
 KEPT = {
     "claude-code": (".claude", ["projects"]),
@@ -149,6 +151,23 @@ def keep_database(source: Path, target: Path, home: Path) -> None:
         database.execute("VACUUM")
 
 
+def shortened(line: str) -> str:
+    """A line of Claude Code, without its prompts and the descriptions of its tools."""
+    record = json.loads(line) if '"type":' in line else {}
+    if record.get("type") not in PROMPTS:
+        return line
+    short = {key: _emptied(value) if key != "attachment" else value for key, value in record.items()}
+    if "attachment" in short:
+        short["attachment"] = {key: _emptied(value) for key, value in short["attachment"].items()}
+    return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
+
+
+def _emptied(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return type(value)()
+    return "…" if isinstance(value, str) and len(value) > 100 else value
+
+
 def keep(stage: Stage, target: Path) -> None:
     """Copy what the agent wrote, with another home in it."""
     folder, names = KEPT[stage.agent.name]
@@ -162,6 +181,8 @@ def keep(stage: Stage, target: Path) -> None:
             keep_database(path, new, stage.home)
         else:
             text = DESCRIPTION.sub(r"\1…", path.read_bytes().decode())
+            if stage.agent.name == "claude-code":
+                text = "\n".join(map(shortened, text.split("\n")))
             new.write_bytes(scrubbed(text, stage.home).encode())
 
 

@@ -100,7 +100,7 @@ def test_a_card_says_what_the_imported_session_says(machine: Machine, folder: Pa
 
 
 @pytest.mark.parametrize(
-    "folder", sorted((TESTS / "formats" / "agents").glob("*/recorded")), ids=lambda folder: folder.parent.name
+    "folder", sorted((TESTS / "formats" / "agents").glob("*/recorded*")), ids=lambda folder: folder.parent.name
 )
 def test_the_count_is_that_of_a_script_which_knows_nothing_of_us(machine: Machine, folder: Path):
     agent = folder.parent.name

@@ -9,6 +9,7 @@ import pytest
 
 import turnlog
 from tests.cli.damage import DAMAGE
+from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from turnlog.cli.draw.diagnosis import loss, meaning
 from turnlog.store.files.survey import Region
@@ -360,3 +361,24 @@ def test_what_was_lost_is_said_for_each_place():
     )
     assert "Entries 5 to 8 are lost" in loss(Region(10, 20, "nul", 2, older=4, newer=9))
     assert "Whatever came after entry 4" in loss(Region(10, 20, "nul", 2, older=4))
+
+
+def test_records_that_nobody_knows_are_counted_and_nothing_is_wrong(cli: Cli, tmp_path: Path):
+    """What a newer version of an agent writes besides."""
+    file = claude_session(tmp_path, "/p", "0a1b2c3d-0000-4000-8000-000000000001", "Why?", "And now?")
+    talk = file.read_text().splitlines()
+    file.write_text("\n".join(f'{line}\n{{"type":"from-tomorrow","n":{n}}}' for n, line in enumerate(talk)) + "\n")
+    assert cli("import", str(file)).code == 0
+    done = cli("doctor")
+    assert done.code == 0
+    *_, summary, unknown = done.out.splitlines()
+    assert summary.endswith("examined: nothing wrong")
+    assert unknown == "kept, and not shown: 4 records of types that are not known: from-tomorrow (4)"
+    data = cli("doctor", "--json").json
+    assert data["ok"] is True
+    assert [row["unknown"] for row in data["sessions"]] == [{"from-tomorrow": 4}]
+    for words in (["show"], ["export", "--to", "markdown", "-o", "-"], ["export", "--to", "html", "-o", "-"]):
+        told = cli(*words, "latest")
+        assert "And now?" in told.out
+        assert "from-tomorrow" not in told.out
+        assert "problem" not in told.out

@@ -276,7 +276,7 @@ ALIKE = ("agentsessions-record-zoo.jsonl",)
 
 
 def sources() -> list[tuple[str, Path]]:
-    own = [(path.parent.name, path) for path in HERE.glob("agents/*/recorded")]
+    own = [(path.parent.name, path) for path in HERE.glob("agents/*/recorded*")]
     own += [(path.parent.name, path) for path in HERE.glob("agents/*/composed")]
     given = [(name, path) for name in AGENTS for path in public(f"{name}/*") if path.name not in ALIKE]
     return sorted((name, path) for name, path in own + given if name in AGENTS)

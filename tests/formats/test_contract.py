@@ -17,7 +17,10 @@ def ours(*names: str) -> list[Path]:
 
 class TestClaudeCode(FormatContract):
     name = "claude-code"
-    samples = [*ours("claude-code/recorded/projects"), *public("claude-code/*.jsonl", "claude-code/subagent-layout")]
+    samples = [
+        *ours("claude-code/recorded/projects", "claude-code/recorded-2.1.325/projects"),
+        *public("claude-code/*.jsonl", "claude-code/subagent-layout"),
+    ]
 
 
 class TestCodex(FormatContract):

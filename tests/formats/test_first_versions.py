@@ -21,7 +21,7 @@ from turnlog.formats import format_of
 
 HERE = Path(__file__).parent
 CHECKERS = {"a3s": a3s, "claw": claw, "owlen": owlen, "rho": rho, "sofos": sofos}
-RECORDED = sorted(HERE.glob("agents/*/recorded"))
+RECORDED = sorted(HERE.glob("agents/*/recorded*"))
 SEEDS = HERE / "seeds"
 
 

@@ -27,7 +27,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sessions(agent: str) -> list[Path]:
-    recorded = (HERE / "agents" / agent / "recorded").rglob("*.jsonl")
+    recorded = (HERE / "agents" / agent).glob("recorded*/**/*.jsonl")
     return sorted([*recorded, *public(f"{agent}/**/*.jsonl")])
 
 

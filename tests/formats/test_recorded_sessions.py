@@ -20,9 +20,11 @@ from turnlog.log.usage import Usage
 HERE = Path(__file__).parent / "agents"
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
 SESSIONS: dict[str, dict[str, Any]] = {
-    agent: json.loads((HERE / agent / "recorded/expected.json").read_text())["sessions"] for agent in AGENTS
+    path.parent.relative_to(HERE).as_posix(): json.loads(path.read_text())["sessions"]
+    for path in sorted(HERE.glob("*/recorded*/expected.json"))
 }
-FORKING = [agent for agent in AGENTS if any(one.get("scene") == "fork" for one in SESSIONS[agent].values())]
+"""By agent and recording: that of the version that is pinned, and of newer ones beside it."""
+FORKING = [name for name, sessions in SESSIONS.items() if any(one.get("scene") == "fork" for one in sessions.values())]
 """Gemini CLI cannot fork without a terminal."""
 SUMMARIES = {"claude-code": (1, 0), "codex": (0, -1), "gemini-cli": (1, 0), "opencode": (1, 1), "pi": (1, 0)}
 """As what a compaction is counted there, which is one entry here: what a user says, what a model answers.
@@ -31,31 +33,36 @@ Codex writes a summary as an answer, too, right behind another one: these two ar
 """
 
 
-@pytest.fixture(scope="module", params=AGENTS)
+@pytest.fixture(scope="module", params=SESSIONS)
 def brought(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """An agent, a home with all its recorded sessions, and those as they were brought in, by the name of each."""
-    agent: str = request.param
-    folder = HERE / agent / "recorded"
+    """A recording, a home with all its sessions, and those as they were brought in, by the name of each."""
+    folder = HERE / request.param
+    agent = folder.parent.name
     with turnlog.open("memory:") as home:
         found = list(home.import_sessions(folder / "opencode.db" if agent == "opencode" else folder, agent=agent))
         names = [item.source.key or Path(item.source.path).relative_to(folder).as_posix() for item in found]
-        yield agent, home, dict(zip(names, found, strict=True))
+        yield request.param, home, dict(zip(names, found, strict=True))
 
 
-def wanted(agent: str, brought: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def agent_of(recording: str) -> str:
+    return recording.partition("/")[0]
+
+
+def wanted(recording: str, brought: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What is expected of each session. The second and empty files of Gemini CLI are none."""
-    return {name: one for name, one in SESSIONS[agent].items() if name in brought or one["user"]}
+    return {name: one for name, one in SESSIONS[recording].items() if name in brought or one["user"]}
 
 
 def test_every_session_is_read_without_a_problem(brought: tuple[str, Any, dict[str, Any]]) -> None:
-    agent, _, found = brought
-    assert found.keys() == wanted(agent, found).keys()
+    recording, _, found = brought
+    assert found.keys() == wanted(recording, found).keys()
     assert {name: item.problems for name, item in found.items() if item.problems} == {}
 
 
 def test_messages_and_calls_are_as_they_were_counted(brought: tuple[str, Any, dict[str, Any]]) -> None:
-    agent, home, found = brought
-    for name, expected in wanted(agent, found).items():
+    recording, home, found = brought
+    agent = agent_of(recording)
+    for name, expected in wanted(recording, found).items():
         user = assistant = calls = results = 0
         with home.resume(found[name].id) as session:
             for entry in session.entries():
@@ -77,8 +84,9 @@ def test_messages_and_calls_are_as_they_were_counted(brought: tuple[str, Any, di
 
 
 def test_tokens_are_as_they_were_counted_and_nothing_counts_twice(brought: tuple[str, Any, dict[str, Any]]) -> None:
-    agent, home, found = brought
-    for name, expected in wanted(agent, found).items():
+    recording, home, found = brought
+    agent = agent_of(recording)
+    for name, expected in wanted(recording, found).items():
         with home.resume(found[name].id) as session:
             usage = session.usage()
         assert tokens(usage.own) == expected["own_usage"], name
@@ -94,9 +102,10 @@ def tokens(usage: Usage) -> dict[str, int]:
 
 
 def test_the_conversation_is_what_the_agent_itself_read_from_the_file(brought: tuple[str, Any, dict[str, Any]]) -> None:
-    agent, home, found = brought
+    recording, home, found = brought
+    agent = agent_of(recording)
     compared = 0
-    for name, expected in wanted(agent, found).items():
+    for name, expected in wanted(recording, found).items():
         if "last_request" not in expected:
             continue  # a subagent
         sent = recorded([*expected["last_request"], ["assistant", text(expected["last_answer"])]])
@@ -108,8 +117,8 @@ def test_the_conversation_is_what_the_agent_itself_read_from_the_file(brought: t
 
 @pytest.mark.parametrize("brought", FORKING, indirect=True)
 def test_a_fork_shares_what_it_was_forked_from(brought: tuple[str, Any, dict[str, Any]]) -> None:
-    agent, home, found = brought
-    scenes = {one.get("scene"): name for name, one in SESSIONS[agent].items()}
+    recording, home, found = brought
+    scenes = {one.get("scene"): name for name, one in SESSIONS[recording].items()}
     with home.resume(found[scenes["fork"]].id) as fork:
         start = transcript_of(fork).start
         assert start.fork is not None
@@ -119,7 +128,7 @@ def test_a_fork_shares_what_it_was_forked_from(brought: tuple[str, Any, dict[str
 
 def test_a_fork_of_a_session_with_branches_shares_all_of_them(tmp_path: Path) -> None:
     """Claude Code copies every record and says nowhere that it did; the parent lies beside it."""
-    [name] = [name for name, one in SESSIONS["claude-code"].items() if one.get("scene") == "branched"]
+    [name] = [name for name, one in SESSIONS["claude-code/recorded"].items() if one.get("scene") == "branched"]
     whole = (HERE / "claude-code/recorded" / name).read_text()
     old, new = Path(name).stem, "00000000-0000-4000-8000-000000000001"
     last = json.loads([line for line in whole.splitlines() if '"type":"assistant"' in line][-1])
@@ -132,22 +141,23 @@ def test_a_fork_of_a_session_with_branches_shares_all_of_them(tmp_path: Path) ->
     with turnlog.open("memory:") as home:
         found = {Path(item.source.path).stem: item for item in home.import_sessions(tmp_path, agent="claude-code")}
         with home.resume(found[new].id) as fork, home.resume(found[old].id) as parent:
-            assert tokens(parent.usage().own) == SESSIONS["claude-code"][name]["own_usage"]
+            assert tokens(parent.usage().own) == SESSIONS["claude-code/recorded"][name]["own_usage"]
             assert fork.usage().own.output_tokens == last["message"]["usage"]["output_tokens"]
             assert alike("claude-code", held(fork))[:-1] == alike("claude-code", held(parent))
 
 
 def test_nothing_is_new_the_second_time(brought: tuple[str, Any, dict[str, Any]]) -> None:
-    agent, home, found = brought
-    assert [item.added for item in home.import_sessions(HERE / agent / "recorded", agent=agent)] == [0] * (
-        len(found) + (agent == "opencode") * len(list((HERE / agent / "recorded").glob("ses_*.json")))
-    )
+    recording, home, found = brought
+    folder = HERE / recording
+    again = home.import_sessions(folder, agent=folder.parent.name)
+    assert [item.added for item in again] == [0] * (len(found) + len(list(folder.glob("ses_*.json"))))
 
 
-@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "pi"])
-def test_a_session_that_is_read_while_it_is_written_is_the_same_in_the_end(agent: str, tmp_path: Path) -> None:
-    [(name, expected)] = [pair for pair in SESSIONS[agent].items() if pair[1].get("scene") == "work"]
-    lines = (HERE / agent / "recorded" / name).read_bytes().splitlines(keepends=True)
+@pytest.mark.parametrize("recording", [name for name in SESSIONS if agent_of(name) != "opencode"])
+def test_a_session_that_is_read_while_it_is_written_is_the_same_in_the_end(recording: str, tmp_path: Path) -> None:
+    agent = agent_of(recording)
+    [(name, expected)] = [pair for pair in SESSIONS[recording].items() if pair[1].get("scene") == "work"]
+    lines = (HERE / recording / name).read_bytes().splitlines(keepends=True)
     path = tmp_path / Path(name).name
     for until in range(3, len(lines)):
         with turnlog.open("memory:") as home:

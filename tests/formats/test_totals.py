@@ -45,7 +45,7 @@ def read_totals(source: Source) -> dict[str, Any]:
 
 
 def files(agent: str) -> list[Path]:
-    places = [*HERE.glob(f"agents/{agent}/recorded"), *HERE.glob(f"agents/{agent}/composed"), *public(agent)]
+    places = [*HERE.glob(f"agents/{agent}/recorded*"), *HERE.glob(f"agents/{agent}/composed"), *public(agent)]
     found = [path for place in places for path in sorted(place.rglob("*.json*"))]
     names = ("manifest", "expected", ".meta.", "projects.json", "session_index")
     return [path for path in found if not any(name in path.name for name in names)]

@@ -135,3 +135,15 @@ def test_a_state_of_before_the_time_was_counted_is_completed_from_the_log():
     assert older.counts.busy_ms is None
     for one in (state, older):
         assert stats_of(one, lambda: said).busy == timedelta(milliseconds=6)
+
+
+def test_a_turn_is_what_somebody_asked_and_not_what_is_shown_to_nobody(s, place):
+    s.user("one")
+    s.assistant("two")
+    s.user("<reminder>", display=False)
+    s.assistant("three")
+    for session in (s, place.open().resume(s.id), s.fork()):
+        assert session.stats().turns == 1
+        assert session.stats().user_messages == 2
+    s.rewind(turns=1)
+    assert list(s.context()) == []

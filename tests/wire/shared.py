@@ -18,7 +18,7 @@ RECORDED = Path(__file__).resolve().parents[1] / "formats" / "agents"
 
 
 def found(agent: str, *patterns: str) -> list[Path]:
-    recorded = (RECORDED / agent / "recorded").rglob("*.jsonl")
+    recorded = (RECORDED / agent).glob("recorded*/**/*.jsonl")
     return [*sorted(recorded), *public(*(f"{agent}/{pattern}" for pattern in patterns))]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
+from collections import Counter, deque
 
 from turnlog.cli.draw.diagnosis import Checkup, Finding
 from turnlog.errors import NotFound, TurnlogWarning
+from turnlog.formats import unknown_type
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Fold, Head, Intent, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
@@ -38,6 +39,7 @@ class _Examination:
         self._is_first = True
         self._bad_blobs = 0
         self._intent = 0
+        self._unknown: Counter[str] = Counter()
 
     def run(self, title: str | None) -> Checkup:
         files = ability(self._home.store, InFiles)
@@ -67,7 +69,10 @@ class _Examination:
         for seq in wrong:
             text = f"The fold in entry {seq} does not agree with the entries before it."
             self._say("fold", text if files is None else f"{text} A repair leaves it out.", seq)
-        return Checkup(self._id, title, path, size, entries, regions, self._found, folds=wrong if files else [])
+        folds = wrong if files else []
+        return Checkup(
+            self._id, title, path, size, entries, regions, self._found, folds=folds, unknown=dict(self._unknown)
+        )
 
     def _read(self) -> int:
         """A log that is no file: how many entries it has. Those that are not what was written are findings."""
@@ -116,6 +121,9 @@ class _Examination:
                 self._say("name", f"The file holds session {entry.session_id}: somebody renamed or copied it.")
         for digest in entry.blobs:
             self._check_blob(digest, entry)
+        kind = unknown_type(entry)
+        if kind:
+            self._unknown[kind] += 1
         if isinstance(entry, Intent):
             self._intent = entry.seq
         elif isinstance(entry, Head) and entry.intent == self._intent:
@@ -172,8 +180,10 @@ class _Folds:
 
     def _compare(self, entry: Fold) -> None:
         stored = from_fold(self._history.whole(entry))
-        if stored is None or (len(self._recent) == _REMEMBERED and self._recent[0].seq > stored.seq):
-            return  # of another version, or too far back to tell
+        if stored is None or stored.counts.busy_ms is None:
+            return  # of another version, which may have counted otherwise
+        if len(self._recent) == _REMEMBERED and self._recent[0].seq > stored.seq:
+            return  # too far back to tell
         said = copy(stored)
         for other in self._recent:
             if other.seq > said.seq:

@@ -356,7 +356,7 @@ class Importer:
         if self._is_both and all(node.seq != self._own_head for node in self._history.path(self._session.head)):
             self._jump(self._own_head, why="branch")
             self.problems.append(Problem("it went on both here and there: what is new there is a branch here"))
-        found = self._reading.problems
+        found = [problem for problem in self._reading.problems if not problem.is_news]
         if self.added and found:
             text = f"{self._source.path} was read with {len(found)} problem{'s' * (len(found) != 1)}"
             self._append([Note(text=text, data=msgspec.to_builtins(found[:100]), at=self._latest)])

@@ -19,6 +19,7 @@ from turnlog.formats import (
     Jump,
     Problem,
     Reading,
+    Record,
     SessionHeader,
     Source,
     Step,
@@ -27,6 +28,7 @@ from turnlog.formats import (
     id_of,
     is_known,
     key_id,
+    unknown_type,
 )
 from turnlog.log.entry import Child, Spawned, Start
 from turnlog.log.secret import mask
@@ -279,6 +281,8 @@ def _shared(parent: SessionReader, steps: Iterator[Step]) -> tuple[int, list[Ste
         taken.append(step)
         if isinstance(step, Jump) and step.key is None:
             continue  # only where the next one hangs
+        if isinstance(step, Record) and unknown_type(step.entry):
+            continue  # which of them a fork has is no sign of where it was made
         entry = known.get(key_id(str(step.key)) if isinstance(step, Jump) else id_of(step.key, step.entry, counts))
         if entry is None or entry.seq < last:
             break

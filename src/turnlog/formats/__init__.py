@@ -39,6 +39,7 @@ from turnlog.formats._shared.prompt import without_preamble as without_preamble
 from turnlog.formats._shared.transcript import Loss as Loss
 from turnlog.formats._shared.transcript import Rendered, Transcript
 from turnlog.formats._shared.transcript import TouchedFile as TouchedFile
+from turnlog.formats._shared.unknown import unknown_type as unknown_type
 from turnlog.log.entry import AnyEntry
 from turnlog.log.usage import Usage
 
@@ -74,6 +75,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     """The file, if it is not the source's own; the line or record in it."""
     offset: int | None = None
     length: int | None = None
+    is_news: bool = False
+    """Records of types that this version does not know: all of them are kept, and nothing is wrong."""
 
 
 class Forked(Struct, frozen=True):

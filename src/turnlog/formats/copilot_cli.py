@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.records import RawRecord, files_under, first_records, record_at, record_in, rows, tell
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
@@ -125,7 +126,7 @@ class _Reader:
         self._counted: dict[str, Usage] = {}
         self._offsets: dict[str, int] = {}
         self._names: dict[str, str] = {}
-        self._unknown: dict[str, int] = {}
+        self._unknown = UnknownRecords()
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
@@ -147,9 +148,8 @@ class _Reader:
             elif self._source.key and record.get("type") == "assistant.message":
                 yield from self._asked(data, at)
         self._reading.header = replace(self._reading.header, title=self._title)
-        for kind, times in self._unknown.items():
-            told = f"{times} event{'s' * (times != 1)} of the unknown type {kind!r:.60}: kept as notes"
-            tell(self._reading.problems, Problem(told))
+        for told in self._unknown.told():
+            tell(self._reading.problems, Problem(told, is_news=True))
 
     def _learn(self, data: dict[str, Any]) -> None:
         """The names of tools, which results do not say."""
@@ -209,8 +209,7 @@ class _Reader:
         elif kind in ("session.info", "session.warning", "session.error", "session.truncation"):
             yield Record(entry=Note(text=text(data.get("message")) or kind, data=data, at=at), key=id)
         elif not kind.startswith(_QUIET):
-            self._unknown[kind] = self._unknown.get(kind, 0) + 1
-            yield Record(entry=Note(text=f"an event of the type {kind}", data=record, at=at), key=id)
+            yield Record(entry=replace(self._unknown.note(kind, record, "an event"), at=at), key=id)
 
     def _compacted(self, id: str, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         summary, before = text(data.get("summaryContent")), data.get("preCompactionTokens")

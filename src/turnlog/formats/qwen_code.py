@@ -18,6 +18,7 @@ from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, Sess
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.parts import parts_of, said
 from turnlog.formats._shared.records import files_under, first_records, heads, record_at, rows, tell
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
@@ -103,6 +104,7 @@ class _Reader:
         """Steps that are not taken yet."""
         self._offsets: dict[str, int] = {}
         """Where each record is, to tell one that is there twice from another of the same id."""
+        self._unknown = UnknownRecords()
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
@@ -116,13 +118,16 @@ class _Reader:
         if self._live and self._places.get(self._live) != self._last:
             place = self._places[self._live]
             yield Jump(to=place, key=f"live {place} {self._last}")
+        for told in self._unknown.told():
+            tell(self._reading.problems, Problem(told, is_news=True))
         if self._title:
             self._reading.header = replace(self._reading.header, title=self._title)
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         uuid, kind = text(record.get("uuid")), record.get("type")
         if uuid is None or kind not in _TYPES:
-            self._unknown(record, offset)
+            note = self._unknown.note(str(kind), record)
+            self._out.append(Record(entry=note, key=f"at {offset}"))
             return
         is_known = uuid in self._places
         if is_known and record_at(self._source.path, self._offsets[uuid]) == record:
@@ -236,11 +241,6 @@ class _Reader:
             self._places[uuid] = uuid
         elif kind not in _QUIET and kind != "rewind" and about:
             self._out.append(Record(entry=Note(text=kind.replace("_", " "), data=about, at=at), key=f"{uuid} {offset}"))
-
-    def _unknown(self, record: dict[str, Any], offset: int) -> None:
-        told = f"a record of the unknown type {record.get('type')!r:.60}: kept as a note"
-        tell(self._reading.problems, Problem(told, offset=offset))
-        self._out.append(Record(entry=Note(text="a record of an unknown type", data=record), key=f"at {offset}"))
 
 
 def _told(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any]) -> list[AnyBlock]:

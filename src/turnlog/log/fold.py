@@ -216,7 +216,7 @@ def _fold_message(state: State, message: Message) -> None:
         for block in message.blocks:
             if type(block) is ToolCall:
                 counts.tool_calls += 1
-    elif message.role == "user" and message.turn is None:
+    elif message.role == "user" and message.turn is None and message.display is not False:
         counts.turns += 1
     if message.usage is not None:
         _spend(state, message.usage, message.model, message.request)

@@ -73,7 +73,7 @@ def _last(found: ReadOnlySession) -> Place:
         number = turns.numbers.get(message.turn) if message.turn is not None else None
         if number is not None:
             return Place(turns.begins[number], f"before turn {number}")
-        if message.role == "user":
+        if message.role == "user" and message.display is not False:
             return Place(message.seq - 1, f"before entry {message.seq}")
     for checkpoint in reversed(found.checkpoints()):
         if checkpoint.when is None:

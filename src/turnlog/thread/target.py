@@ -73,7 +73,8 @@ def _start_of_turn(history: History, turns: int) -> int:
             continue
         if seen == turns:
             break
-        if node.turn is not None or (isinstance(node, Message) and node.role == "user"):
+        is_prompt = isinstance(node, Message) and node.role == "user" and node.display is not False
+        if node.turn is not None or is_prompt:
             first = node
             seen += 1
     if first is None or seen < turns:

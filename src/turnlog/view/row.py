@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from msgspec import Struct, json
 
-from turnlog.formats import typed, without_preamble
+from turnlog.formats import typed, unknown_type, without_preamble
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
@@ -349,6 +349,10 @@ def _spent(entry: Spent) -> Event | None:
     return Event(entry.seq, "spent", f"{used(entry.usage)} for {entry.why}", entry.at) if entry.why else None
 
 
+def _note(entry: Note) -> Event | None:
+    return None if unknown_type(entry) else Event(entry.seq, "note", typed(entry.text), entry.at)
+
+
 def _other(entry: AnyEntry) -> Event | None:
     """Any other mark, by what it says."""
     return Event(entry.seq, entry.type, in_words(entry), entry.at) if entry.is_shown else None
@@ -365,6 +369,6 @@ _EVENTS: dict[type, Callable[[Any], Event | None]] = {
     Set: _set,
     Child: _child,
     Spent: _spent,
-    Note: lambda entry: Event(entry.seq, "note", typed(entry.text), entry.at),
+    Note: _note,
     Unknown: lambda entry: Event(entry.seq, entry.kind, "an entry of a newer version", entry.at, entry.json),
 }

@@ -30,6 +30,8 @@ ITSELF: dict[str, tuple[tuple[str, Block], ...]] = {
     "pi": (("user", script.Text("Attached image(s) from tool result:")),),
 }
 """What agents put into a conversation on their own account."""
+REMINDER = re.compile(r"\n*<system-reminder>\n<total_tokens>[^<]*</total_tokens>\n</system-reminder>")
+"""What Claude Code says behind the results of tools, whose ends it trims for that."""
 PI_SEE = "(see attached image)"
 
 Said = list[tuple[str, Block]]
@@ -91,6 +93,7 @@ def alike(agent: str, conversation: Conversation) -> Said:
         elif isinstance(one, Result):
             error = one.error if agent in ("claude-code", "gemini-cli") else None
             text = "" if agent == "pi" and one.text == PI_SEE else one.text
+            text = REMINDER.sub("", text).rstrip() if agent == "claude-code" else text
             is_apart = agent in ("gemini-cli", "opencode", "pi")
             one = Result(_call(agent, one.call), text, error, () if is_apart else one.images)
             if (role, one) in said:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.formats.agents import count
 
-FOLDERS = sorted(Path(__file__).parent.glob("*/recorded"))
+FOLDERS = sorted(Path(__file__).parent.glob("*/recorded*"))
 
 
 def test_every_agent_has_recorded_files():

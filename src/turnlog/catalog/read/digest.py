@@ -95,7 +95,7 @@ class SessionDigest:
             answered = {block.call for block in message.blocks if type(block) is ToolResult}
             self.waiting -= answered
         elif role == "user":
-            if message.turn is None:
+            if message.turn is None and message.display is not False:
                 self.turns += 1
             self.waiting = frozenset()
             if not self.preview:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from turnlog.catalog.index.batch import Passage
 from turnlog.catalog.index.texts import MAX_TEXT, clean, sum_of
+from turnlog.formats import unknown_type
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
 
@@ -37,6 +38,8 @@ def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | No
     if kind is Compaction:
         return _said(Passage("summary", "", [], []), _summary(cast("Compaction", entry), seen))
     if kind is Note:
+        if unknown_type(entry):
+            return None
         return _said(Passage("note", "", [], []), [cast("Note", entry).text])
     parts = []
     found = Passage("note", "", [], [])

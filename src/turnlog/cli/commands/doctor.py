@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ FIELDS = {
     "ok": "whether nothing is wrong",
     "store": "how a home that is no folder is; else null",
     "sessions": "`id`, `title`, `path`, `size_bytes`, `entries`, `regions` that are damaged, `findings`, `folds`, "
-    "`repaired`, `left`, `ok`",
+    "`repaired`, `unknown` (how many records of each type that is not known), `left`, `ok`",
     "damaged_blobs": "digests, with --blobs",
     "[old_index]": "the index that an earlier version left in the home, where it could not be removed",
 }
@@ -136,6 +137,10 @@ def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: boo
         count(len(damaged), "damaged blob") if damaged else "",
     ]
     yield f"{examined}: {', '.join(filter(None, words)) or 'nothing wrong'}"
+    unknown = sum((Counter(checkup.unknown) for checkup in checkups), Counter[str]())
+    if unknown:
+        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in unknown.most_common(_SHOWN))
+        yield one_line(f"kept, and not shown: {count(unknown.total(), 'record')} of types that are not known: {kinds}")
 
 
 def _about(store: dict[str, Any]) -> Iterator[str]:

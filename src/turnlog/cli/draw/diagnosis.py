@@ -56,6 +56,8 @@ class Checkup(Struct):
     folds: list[int] = []
     """Fold entries that a repair leaves out."""
     repaired: Repaired | None = None
+    unknown: dict[str, int] = {}
+    """How many records of each type there are that an agent wrote and nobody here knows: nothing is wrong with them."""
     left: int = 0
     """How many regions and findings there still are after the repair."""
 

@@ -90,7 +90,7 @@ def _subagents_inside(path: str) -> list[str]:
 
 
 FORMAT = Format(
-    "Claude Code 1.0 to 2.1, with subagents",
+    "Claude Code 1.0 to 2.1.325, with subagents",
     homes,
     find,
     read,

@@ -16,11 +16,13 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.key import NONE, content_key
 from turnlog.formats._shared.records import heads
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.claude_code.blocks import block, larger, plain_answer, result
 from turnlog.formats.claude_code.chain import Chain
+from turnlog.formats.claude_code.facts import take_facts
 from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
 from turnlog.formats.claude_code.line import Answer, ClaudeLine, about, decode_line, ending, is_live, key_of, line_of
 from turnlog.formats.claude_code.state import Arriving, ClaudeState
@@ -28,12 +30,6 @@ from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
 from turnlog.wire import anthropic
 
-_QUIET = frozenset((
-    "progress", "queue-operation", "last-prompt", "bridge-session", "started", "result", "frame-link", "atis-latch",
-    "content-replacement", "file-history-delta", "summary", "custom-title", "ai-title", "tag", "agent-name", "mode",
-    "permission-mode", "relocated", "worktree-state", "pr-link", "file-history-snapshot",
-))  # fmt: skip
-"""Records that are bookkeeping of the program, or facts that are taken from them below."""
 _CLEARED = "[Old tool result content cleared]"
 
 
@@ -73,7 +69,7 @@ class _Reader:
         self._calls: dict[int, str] = {}
         """Which node has the result of each call (its hash: there are many), for what is cleared later."""
         self._titles: dict[str, str] = {}
-        self._unknown: dict[str, int] = {}
+        self._unknown = UnknownRecords()
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
         """Steps that are not taken yet."""
@@ -129,8 +125,7 @@ class _Reader:
         self._reading.mark = self._mark()
         self._close()
         yield from out
-        for kind, count in self._unknown.items():
-            self._reading.problems.append(Problem(f"{count} records of the unknown type {kind!r:.40}: kept as notes"))
+        self._reading.problems += [Problem(told, is_news=True) for told in self._unknown.told()]
         if self._missing:
             told = f"{self._missing} records hang on others that are missing: they follow what stands before them"
             self._reading.problems.append(Problem(told))
@@ -377,22 +372,7 @@ class _Reader:
 
     def _other(self, record: dict[str, Any], offset: int) -> None:
         kind = str(record.get("type"))
-        facts = self._reading.facts
-        if kind in ("custom-title", "ai-title", "summary"):
-            name = kind.removesuffix("-title")
-            title = record.get({"custom": "customTitle", "ai": "aiTitle", "summary": "summary"}[name])
-            if isinstance(title, str) and title.strip():
-                self._titles[name] = title.strip()
-        elif kind == "tag" and isinstance(record.get("tag"), str):
-            facts["tags"] = [record["tag"]] if record["tag"] else []
-        elif kind == "relocated" and isinstance(record.get("relocatedCwd"), str):
-            facts["workspace"] = record["relocatedCwd"]
-        elif kind in ("permission-mode", "mode"):
-            mode = record.get("permissionMode") or record.get("mode")
-            if isinstance(mode, str):
-                facts[kind.replace("-", "_")] = mode
-        elif kind == "pr-link":
-            facts["pull_request"] = record.get("prUrl")
-        elif kind not in _QUIET:
-            self._unknown[kind] = self._unknown.get(kind, 0) + 1
-            self._out.append(Record(entry=Note(text=f"a record of the type {kind}", data=record), key=f"at {offset}"))
+        if not take_facts(kind, record, self._reading.facts, self._titles):
+            note = self._unknown.note(kind, record)
+            # With its content: a fork copies the conversation, and has other records at the same place.
+            self._out.append(Record(entry=note, key=f"at {offset} {content_key(note)}"))

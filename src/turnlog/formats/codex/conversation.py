@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr, replace
 from turnlog.formats import Reading, Record, ResumePoint, SessionHeader, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import items, moment, text
 from turnlog.formats.codex.items import (
     ANSWERS,
@@ -29,7 +30,7 @@ from turnlog.formats.codex.items import (
 )
 from turnlog.formats.codex.line import CodexCall, CodexOutput, CodexTalk, Reasoning, TokenCount
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Message, Note, Spent, Turn
+from turnlog.log.entry import Compaction, Message, Spent, Turn
 from turnlog.log.usage import Usage
 
 _BARE: dict[str, None] = {"at": None, "turn": None, "usage": None, "model": None}
@@ -63,7 +64,7 @@ class Conversation:
         self._asked: list[Message] = []
         """What people said, which an early compaction keeps."""
         self._title: str | None = None
-        self._unknown: dict[str, int] = {}
+        self._unknown = UnknownRecords()
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._offset = 0
@@ -216,8 +217,7 @@ class Conversation:
         self._out.append(Record(entry=entry, key=key, names=NONE))
 
     def _note(self, kind: str, data: dict[str, Any], at: datetime | None) -> None:
-        self._unknown[kind] = self._unknown.get(kind, 0) + 1
-        self._out.append(self._record(Note(id="-", text=f"a record of the type {kind}", data=data), at))
+        self._out.append(self._record(self._unknown.note(kind, data), at))
 
 
 @lru_cache(maxsize=16)

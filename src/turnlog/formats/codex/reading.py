@@ -101,9 +101,8 @@ class _Reader(Conversation):
         self._reading.mark = self._mark()
         self._answer(None)
         yield from out
-        for kind, number in self._unknown.items():
-            told = f"{number} record{'s' * (number != 1)} of the unknown type {kind!r:.60}: kept as notes"
-            tell(self._reading.problems, Problem(told))
+        for told in self._unknown.told():
+            tell(self._reading.problems, Problem(told, is_news=True))
 
     def _lines(self) -> Iterator[tuple[int, Any]]:
         """The records of the file, behind those of the file that it continues."""

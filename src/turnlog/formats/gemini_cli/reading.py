@@ -276,10 +276,10 @@ class _Reader:
                 made = f"{id}#results" if key == id else f"{key}#results"
                 yield made, results if results.at is not None else replace(results, at=at)
         else:
-            told, _ = said(record.get("content"))
-            words = "\n".join(getattr(block, "text", "") for block in told)
+            words = "\n".join(getattr(block, "text", "") for block in said(record.get("content"))[0])
             if kind not in ("info", "warning", "error"):
-                tell(self._reading.problems, Problem(f"a message of the unknown type {kind!r:.60}: kept as a note"))
+                words = f"a record of the type {kind}"
+                tell(self._reading.problems, Problem(f"{words} that is unknown: kept, and not shown", is_news=True))
             yield id, Note(text=words or str(kind), data=record, at=at)
 
     # ── rewinds and new lists ─────────────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import is_deep
 from turnlog.formats._shared.records import RawRecord, record_at, rows, tell
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
@@ -124,16 +125,15 @@ class _Reader:
         self._booked: list[Usage] = []
         """What answers carry and no record of usage told again yet."""
         self._compacting = False
-        self._unknown: dict[str, int] = {}
+        self._unknown = UnknownRecords()
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
         for row in rows(self._source.path, self._reading.problems):
             yield from self._record(row, str(row.data.get("type")), moment(row.data.get("time")))
         yield from self._close(is_tail=True)
-        for kind, times in self._unknown.items():
-            told = f"{times} record{'s' * (times != 1)} of the unknown type {kind!r:.60}: kept as notes"
-            tell(self._reading.problems, Problem(told))
+        for told in self._unknown.told():
+            tell(self._reading.problems, Problem(told, is_news=True))
 
     def _record(self, row: RawRecord, kind: str, at: datetime | None) -> Iterator[Step]:
         record = row.data
@@ -164,8 +164,7 @@ class _Reader:
         elif kind.startswith(_QUIET):
             self._note_facts(kind, record)
         else:
-            self._unknown[kind] = self._unknown.get(kind, 0) + 1
-            entry = Note(text=f"a record of the type {kind}", data=record, at=at)
+            entry = replace(self._unknown.note(kind, record), at=at)
             yield Record(entry=entry, key=self._names.of(f"note {digest(record)}"))
 
     def _note_facts(self, kind: str, record: dict[str, Any]) -> None:
@@ -227,8 +226,7 @@ class _Reader:
                 self._step.end = event
             yield from self._close()
         elif not str(kind).startswith(("llm.", "step.", "tool.")):
-            self._unknown[str(kind)] = self._unknown.get(str(kind), 0) + 1
-            entry = Note(text=f"an event of the type {kind}", data=event, at=at)
+            entry = replace(self._unknown.note(str(kind), event, "an event"), at=at)
             yield Record(entry=entry, key=self._names.of(f"note {digest(event)}"))
 
     def _result(self, event: dict[str, Any], at: datetime | None) -> Iterator[Step]:

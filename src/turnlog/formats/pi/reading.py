@@ -18,6 +18,7 @@ from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint,
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, Keys, bound
 from turnlog.formats._shared.records import heads, rows, tell
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import fields, moment, text
 from turnlog.formats.pi.line import PiTalk, PiTold, decode_line
 from turnlog.formats.pi.message import blocks_of, message_of, said, usage_of
@@ -98,6 +99,7 @@ class _Reader:
         self._last = 0
         self._out: list[Step] = []
         """Steps that are not taken yet."""
+        self._unknown = UnknownRecords()
         self._given = 0
         self._next = 0  # from where on the next mark may be
         self._start: ResumePoint | None = None
@@ -160,6 +162,8 @@ class _Reader:
                 yield from out
                 out.clear()
         self._reading.mark = self._mark()
+        for told in self._unknown.told():
+            tell(self._reading.problems, Problem(told, is_news=True))
         live = places.get(hash(self._before), 0)
         if live != self._last:
             to = self._key(live)
@@ -247,9 +251,7 @@ class _Reader:
             out += self._link(kind, record, at)
             return 0
         else:
-            told = f"an entry of the unknown type {kind!r:.60}: kept as a note"
-            tell(self._reading.problems, Problem(told, offset=offset))
-            out.append(self._record(Note(text=f"an entry of the type {kind}", data=record), at))
+            out.append(self._record(self._unknown.note(str(kind), record, "an entry"), at))
             return 0
         if made is None:
             tell(self._reading.problems, Problem(f"a {kind} that makes no sense: kept as a note", offset=offset))

@@ -1,0 +1,36 @@
+"""Records of types that nobody here knows: kept whole as notes, counted, and not shown in a conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from turnlog.log.entry import Entry, Note
+
+_TOLD = re.compile(r"(?:a record|an event|an entry) of (?:the type (.*)|an unknown type)", re.DOTALL)
+
+
+class UnknownRecords:
+    """How many there were of each type."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def note(self, kind: str, data: Any, what: str = "a record") -> Note:
+        """One more of them, to be kept. Its words tell it from others where it has no key: they stay as they are."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return Note(id="-", text=f"{what} of the type {kind}", data=data)
+
+    def told(self) -> Iterator[str]:
+        """Each type, and how many."""
+        for kind, count in self._counts.items():
+            yield f"{count} record{'s' * (count != 1)} of the unknown type {kind!r:.60}: kept, and not shown"
+
+
+def unknown_type(entry: Entry) -> str | None:
+    """The type of a record that was kept because nobody knew it; None for every other entry."""
+    if not isinstance(entry, Note) or entry.data is None:
+        return None
+    found = _TOLD.fullmatch(entry.text)
+    return None if found is None else found[1] or "?"
