@@ -186,7 +186,7 @@ def fork_inside(folder: str, session_id: str, what: str) -> None:
     next(reading)  # whoever reads has a second descriptor of the same lock
     _wait()
     if what == "log":
-        session._log._file.locked(lambda: (_say(_sleeper()), time.sleep(60)))
+        session.history.log._file.locked(lambda: (_say(_sleeper()), time.sleep(60)))
     with home.store._blobs.exclusively() if what == "alone" else home.store.keeping():
         child = _sleeper()
     _say(child)

@@ -86,7 +86,7 @@ def fold_of(session: Session) -> Any:
 
 
 def append_fold(session: Session, fold: Any) -> None:
-    log = session._log
+    log = session.history.log
     log.append([fold], after=1 << 40, head=0)
 
 

@@ -57,7 +57,7 @@ class Following:
 
 
 def wait_until_watched(home: turnlog.Home, session: turnlog.Session) -> None:
-    num = session._log._rows.num
+    num = session.history.log._rows.num
     while num not in home.store._watch.listener._watched:
         threading.Event().wait(0.01)
 
@@ -138,7 +138,7 @@ def test_what_nobody_waits_for_any_more_is_not_watched(homes, monkeypatch: pytes
         thread.join()
     assert not listener._used
     session.note("b")
-    assert session._log._rows._is_watched is False
+    assert session.history.log._rows._is_watched is False
 
 
 def test_a_closed_store_has_no_threads_left(location: str):

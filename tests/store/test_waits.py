@@ -111,7 +111,7 @@ def test_the_lock_of_a_log_is_free_when_its_holder_dies_whatever_it_forked(home:
 
 def test_a_reading_begun_before_a_fork_is_refused_in_the_child(session: Session):
     session.append(*(turnlog.Note(text="x" * 1000) for _ in range(300)))
-    reading = session._log.read()
+    reading = session.history.log.read()
     next(reading)
     child = os.fork()
     if child == 0:
