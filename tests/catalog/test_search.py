@@ -279,13 +279,13 @@ def test_what_is_known_of_sessions(query: str, numbers: list[int]):
 
 def test_sessions_by_time_are_those_at_work_then():
     hour = 60 * MINUTE
-    db = fill([Plain((Doc("a", at=NOW - 9 * hour), Doc("b", at=NOW - 5 * hour))), Plain((Doc("c", at=NOW - hour),))])
+    db = fill([Plain((Doc("old", at=NOW - 9 * hour), Doc("b", at=NOW - 5 * hour))), Plain((Doc("c", at=NOW - hour),))])
 
     assert meant(db, "since:2h") == [2]
     assert meant(db, "since:6h") == [1, 2]
     assert meant(db, "until:6h") == [1]
     assert meant(db, "until:6h since:8h") == [1]
-    assert meant(db, "a since:8h") == []
+    assert meant(db, "old since:8h") == []
     assert meant(db, "until:6h until:30min") == [1]
     assert meant(db, "since:2h since:6h") == [2]
     assert entries(db, "b since:6h until:30min until:4h") == ["e1-2"]

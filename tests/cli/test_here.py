@@ -160,3 +160,22 @@ def test_what_is_packed_detached_or_in_a_worktree_is_read_as_well(versioned: Pat
     cli("checkpoint", "c3")
     git(versioned, "commit", "-q", "--allow-empty", "-m", "of another worktree")
     assert "note: git" not in cli("rewind", "c3", "--dry-run", "--files").out
+
+
+def test_a_project_without_sessions_takes_none_of_elsewhere(
+    process: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    person = folder.parent / "person"
+    project, plain = folder.parent / "project", person / "plain"
+    for place in (project / ".git", plain):
+        place.mkdir(parents=True)
+    with turnlog.open(checkpoints=False) as home:
+        write_session(home, workspace=folder.parent)
+        write_session(home, workspace=person)
+    monkeypatch.chdir(project)
+    for words in (["diff"], ["checkpoints"], ["show", "@"], ["rewind", "--yes"]):
+        assert process(*words).err.startswith("error: no session "), words
+    assert process("ls", "--json").json["sessions"] == []
+    monkeypatch.chdir(plain)
+    assert process("ls", "--json").json["sessions"] == []
+    assert process("show", "@").code == 3

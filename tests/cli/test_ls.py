@@ -298,3 +298,24 @@ def test_a_session_of_claw_that_names_no_workspace_is_listed_where_it_lies(cli: 
     (sessions / "session-1775128446000-0.jsonl").write_text("\n".join(lines) + "\n")
     rows = cli("ls", "--json").json["sessions"]
     assert [(row["agent"], row["workspace"]) for row in rows] == [("claw", str(Path.cwd()))]
+
+
+def test_words_find_titles_names_and_ids(cli: Cli, folder: Path, tmp_path: Path):
+    claude_session(tmp_path / "person", "/home/ada/other", ID, "the login page")
+    with turnlog.open() as home:
+        one = home.create(title="One Hundred Thousand messages")
+        one.user("hello")
+        home.create(title="A hundred").user("thousand things were said")
+
+    def ids(*words: str) -> list[str]:
+        return [row["id"] for row in cli("ls", "--all", "--json", *words).json["sessions"]]
+
+    assert ids("hundred thousand") == [one.id]
+    assert ids("hundred", "-thousand", "since:1d") != [one.id]
+    assert one.id in ids("thousand")
+    assert ids('"hundred thousand"') == ids("hund* mess*") == ids("*undred* messages") == [one.id]
+    assert ids("undred") == ids("mess") == []
+    assert ids("hundred thousand", "role:user") == ids("hundred thousand", "until:2020") == []
+    assert ids(one.handle) == ids(one.handle[:6]) == ids(one.id) == [one.id]
+    assert ids(ID[:8]) == ids(f"claude-code:{ID[:8]}") == [ID]
+    assert ids("claude") == ids(one.id[:8]) == []

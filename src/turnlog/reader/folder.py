@@ -35,7 +35,8 @@ def in_repository() -> bool:
 def levels() -> Iterator[list[str]]:
     """The folders whose sessions are of here, the first that have any count.
 
-    In a repository all from this folder to its top count alike, and none beyond. Elsewhere it is one after the other.
+    In a repository all from this folder to its top count alike, and none beyond. Elsewhere it is one after the other,
+    up to the first that is no project, such as the home folder.
     """
     folder, top = os.path.realpath(current_folder()), _top()[0]
     if _has_git(top):
@@ -48,9 +49,9 @@ def levels() -> Iterator[list[str]]:
     yield [workspace_path(folder)]
     while folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
-        yield [workspace_path(folder)]
-        if _has_git(folder) and not refuses_checkpoints(folder):
+        if refuses_checkpoints(folder):
             return
+        yield [workspace_path(folder)]
 
 
 def _top() -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 A word is, in this order: a path with a slash in it; the id of one of ours; `@`, `@-`, `@-2`, `latest`; a unique
 beginning of an id or handle of ours, deleted or not; another file; `agent:id`, or a unique beginning of that. No word
-means `@`, or else `latest`; where only ours count, the newest of ours. Several that fit raise `SeveralFit`.
+means `@`, or else `latest`; where only ours count, the newest of ours, but in a repository none of elsewhere. Several
+that fit raise `SeveralFit`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnlog.errors import Ambiguous, Invalid, NotFound, Unavailable
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
-from turnlog.reader.folder import levels, newest_here, sessions_here
+from turnlog.reader.folder import in_repository, levels, newest_here, sessions_here
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
 from turnlog.view.visible import one_line
@@ -91,8 +92,7 @@ class SessionNames:
         if word is None:
             found = newest_here(self._home)
             if found is None:
-                hint = "`turnlog checkpoint` begins one; `turnlog ls --all` shows those of other folders"
-                raise NotFound(f"no session for {workspace_path('.')}", hint=hint)
+                raise _none_here()
             return found
         chosen = self.find(word, deleted=False)
         copy = chosen.id if chosen.source is None else self.copy_of(chosen.source)
@@ -133,7 +133,10 @@ class SessionNames:
 
     def _default(self, *, own: bool) -> SessionRef:
         if own:
-            return SessionRef(newest_here(self._home) or self._home.find("latest"))
+            found = newest_here(self._home)
+            if found is None and in_repository():
+                raise _none_here()
+            return SessionRef(found or self._home.find("latest"))
         try:
             return self._recent("@")
         except NotFound:
@@ -201,6 +204,11 @@ class SessionNames:
             raise SeveralFit(f"{word!r} fits {len(rows)} sessions", rows, hint="give more of the id") from None
         except (NotFound, Invalid):
             return None
+
+
+def _none_here() -> NotFound:
+    hint = "`turnlog checkpoint` begins one; `turnlog ls --all` shows those of other folders"
+    return NotFound(f"no session for {workspace_path('.')}", hint=hint)
 
 
 def _several(word: str, rows: list[Info]) -> SeveralFit:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of, moment
 from turnlog.catalog.index.conditions import Condition, either
+from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.wanted import TimeSpan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,6 +25,8 @@ _KINDS = {
 }
 _OF_ENTRIES = ("role", "tool", "file")
 _OF_TIME = ("since", "until")
+_LEAST_NAME = 4
+"""A word of fewer letters is no beginning of a name."""
 
 States = Callable[[frozenset[str]], Iterable[int]]
 """The sessions that are in one of these states now."""
@@ -45,6 +48,37 @@ def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpa
 def is_of_entries(query: Query) -> bool:
     """Whether the answer is in what was said, and not only in what is known of sessions."""
     return bool(query.terms) or any(found.name in _OF_ENTRIES and not found.negated for found in query.filters)
+
+
+def called_so(query: Query) -> Condition:
+    """Sessions that have all of the words in their title, or are called so."""
+    condition = Condition()
+    for term in query.terms:
+        titled = Condition("regexp", "sessions.title", _pattern(term))
+        if term.negated:
+            condition = condition.but_not(titled)
+        else:
+            condition = condition.and_(either(titled, *_named(term.text)))
+    return condition
+
+
+def _pattern(term: Term) -> str:
+    """The term between the ends of words, as far as its kind asks for them."""
+    body = r"\W+".join(map(re.escape, term.text.split()))
+    before = r"(^|\W|_)" if term.kind != "part" and term.text[0].isalnum() else ""
+    return before + body + (r"($|\W|_)" if term.kind in ("word", "phrase") else "")
+
+
+def _named(text: str) -> list[Condition]:
+    """What begins so: a handle of ours, an id of another agent's, `agent:id`; not the day that our ids begin with."""
+    if len(text) < _LEAST_NAME:
+        return []
+    name, native = (_like(column, text, ("", "*"), is_glob=False) for column in ("sessions.name", "sessions.native"))
+    if ":" in text:
+        return [name]
+    if "-" in text:
+        return [native]
+    return [Condition("is", "sessions.is_ours").and_(name), Condition("not", "sessions.is_ours").and_(native)]
 
 
 def of_sessions(query: Query, states: States, *, without: tuple[str, ...] = ()) -> Condition:

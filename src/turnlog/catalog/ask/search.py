@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.filters import is_of_entries, of_entries, of_sessions, span_of
+from turnlog.catalog.ask.filters import called_so, is_of_entries, of_entries, of_sessions, span_of
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
@@ -89,7 +89,11 @@ def sessions_meant(
         condition = condition.but_not(Condition("has", value=Wanted(entries=never, span=span)))
     if is_of_entries(asked):
         entries = of_entries(asked, negated=False)
-        return condition.and_(_having(index, Wanted(asked.terms, entries=entries, span=span)))
+        having = _having(index, Wanted(asked.terms, entries=entries, span=span))
+        if not entries.op:
+            called = called_so(asked)
+            having = having.or_(called.and_(_active(span)) if "since" not in without else called)
+        return condition.and_(having)
     return condition.and_(_active(span)) if "since" not in without else condition
 
 

@@ -110,7 +110,7 @@ def _for_programs(cards: list[Card], home: str | None, deleted: bool) -> list[di
 HELP = """List the sessions of this folder, the newest first: Turnlog's own and those of other agents.
 
     "This folder" is the repository you are in, or else the folder and those below it. WORDS narrow it down as in
-    `turnlog search`, which lists the filters.
+    `turnlog search`, which lists the filters; they are found in titles, names and ids as well.
 
     \b
     turnlog ls                        this folder's
