@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.ask.listing import now_ms, sessions_shown
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.sqlite.database import Database, is_damage, place_of, whole
+from turnlog.catalog.index.sqlite.database import database_of, is_damage, whole
 from turnlog.catalog.upkeep import LocalUpkeep
 from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Synced, TokenSums
 from turnlog.errors import Invalid
@@ -92,14 +92,14 @@ class Catalog:
         self._is_closed = False
         self._looked_at: float | None = None
         """When the disk was last looked at."""
-        database = Database(place_of(self._location, agents=self._agents))
+        database = database_of(self._location, agents=self._agents)
         self._local = LocalUpkeep(database, folder_of(self._location), self._open_home, progress, agents=self._agents)
         self._server: TableConnection | None = None
         """Where our own sessions are in a database, and so is what is known of them."""
 
     @property
     def path(self) -> str:
-        """The file it lies in."""
+        """The file it lies in; `:memory:` where no disk has room for it."""
         return self._local.database.path
 
     def __enter__(self) -> Catalog:

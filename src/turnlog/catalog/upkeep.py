@@ -7,13 +7,13 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.sqlite.database import Damaged, Database, remove_old, whole
+from turnlog.catalog.index.sqlite.database import IN_MEMORY, Damaged, Database, MemoryDatabase, remove_old, whole
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.values import Synced
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
-from turnlog.errors import Unavailable
+from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.layout import HOME_FILE, LAYOUT_LINE, SESSIONS, TRASH
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
@@ -63,6 +63,8 @@ class LocalUpkeep:
         for _ in range(_TRIES):
             try:
                 return self._sync()
+            except OutOfSpace:
+                self._into_memory()
             except Damaged as error:
                 told = str(error)
                 self.throw_away()
@@ -70,7 +72,7 @@ class LocalUpkeep:
 
     def take_in(self, store: Store, here: Synced) -> Synced:
         """Read what is new in our sessions in a store that keeps no files; gives that with what was read before."""
-        if not os.path.exists(self.database.path):
+        if self.database.path != IN_MEMORY and not os.path.exists(self.database.path):
             return here
         from turnlog.catalog.read.indexer import Indexer
 
@@ -86,8 +88,19 @@ class LocalUpkeep:
         )
         return Synced(self.index.count(), read, read_bytes, gone, is_rebuilt=here.is_rebuilt)
 
+    def _into_memory(self) -> None:
+        """For as long as this is open: a disk that is full is no reason not to answer."""
+        self.database.close()
+        self.database = MemoryDatabase()
+
     def throw_away(self) -> None:
         """An empty one, unless somebody else made it meanwhile."""
+        try:
+            self._throw_away()
+        except OutOfSpace:
+            self._into_memory()
+
+    def _throw_away(self) -> None:
         with self.database.lock(self.waiting):
             if self.database.is_current or not os.path.exists(self.database.path):
                 self.database.make()

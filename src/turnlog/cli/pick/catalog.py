@@ -19,6 +19,9 @@ def catalog(home: str | None) -> Generator[Catalog]:
     with Catalog(home, agents=True, progress=part) as opened, patience():
         try:
             yield opened
+            if opened.path == ":memory:":
+                told = "no disk has room for the index: it is read into memory each time; free some space"
+                print(f"warning: {told}", file=sys.stderr)
         except KeyboardInterrupt:
             if sys.stderr.isatty():
                 print("\r\x1b[Kstopped: what was read so far is kept, and the next command goes on", file=sys.stderr)

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import stat
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.sqlite.engine import regexp
@@ -22,9 +22,11 @@ from turnlog.machine.location import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
     from turnlog.store.files.disk import Held
 
+IN_MEMORY = ":memory:"
 OLD = "catalog.sqlite"
 """What it was called when it lay in the home."""
 UNSCRUBBED = "unscrubbed"
@@ -165,7 +167,7 @@ class Database:
                 raise
         self._connection, self._identity, self.is_new = connection, self._look(), True
 
-    def lock(self, waiting: Callable[[], None] | None = None) -> Held:
+    def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[object]:
         """Nobody else writes inside. `waiting` is told now and then while somebody does."""
         path = self.path.removesuffix(".sqlite") + ".lock"
         with _disk(path):
@@ -207,6 +209,27 @@ class Database:
             )
         with self.writing() as db:
             db.execute("DELETE FROM meta WHERE key = ?", (UNSCRUBBED,))
+
+
+class MemoryDatabase(Database):
+    """The same where no disk has room for the file: gone when it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(IN_MEMORY)
+
+    def _look(self) -> tuple[int, int] | None:
+        return None if self._connection is None else (0, 0)
+
+    def make(self) -> None:
+        """An empty one."""
+        self.close()
+        self._connection = self._connect(is_new=True)
+        self._connection.executescript(TABLES)
+        self._identity, self.is_new = (0, 0), True
+
+    def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[object]:
+        """Nobody else has it."""
+        return nullcontext()
 
 
 def _locked(path: str, waiting: Callable[[], None] | None) -> Held:
@@ -275,15 +298,20 @@ def _disk(path: str) -> Generator[None]:
         raise kind(f"{path} could not be written: {error.strerror or error}") from None
 
 
-def place_of(location: str, *, agents: bool) -> str:
+def database_of(location: str, *, agents: bool) -> Database:
+    """The catalog of a home: in a file, or in memory where there can be none."""
+    path = place_of(location, agents=agents)
+    return MemoryDatabase() if path is None else Database(path)
+
+
+def place_of(location: str, *, agents: bool) -> str | None:
     """Where the catalog of a home lies: with what this machine can make again, and this person alone can read.
 
     One with other agents' sessions and one without are two: each knows only what it is asked for.
     """
     base = next(filter(_is_ours, cache_folders()), None)
     if base is None:
-        tried = ", ".join(cache_folders())
-        raise Unavailable(f"the catalog can be written nowhere: {tried}", hint="XDG_CACHE_HOME names another folder")
+        return None
     return os.path.join(base, f"{key_of(location)}{'' if agents else '-own'}.sqlite")
 
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.index.sqlite.database import IN_MEMORY, Database
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.texts import clean, pack_all, unpack
 from turnlog.catalog.index.totals import spend
@@ -62,8 +62,9 @@ class SqliteWriter:
             db.execute("INSERT INTO words (words, rank) VALUES ('automerge', 0)")
         self._collecting = gc.get_threshold()
         gc.set_threshold(max(self._collecting[0], _OBJECTS), *self._collecting[1:])
-        self._own = Database(self._database.path, statements=0)
-        self._pool = ThreadPoolExecutor(1)
+        if self._database.path != IN_MEMORY:
+            self._own = Database(self._database.path, statements=0)
+            self._pool = ThreadPoolExecutor(1)
 
     def wait(self) -> None:
         """Until everything is there."""
