@@ -76,6 +76,19 @@ def test_the_demo_is_there_and_leaves_nothing(url: str, process: Cli):
         ]
 
 
+def test_the_doctor_tells_of_a_database_that_is_broken(url: str, process: Cli):
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("alter table turnlog.entry rename to gone")
+    done = process("doctor")
+    assert (done.code, done.err) == (6, "")
+    assert "SOMETHING IS WRONG WITH IT" in done.out
+    assert 'relation "turnlog.entry" does not exist' in " ".join(done.out.split())
+    assert done.out.endswith("\nno session could be examined\n")
+    told = process("doctor", "--json")
+    assert (told.code, told.json["ok"], told.json["sessions"]) == (6, False, [])
+    assert told.json["store"]["reason"] == "unsupported"
+
+
 def test_what_a_demo_leaves_on_purpose_can_be_looked_at(url: str, process: Cli):
     told = process("--home", url, "demo", "log", "--keep").out.splitlines()[-1]
     place = told.removeprefix("Look around: TURNLOG_HOME=").removesuffix(" turnlog ls").strip("'")

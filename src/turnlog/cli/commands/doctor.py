@@ -16,7 +16,7 @@ from turnlog.cli.draw.text import count, one_line, size
 from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
 from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.session import names
-from turnlog.errors import Corrupt, Invalid
+from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.store import derived
@@ -58,7 +58,13 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
         store = home.health() if files is None else {}
         old = "" if files is None else _old_index(files.folder)
         damaged = frozenset(files.damaged_blobs()) if blobs and files is not None else frozenset[str]()
-        checkups = _examine(home, session, damaged)
+        try:
+            checkups = _examine(home, session, damaged)
+        except (Unavailable, Unsupported) as error:
+            if files is not None:
+                raise
+            checkups = []  # the answer is how the database is
+            store |= {"ok": False, "reason": error.code, "problem": error.message, "hint": error.hint}
         if repair:
             checkups = [_repair(home, checkup, damaged) for checkup in checkups]
     is_up = bool(store.get("ok", True))
@@ -70,8 +76,11 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
     else:
         for line in _about(store):
             print(line)
-        for line in _report(checkups, damaged, can_repair=not repair):
-            print(line)
+        if "problem" in store and not checkups:
+            print("no session could be examined")
+        else:
+            for line in _report(checkups, damaged, can_repair=not repair):
+                print(line)
         if old:
             print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
     if left or damaged or not is_up:
