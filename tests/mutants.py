@@ -671,8 +671,11 @@ MUTANTS = [
     Mutant(
         "a tree goes with its content, and not before",
         "thread/garbage.py",
-        "        reachable(self._store, roots - derived.lacking(self._store, roots), self._needed)\n",
-        "",
+        "        if gone or self._drop is not None:\n"
+        "            self._store.collect(self._without_roots, expected=_AllBut(gone), strictly=True)\n",
+        "        if gone or self._drop is not None:\n"
+        "            self._store.collect(lambda: [self._without_roots(), _AllBut(())][1], expected=_AllBut(()))\n"
+        "            self._without_rest = lambda: all_needed(self._store, needs(self._store, self._known))\n",
         (GIVEN_UP,),
     ),
     Mutant(
