@@ -108,7 +108,6 @@ class FileStore:
         parent: Fork | None = None,
         deleted: bool = False,
     ) -> None:
-        """See `Logs.adopt`."""
         if not after:
             [start, *_] = entries_of(lines, after=0)
             place = SESSIONS
@@ -151,7 +150,6 @@ class FileStore:
                 return
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> SessionFile:
-        """See `Logs.open`."""
         with disk_errors(f"opening session {session_id}"):
             if read_only:
                 return self._log(self._base_path(session_id, first), session_id, read_only=True)
@@ -174,12 +172,10 @@ class FileStore:
         raise no_session(session_id, for_fork=True)
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        """See `Logs.listing`."""
         found = listed(self._layout, _FOLDERS[place])
         return found if ids is None else (one for one in found if one.id in ids)
 
     def all_logs(self) -> Iterator[SessionFile]:
-        """See `LogIndex.all_logs`."""
         for place in (SESSIONS, TRASH, BASES):
             with disk_errors(f"listing the sessions in {self._layout.folder}"):
                 names = self._layout.names(place)
@@ -192,7 +188,6 @@ class FileStore:
                 yield self._log(path, session_id, read_only=True)
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
-        """See `LogIndex.ids`."""
         place = TRASH if deleted else SESSIONS
         with disk_errors(f"listing the sessions in {self._layout.folder}"):
             for name in self._layout.names(place):
@@ -204,7 +199,6 @@ class FileStore:
                     yield session_id
 
     def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
-        """See `LogIndex.newest`."""
         return behind(self._newest(TRASH if deleted else SESSIONS), after)
 
     def _newest(self, place: str) -> Iterator[Listed]:
@@ -215,7 +209,6 @@ class FileStore:
     # ── the whole ─────────────────────────────────────────────────────────────────────────────────
 
     def file_of(self, session_id: str) -> str:
-        """See `InFiles.file_of`."""
         for place in (SESSIONS, TRASH, BASES):
             path = self._layout.path(place, session_id)
             if self._disk.exists(path):
@@ -223,7 +216,6 @@ class FileStore:
         raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")
 
     def examine(self, session_id: str, visit: Callable[[AnyEntry], None]) -> Surveyed:
-        """See `InFiles.examine`."""
         from turnlog.store.files.repair import look  # only a doctor needs it
 
         path = self.file_of(session_id)
@@ -231,13 +223,11 @@ class FileStore:
         return Surveyed(path, survey.size_bytes, survey.entries, survey.regions)
 
     def repair(self, session_id: str, *, without: Collection[int]) -> Repaired | None:
-        """See `InFiles.repair`."""
         from turnlog.store.files.repair import repair
 
         return repair(self._disk, self.folder, session_id, clock=self._clock, without=frozenset(without))
 
     def load(self, name: str) -> bytes:
-        """See `Cache.load`."""
         try:
             with open(os.path.join(self.folder, DERIVED, name), "rb") as file:
                 return file.read()

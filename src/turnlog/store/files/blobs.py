@@ -28,34 +28,28 @@ class FileBlobs:
         self.damaged_blobs = self._packs.check
 
     def add(self, *, told: Callable[[int], None] | None = None) -> PackWriter:
-        """See `Blobs.add`."""
         with disk_errors(f"opening {self._layout.folder}"):
             self._layout.make_ready()
         return PackWriter(self._packs, told=told)
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
-        """See `BlobIndex.lacking`."""
         known = self._packs.learn()
         return {name for name in digests if digest_key(name) not in known}
 
     def packs(self) -> frozenset[str]:
-        """See `BlobIndex.packs`."""
         with disk_errors("listing packs"):
             return frozenset(self._packs.names())
 
     def doubt(self) -> str:
-        """See `Doubts.doubt`."""
         with disk_errors("looking at packs"):
             name = next((name for name in self._packs.names() if not self._packs.objects(name)), "")
         return name and f"nobody can say what is in pack {name}"
 
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """See `Measured.unneeded`."""
         with disk_errors("looking at blobs"):
             return unneeded(self._packs, needed)
 
     def keeping(self) -> AbstractContextManager[object]:
-        """See `Blobs.keeping`."""
         alone = getattr(self._inside, "alone", None)
         if alone is not None and not alone.closed:
             return nullcontext()  # who keeps everybody else out would wait for itself

@@ -18,7 +18,6 @@ class ReadingHandle(Held):
         renew_after_fork(self)
 
     def read_at(self, length: int, offset: int) -> bytes:
-        """See `FileHandle.read`."""
         try:
             fd = self.fileno()
         except ValueError:

@@ -84,7 +84,6 @@ class SessionFile:
             )
 
     def close(self) -> None:
-        """See `Log.close`."""
         self._file.close()
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +91,6 @@ class SessionFile:
     def append(
         self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
     ) -> list[AnyEntry]:
-        """See `Log.append`."""
         file = self._file
         with file.mutex:
             try:
@@ -157,7 +155,6 @@ class SessionFile:
         self._file.sync(entries[-1].seq)
 
     def sync(self, seq: int) -> None:
-        """See `Log.sync`."""
         self._file.sync(seq)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -169,7 +166,6 @@ class SessionFile:
         return self._read(lambda read, size: way(read, size, after=after, before=limit))
 
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
-        """See `Log.lines`."""
         return self._read(lambda read, size: written_after(read, size, after))
 
     def _read(self, way: Callable[[Read, int], Iterator[_T]]) -> Iterator[_T]:
@@ -195,7 +191,6 @@ class SessionFile:
             return self._file.has_grown(seq)
 
     def stamp(self) -> object:
-        """See `Stamping`."""
         with disk_errors(f"looking at session {self.id}"):
             status = self._disk.stat(self._file.handle.path)
         return (*identity(status), status.st_size, status.st_mtime_ns)

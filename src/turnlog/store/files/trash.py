@@ -43,11 +43,9 @@ class Trash:
             self._disk.sync_folder(os.path.dirname(old))
 
     def delete(self, session_id: str) -> None:
-        """See `Logs.delete`."""
         self.move(session_id, self._layout.path(SESSIONS, session_id), self._layout.path(TRASH, session_id))
 
     def restore(self, session_id: str) -> None:
-        """See `Logs.restore`."""
         self.move(session_id, self._layout.path(TRASH, session_id), self._layout.path(SESSIONS, session_id))
 
     def purge(self, session_id: str, *, deleted: bool | None = None) -> None:

@@ -54,7 +54,6 @@ class MemoryStore:
         self._sharing = BlobLock()
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> MemoryLog:
-        """See `Logs.create`."""
         with self._mutex:
             log = MemoryLog(session_id, self._clock, seq)
             log.append(drafts, after=0, head=0)
@@ -79,7 +78,6 @@ class MemoryStore:
         parent: Fork | None = None,
         deleted: bool = False,
     ) -> None:
-        """See `Logs.adopt`."""
         with self._mutex:
             if after:
                 log = self.open(session_id, read_only=True, first=first)
@@ -101,7 +99,6 @@ class MemoryStore:
                 (self._trash if deleted else self._logs)[session_id] = log
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> MemoryLog:
-        """See `Logs.open`."""
         with self._mutex:
             for place in (self._logs, self._trash) if read_only else (self._logs,):
                 log = place.get(session_id)
@@ -112,7 +109,6 @@ class MemoryStore:
             raise no_session(session_id, for_fork=read_only, is_deleted=session_id in self._trash)
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        """See `Logs.listing`."""
         with self._mutex:
             logs = list({"live": self._logs, "deleted": self._trash, "aside": self._bases}[place].values())
         for log in logs:
@@ -120,12 +116,10 @@ class MemoryStore:
                 yield _listed(log)
 
     def delete(self, session_id: str) -> None:
-        """See `Logs.delete`."""
         self._move(session_id, self._logs, self._trash)
         self._trash[session_id].is_gone = True
 
     def restore(self, session_id: str) -> None:
-        """See `Logs.restore`."""
         self._move(session_id, self._trash, self._logs)
         self._logs[session_id].is_gone = False
 
@@ -141,7 +135,6 @@ class MemoryStore:
             raise (taken if target is self._logs else in_trash)(session_id)
 
     def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
-        """See `Logs.purge`."""
         with self._mutex:
             places = {False: self._logs, True: self._trash}
             found = [
@@ -170,7 +163,6 @@ class MemoryStore:
 
     @contextmanager
     def add(self, *, told: Callable[[int], None] | None = None) -> Generator[Adding]:
-        """See `Blobs.add`."""
         new: dict[str, bytes] = {}
 
         def add(content: bytes | OpenFile) -> str:
@@ -186,7 +178,6 @@ class MemoryStore:
             self._blobs.update(new)
 
     def get(self, digest: str) -> bytes:
-        """See `Blobs.get`."""
         digest_key(digest)
         with self._mutex:
             data = self._blobs.get(digest)
@@ -197,17 +188,14 @@ class MemoryStore:
         return data
 
     def has(self, digest: str) -> bool:
-        """See `Blobs.has`."""
         digest_key(digest)
         with self._mutex:
             return digest in self._blobs
 
     def stream(self, digest: str) -> Iterator[bytes]:
-        """See `Blobs.stream`."""
         yield self.get(digest)
 
     def keeping(self) -> AbstractContextManager[None]:
-        """See `Blobs.keeping`."""
         return self._sharing.together()
 
     def collect(
@@ -228,29 +216,23 @@ class MemoryStore:
     # ── beside the contract ───────────────────────────────────────────────────────────────────────
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
-        """See `BlobIndex.lacking`."""
         return {name for name in digests if not self.has(name)}
 
     def packs(self) -> frozenset[str]:
-        """See `BlobIndex.packs`."""
         return frozenset({f"collected {self._collected} times"})
 
     def disk(self) -> dict[str, int]:
-        """See `Measured.disk`."""
         return {"logs": 0, "trash": 0, "blobs": sum(len(data) for data in self._blobs.values())}
 
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """See `Measured.unneeded`."""
         with self._mutex:
             sizes = [len(data) for name, data in self._blobs.items() if name not in needed]
             return {"blobs": len(sizes), "bytes": sum(sizes)}
 
     def load(self, name: str) -> bytes:
-        """See `Cache.load`."""
         return self._derived.get(name, b"")
 
     def save(self, name: str, data: bytes) -> None:
-        """See `Cache.save`."""
         self._derived[name] = data
 
 

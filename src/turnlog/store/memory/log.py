@@ -38,7 +38,6 @@ class MemoryLog:
     def append(
         self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
     ) -> list[AnyEntry]:
-        """See `Log.append`."""
         with self._mutex:
             if self.is_gone:
                 raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
@@ -77,7 +76,6 @@ class MemoryLog:
         return [entry for _, entry in sealed]
 
     def adopt(self, lines: list[bytes], *, after: int) -> None:
-        """See `Store.adopt`."""
         taken = entries_of(lines, after=after)
         with self._mutex:
             last = self.entries[-1].seq if self.entries else 0
@@ -102,7 +100,6 @@ class MemoryLog:
         """See `Log.sync`."""
 
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
-        """See `Log.read`."""
         with self._mutex:
             entries = self._between(after, before)
         for entry in reversed(entries) if reverse else entries:
@@ -111,17 +108,14 @@ class MemoryLog:
             yield entry
 
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
-        """See `Log.lines`."""
         for item in self.read(after=after):
             yield item if isinstance(item, Damage) else WrittenLine(item, self._lines[item.seq])
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Indexed`."""
         with self._mutex:
             return self._by_id.get(entry_id)
 
     def stamp(self) -> object:
-        """See `Stamping`."""
         with self._mutex:
             return len(self.entries), self.entries[-1].id if self.entries else ""
 

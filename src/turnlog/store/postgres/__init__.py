@@ -101,7 +101,6 @@ class PostgresStore:
     # ── logs ──────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> PostgresLog:
-        """See `Logs.create`."""
         new = stamp(drafts, floor=seq - 1, at=0, now=self._clock(), head=0)
         return self._begin(session_id, new, parent, "live")
 
@@ -144,7 +143,6 @@ class PostgresStore:
         parent: Fork | None = None,
         deleted: bool = False,
     ) -> None:
-        """See `Logs.adopt`."""
         if not after:
             self._begin(session_id, taken_over(lines, after=0), parent, "deleted" if deleted else "live")
             return
@@ -167,7 +165,6 @@ class PostgresStore:
         return None
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> PostgresLog:
-        """See `Logs.open`."""
         if read_only:
             row = self._find(session_id, first)
             if row is None:
@@ -183,7 +180,6 @@ class PostgresStore:
         return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, LogEnd(last_seq, last_at))
 
     def all_logs(self) -> Iterator[PostgresLog]:
-        """See `LogIndex.all_logs`."""
         query = "select num, id, root from turnlog.session where tenant = %s and num > %s order by num limit %s"
         last = 0
         while page := self._pool.rows("listing sessions", query, (self._tenant, last, _PAGE)):
@@ -192,11 +188,9 @@ class PostgresStore:
                 yield PostgresLog(self._pool, self._watch, self._clock, name, last, root, None)
 
     def delete(self, session_id: str) -> None:
-        """See `Logs.delete`."""
         self._move(session_id, "live", "deleted")
 
     def restore(self, session_id: str) -> None:
-        """See `Logs.restore`."""
         self._move(session_id, "deleted", "live")
 
     def _move(self, session_id: str, source: str, target: str) -> None:
@@ -217,7 +211,6 @@ class PostgresStore:
             raise no_session(session_id)
 
     def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
-        """See `Logs.purge`."""
         key = key_of(session_id)
         places = [place for place, is_it in (("live", False), ("deleted", True)) if deleted in (None, is_it)]
 
@@ -234,7 +227,6 @@ class PostgresStore:
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────
 
     def disk(self) -> dict[str, int]:
-        """See `Measured.disk`."""
         query = "select place, sum(bytes)::bigint from turnlog.session where tenant = %s group by place"
         sizes: dict[str, int] = {place: size for place, size in self._pool.rows("measuring", query, (self._tenant,))}
         return {
@@ -244,13 +236,11 @@ class PostgresStore:
         }
 
     def load(self, name: str) -> bytes:
-        """See `Cache.load`."""
         query = "select content from turnlog.derived where tenant = %s and name = %s"
         rows = self._pool.rows("looking for something derived", query, (self._tenant, name))
         return bytes(rows[0][0]) if rows else b""
 
     def save(self, name: str, data: bytes) -> None:
-        """See `Cache.save`."""
         query = (
             "insert into turnlog.derived (tenant, name, content) values (%s, %s, %b) "
             "on conflict (tenant, name) do update set content = excluded.content"
@@ -293,11 +283,9 @@ class PostgresStore:
         return dict(zip(names, row, strict=True)) | {"tenant": self._pool.location.tenant}
 
     def dedicated(self, name: str) -> DedicatedConnection:
-        """See `KeepsTables.dedicated`."""
         return DedicatedConnection(self._pool, self._leases, name)
 
     def close(self) -> None:
-        """See `Logs.close`."""
         self._watch.close()
         self._leases.close()
         self._pool.close()

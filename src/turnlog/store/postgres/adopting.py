@@ -52,7 +52,7 @@ def _repeated(key: bytes, seq: int) -> bytes:
 
 
 def adopt(rows: LogRows, leases: Leases, lines: list[bytes], *, after: int, deleted: bool) -> None:
-    """See `Store.adopt`."""
+    """See `Logs.adopt`."""
     entries_of(lines, after=after)
 
     def job(connection: Connection, again: bool) -> None:

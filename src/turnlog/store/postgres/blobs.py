@@ -208,11 +208,9 @@ class PostgresBlobs:
         self.keeping, self.exclusively = sharing.together, sharing.alone
 
     def add(self, *, told: Callable[[int], None] | None = None) -> BlobBatch:
-        """See `Blobs.add`."""
         return BlobBatch(self._pool, self._tenant, told)
 
     def put(self, blobs: dict[str, bytes]) -> None:
-        """See `Puts.put`."""
         for name, data in blobs.items():
             digest_key(name)
             if digest_of(data) != name:
@@ -230,11 +228,9 @@ class PostgresBlobs:
             self._pool.run("keeping blobs", job)
 
     def has(self, digest: str) -> bool:
-        """See `Blobs.has`."""
         return bool(self._pool.rows("looking for blobs", _GET, (self._tenant, digest_key(digest))))
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
-        """See `BlobIndex.lacking`."""
         wanted = {digest_key(name): name for name in digests}
         keys = list(wanted)
         for at in range(0, len(keys), _PAGE):
@@ -243,11 +239,9 @@ class PostgresBlobs:
         return set(wanted.values())
 
     def get(self, digest: str) -> bytes:
-        """See `Blobs.get`."""
         return b"".join(self.stream(digest))
 
     def stream(self, digest: str) -> Iterator[bytes]:
-        """See `Blobs.stream`."""
         doing = f"reading blob {digest}"
         rows = self._pool.rows(doing, _GET, (self._tenant, digest_key(digest)))
         if not rows:
@@ -280,7 +274,6 @@ class PostgresBlobs:
         return self._pool.rows("looking at the blobs", query, (self._tenant,))[0][0]
 
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """See `Measured.unneeded`."""
         count = size = 0
         for page in self._pages():
             gone = [stored for digest, _, stored in page if f"sha256:{bytes(digest).hex()}" not in needed]

@@ -49,13 +49,11 @@ class DedicatedConnection:
         return self._connection
 
     def close(self) -> None:
-        """See `TableConnection.close`."""
         if self._connection is not None:
             self._pool.give(self._connection)
             self._connection = None
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """See `TableConnection.rows`."""
         with self._problems():
             cursor = self.connection.cursor()
             cursor.adapters.register_loader("numeric", _Whole)
@@ -63,7 +61,6 @@ class DedicatedConnection:
             return cursor.fetchall() if cursor.description is not None else []
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """See `TableConnection.run`."""
         given = [_storable(row) for row in rows]
         if given:
             with self._problems(), self.connection.cursor() as cursor:
@@ -71,7 +68,6 @@ class DedicatedConnection:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """See `TableConnection.writing`."""
         with self._problems(), self.connection.transaction():
             if self._lease is not None and not self._lease.renew(self.connection):
                 raise Unavailable(f"another process went on with the {self._name} meanwhile", hint="a retry is safe")
@@ -79,7 +75,6 @@ class DedicatedConnection:
 
     @contextmanager
     def lock(self, waiting: Callable[[], None] | None = None) -> Generator[None]:
-        """See `TableConnection.lock`."""
         lease = Lease(self._leases, self._name, together=False)
         while self._taken(lease) is not None:
             if waiting is not None:

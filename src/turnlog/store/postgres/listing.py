@@ -52,7 +52,6 @@ class Listing:
         self._tenant = tenant
 
     def ids(self, *, like: str = "", deleted: bool = False) -> list[str]:
-        """See `LogIndex.ids`."""
         state, begin = _state(deleted), id_bytes(like)
         end = begin + b"\xff"  # which no id has in it
         found: set[str] = set()
@@ -66,7 +65,6 @@ class Listing:
         return [session_id for session_id in found if is_like(session_id, like)]
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        """See `Logs.listing`."""
         state, begin = _PLACES[place], b""
         if ids is not None:
             keys = [key_of(session_id) for session_id in ids]
@@ -80,7 +78,6 @@ class Listing:
             begin = _next(rows)
 
     def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
-        """See `LogIndex.newest`."""
         place: tuple[int, int, bytes] = (_END, _END, b"")
         if after is not None:
             rows = self._pool.rows(_DOING, _PLACE, (self._tenant, _state(deleted), key_of(after)))

@@ -157,12 +157,10 @@ class PostgresLog:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
-        """See `Log.read`."""
         for seq, line in self._lines(after, NO_FENCE if before is None else before, reverse=reverse):
             yield from read_line(line, seq)
 
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
-        """See `Log.lines`."""
         for seq, line in self._lines(after, NO_FENCE, reverse=False):
             for item in read_line(line, seq):
                 yield item if isinstance(item, Damage) else WrittenLine(item, bare(line))
@@ -199,13 +197,11 @@ class PostgresLog:
         return rows[0][0]
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Indexed`."""
         values = (*self._rows.place, [key_of(entry_id)])
         rows = self._pool.rows(f"looking in session {self.id}", PRESENT, values)
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
     def stamp(self) -> object:
-        """See `Stamping`."""
         return self._rows.num, self._end()
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
@@ -216,7 +212,6 @@ class PostgresLog:
         return self._end() != seq
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """See `Telling`."""
         return self._watch.listener.subscribe(self._rows.num, tell)
 
     def close(self) -> None:
