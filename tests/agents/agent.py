@@ -16,7 +16,8 @@ from typing import Any
 from tests.agents.provider import Provider
 from tests.agents.script import Block
 
-BIN = Path(__file__).with_name("node_modules") / ".bin"
+BIN = Path(os.environ.get("AGENTS_BIN") or Path(__file__).with_name("node_modules") / ".bin")
+"""The versions that are pinned, or those of another installation."""
 TIMEOUT_S = 180
 
 

@@ -24,7 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.agents.agent import Agent
+from tests.agents.agent import BIN, Agent
 from tests.agents.drive import AGENTS, heard
 from tests.agents.provider import Provider
 from tests.agents.scenes import HELPER, scenes
@@ -208,7 +208,8 @@ def record(agent: Agent) -> None:
         with Provider() as provider:
             stage = Stage(agent, provider, home)
             scenes(stage)
-            target = RECORDED / agent.name / "recorded"
+            number = version(agent)
+            target = RECORDED / agent.name / ("recorded" if number == pinned(agent) else f"recorded-{number}")
             keep(stage, target)
             for session in stage.notes if agent.name == "opencode" else ():
                 done = agent.invoke(home, provider, stage.workspace, ["export", session])
@@ -233,11 +234,16 @@ def record(agent: Agent) -> None:
         }
         found["last_answer"] = answers[-1].text
         found["last_request"] = json.loads(scrubbed(json.dumps(note["last"], ensure_ascii=False), home))
-    whole = {"agent": agent.name, "version": version(agent), "sessions": sessions}
+    whole = {"agent": agent.name, "version": number, "sessions": sessions}
     (target / "expected.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
 def version(agent: Agent) -> str:
+    """That of the program that is run."""
+    return json.loads((BIN.parent / agent.package / "package.json").read_text())["version"]
+
+
+def pinned(agent: Agent) -> str:
     packages = json.loads((Path(__file__).with_name("package.json")).read_text())["dependencies"]
     return packages[agent.package]
 

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from tests.agents.drive import AGENTS, resume_and_capture
-from tests.agents.record import RECORDED, workspace
+from tests.agents.record import RECORDED, version, workspace
 from tests.agents.script import Result, flat
 
-SESSIONS: dict[str, dict[str, Any]] = {
-    agent: json.loads((RECORDED / agent / "recorded/expected.json").read_text())["sessions"] for agent in AGENTS
+RECORDINGS: dict[Path, dict[str, Any]] = {
+    path.parent: json.loads(path.read_text()) for path in sorted(RECORDED.glob("*/recorded*/expected.json"))
 }
 SCENES = [
-    (agent, scene)
-    for agent, sessions in SESSIONS.items()
+    pytest.param(folder, scene, id=f"{folder.parent.name}-{folder.name}-{scene}")
+    for folder, whole in RECORDINGS.items()
     for scene in ("work", "fork", "compacted", "branched")
-    if scene in {session.get("scene") for session in sessions.values()}
+    if scene in {session.get("scene") for session in whole["sessions"].values()}
 ]
 
 
@@ -54,10 +54,12 @@ def plain(role: str, block: Any) -> list[Any]:
     return [role, json.loads(json.dumps({"kind": type(block).__name__.lower(), **asdict(block)}))]
 
 
-@pytest.mark.parametrize(("agent", "scene"), SCENES)
-def test_a_recorded_session_goes_on_as_it_was(agent: str, scene: str, tmp_path: Path):
-    recorded = RECORDED / agent / "recorded"
-    [(name, session)] = [(name, one) for name, one in SESSIONS[agent].items() if one.get("scene") == scene]
+@pytest.mark.parametrize(("recorded", "scene"), SCENES)
+def test_a_recorded_session_goes_on_as_it_was(recorded: Path, scene: str, tmp_path: Path):
+    agent, whole = recorded.parent.name, RECORDINGS[recorded]
+    if recorded.name != "recorded" and whole["version"] != version(AGENTS[agent]):
+        pytest.skip(f"{agent} {whole['version']} is not the one that is installed")
+    [(name, session)] = [(name, one) for name, one in whole["sessions"].items() if one.get("scene") == scene]
     workspace(tmp_path / "project")
     path = lay(agent, recorded, tmp_path, name)
     sent = resume_and_capture(AGENTS[agent], tmp_path, path, tmp_path / "project", "And then?")
