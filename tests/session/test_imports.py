@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import turnlog
+from tests.faces import location
 from turnlog import Compaction, Message, Set, Spent, Text, Usage
+from turnlog.catalog import Catalog
 from turnlog.exchange.source import bring
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn
 
@@ -295,3 +298,50 @@ def test_a_record_that_cannot_be_kept_moves_nothing(home):
     before = home.resume("test-one").seq
     assert take(home, read(*steps)).added == 0
     assert home.resume("test-one").seq == before
+
+
+# ── when it was ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=["memory", "files", "postgres"])
+def any_home(request, tmp_path):
+    with turnlog.open(location(request, tmp_path / "home")) as home:
+        yield home
+
+
+@pytest.mark.parametrize("count", [2, 600])
+def test_what_is_brought_in_is_as_old_as_its_conversation(any_home, count):
+    last = DAY + timedelta(seconds=count - 1)
+    records = [
+        Record(key=str(i), entry=said("user" if i % 2 == 0 else "assistant", f"{i}", at=DAY + timedelta(seconds=i)))
+        for i in range(count)
+    ]
+    header = {"title": "old", "created": DAY, "workspace": "/w"}
+    told = {"facts": {"model": "m", "tags": ["t"], "archived": False}, "totals": {"m": Usage(input_tokens=1)}}
+    take(any_home, read(*records, problems=[Problem("x")], **told, **header))
+    take(any_home, read(*records, **{**told, "facts": {"tags": ["u"]}}, **{**header, "title": "renamed"}))
+    take(any_home, read(*keyed(("c", "child")), id="two", created=DAY, spawned=Spawn("one", None, "helper")))
+    newer = any_home.create()
+    newer.user("of today")
+    assert any_home.sessions()[0].id == any_home.find("latest") == newer.id
+    info = next(info for info in any_home.sessions() if info.id == "test-one")
+    assert info.title == "renamed"
+    assert info.updated_at == last == any_home.read("test-one").stats().last_at
+    assert {entry.at for entry in any_home.read("test-one").entries() if entry.at > last} == set()
+    if any_home.backend == "memory":
+        return  # no catalog knows of it
+    with Catalog(any_home, agents=False) as catalog:
+        card = next(card for card in catalog.cards(everything=True) if card.id == "test-one")
+        assert (card.updated_at, card.state) == (last, "idle")
+
+
+def test_what_says_no_time_is_as_old_as_its_file(home, tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text("")
+    os.utime(path, (DAY.timestamp(), DAY.timestamp()))
+    source = Source("test", str(path))
+    take(home, read(*plain("a", "b"), title="t"), source)
+    assert home.sessions()[0].updated_at == DAY
+    os.utime(path, (DAY.timestamp() + 60, DAY.timestamp() + 60))
+    take(home, read(*plain("a", "b", "c"), title="t"), source)
+    assert home.sessions()[0].updated_at == DAY + timedelta(seconds=60)

@@ -40,7 +40,9 @@ _TITLE = "source_title"
 class Importer:
     """Takes one reading into one session."""
 
-    def __init__(self, store: Store, appender: Appender, source: Source, reading: Reading) -> None:
+    def __init__(
+        self, store: Store, appender: Appender, source: Source, reading: Reading, written: datetime | None
+    ) -> None:
         self._store = store
         self._appender = appender
         self._history = appender.history
@@ -68,6 +70,8 @@ class Importer:
         self._cursor = 0
         """The node that the next one of the source follows."""
         self._latest: datetime | None = None
+        """When the newest record of the source was made, as far as they say."""
+        self._written = written
         self._children: dict[int, list[tuple[int, bool]]] = {}
         """The nodes that follow each one, and whether they came from the source."""
         self._came_back = False
@@ -241,7 +245,7 @@ class Importer:
                 elif isinstance(entry, Message):
                     replacement.append(replace(entry, id=self._fresh(content_key(entry))))
             made = Compaction(replacement=replacement, keep=keep, trigger="import")
-        self._add(replace(made, origin=made.origin or self._origin))
+        self._add(replace(made, origin=made.origin or self._origin, at=made.at or self._latest))
         self._flush()
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
@@ -320,7 +324,14 @@ class Importer:
         with self._store.keeping() if blobs else nullcontext():
             if blobs:
                 derived.put(self._store, blobs)
-            return self._appender.append(entries)
+            return self._appender.append([self._timed(entry) for entry in entries])
+
+    def _timed(self, entry: Any) -> Any:
+        """What has no time of its own is as old as the conversation; where that says none, as its file."""
+        if entry.at is not None:
+            return entry
+        known = (self._latest, self._written if entry.is_node or self._latest is None else None)
+        return replace(entry, at=max(filter(None, known), default=None))
 
     def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:
         """The conversation goes on after that node, wherever it stands here."""
@@ -341,7 +352,7 @@ class Importer:
             if self._session.get(key) == kept:
                 continue
             if key in WIDE_FACTS:
-                self._appender.set(Set(key=key, value=kept))
+                self._appender.set(self._timed(Set(key=key, value=kept)))
             else:
                 marks.append(Set(key=key, value=kept, at=self._latest, origin=self._origin))
             self.problems += [Problem(f"a secret was left out: {name}") for name in secrets]
@@ -352,7 +363,7 @@ class Importer:
         self._batch = marks
         self._flush()
         if title and title != given and self._session.title in (None, given):
-            self._appender.set(Set(key="title", value=title))
+            self._appender.set(self._timed(Set(key="title", value=title)))
         if self._is_both and all(node.seq != self._own_head for node in self._history.path(self._session.head)):
             self._jump(self._own_head, why="branch")
             self.problems.append(Problem("it went on both here and there: what is new there is a branch here"))

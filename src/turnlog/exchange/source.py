@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
 from typing import Any, cast
@@ -161,12 +162,20 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
             return Imported(name, source, 0, [*reading.problems, told])
         here, steps = _create(creator, source, name, reading)
     try:
-        importer = Importer(creator.store, Appender(creator.store, here), source, reading)
+        importer = Importer(creator.store, Appender(creator.store, here), source, reading, written_at(source))
         importer.run(steps)
         _link(creator.store, source, reading.header, name)
     finally:
         here.close()
     return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
+
+
+def written_at(source: Source) -> datetime | None:
+    """When a source was last written, for what says no time itself; None if there is no such file."""
+    try:
+        return datetime.fromtimestamp(os.stat(source.path).st_mtime, UTC)
+    except OSError:
+        return None
 
 
 def imported_as(store: Store, source: Source) -> str | None:
@@ -238,7 +247,7 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
         origin["header"] = mask("", header.origin)[0]
     fields: dict[str, Any] = {
         "id": name, "agent": source.agent, "title": header.title, "labels": dict(header.labels),
-        "hidden": header.hidden, "origin": origin, "at": header.created,
+        "hidden": header.hidden, "origin": origin, "at": header.created or written_at(source),
     }  # fmt: skip
     if header.fork is not None and header.fork.session:
         parent = _open(creator.store, session_id(source.agent, header.fork.session))
@@ -301,4 +310,4 @@ def _link(store: Store, source: Source, header: SessionHeader, name: str) -> Non
     with appending(store, log) as parent:
         if SessionReader(parent.history).find(f"child.{name}") is None:
             child = Child(id=f"child.{name}", session=name, call=header.spawned.call, agent=header.spawned.role)
-            parent.append([child])
+            parent.append([replace(child, at=header.created or parent.state.last_at)])

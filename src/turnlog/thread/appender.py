@@ -267,7 +267,8 @@ class Appender:
 
     def _write_fold(self) -> None:
         with self.history.mutex:
-            draft, blobs = prepare(to_fold(self.state))
+            # Nothing happens by it: it has the time of what it is about, and a listing shows no other.
+            draft, blobs = prepare(replace(to_fold(self.state), at=self.state.last_at))
             size = len(draft.body) + sum(len(data) for data in blobs.values())
             self._fold_at = max(_FOLD_BYTES, _FOLD_SHARE * size)
             if self._bytes_since_fold <= self._fold_at and self._entries_since_fold <= _FOLD_ENTRIES:

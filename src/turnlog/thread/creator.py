@@ -73,7 +73,7 @@ class Creator:
         start = replace(start, workspace=workspace, fork=fork)
         fold_start(state, start)
         is_own = self.made.passes_on(history, fields)
-        return self.begin([start, to_fold(state)], seq=at + 1, parent=fork, is_own=is_own)
+        return self.begin([start, replace(to_fold(state), at=start.at)], seq=at + 1, parent=fork, is_own=is_own)
 
     def spawn(self, session_id: str, spawned: Spawned, workspace: str | None, fields: dict[str, Any]) -> History:
         """A subagent's session, in the workspace of the one that started it if the fields name no other."""

@@ -72,6 +72,9 @@ def _take(
     if not damage:
         kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, _proof(path, stamp.size))
         mark = msgspec.msgpack.encode(kept)
+    head = history.at(state.head)
+    if head is not None and head.origin is not None:
+        state.writers = {}  # whoever brought it in does not work in it
     return {**_row(native, state, story), "damage": damage, "mark": mark, "origin": origin, "before": spent,
             "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(state, stamp)}  # fmt: skip
 
