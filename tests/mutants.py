@@ -433,7 +433,7 @@ MUTANTS = [
     Mutant(
         "a folder in a log is believed",
         INTENT,
-        "    if step.root not in covered:\n        return False\n    if not step.path:  # the folder itself\n"
+        "    if step.root not in covered:\n        return False\n    if not step.raw:  # the folder itself\n"
         "        return True\n    tracked, is_partial = covered[step.root]\n",
         "    tracked, is_partial = covered.get(step.root, (frozenset(), False))\n",
         (ATTACKS,),

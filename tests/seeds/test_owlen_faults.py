@@ -70,7 +70,7 @@ def test_what_the_user_edited_since_is_not_overwritten(s, project):
         (project / "a.txt").write_text("v2 by the agent")
     (project / "a.txt").write_text("v3 by the user")
     plan = s.plan_rewind(turns=1)
-    assert [(step.path, step.action) for step in plan.steps] == [(b"a.txt", "conflict")]
+    assert [(step.raw, step.action) for step in plan.steps] == [(b"a.txt", "conflict")]
     s.rewind(turns=1)
     assert (project / "a.txt").read_text() == "v3 by the user"
 
@@ -102,7 +102,7 @@ def test_one_file_that_cannot_be_restored_does_not_stop_the_others(home, s, proj
     with turnlog.open(folder) as other:
         again = other.resume(s.id)
         again.rewind(turns=1)
-        assert [problem.step.path for problem in again.problems()] == [b"m.bin"]
+        assert [problem.step.raw for problem in again.problems()] == [b"m.bin"]
     assert (project / "a.txt").read_text() == "one\n"
     assert (project / "m.bin").read_text() == "v2"
     assert not (project / "z.txt").exists()

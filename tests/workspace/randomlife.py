@@ -138,7 +138,7 @@ class Life:
         else:
             plan = session.plan_undo() if what == "undo" else session.plan_redo()
             (session.undo if what == "undo" else session.redo)()
-        self.told.append(f"{name}: {said}: {[(step.path, step.action, step.reason) for step in plan.steps]}")
+        self.told.append(f"{name}: {said}: {[(step.raw, step.action, step.reason) for step in plan.steps]}")
         self.rewinds += 1
         self.compare(what, name, takes_all=takes_all)
 

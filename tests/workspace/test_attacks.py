@@ -141,7 +141,7 @@ def test_what_cannot_be_put_back_is_named_and_nothing_is_left_of_it(world: World
     head = session.finish_rewind()
     assert head is not None
     assert head.files == {"kept": 1}
-    assert [outcome.step.path for outcome in session.problems()] == [b"victim"]
+    assert [outcome.step.raw for outcome in session.problems()] == [b"victim"]
     assert world.files() == before
 
 

@@ -388,7 +388,7 @@ def test_what_a_given_up_turn_changed_is_not_taken_for_sure(tmp_path: Path, plac
         home.gc(quota_bytes=0)
         s = home.resume(s.id)
         plan = s.plan_rewind(to=label)
-        assert {step.path: step.action for step in plan.steps} == {b"mine.txt": "conflict", b"noise": "conflict"}
+        assert {step.raw: step.action for step in plan.steps} == {b"mine.txt": "conflict", b"noise": "conflict"}
         s.rewind(to=label)
         assert (place / "mine.txt").exists()
 

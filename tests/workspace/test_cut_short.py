@@ -36,7 +36,7 @@ def killed(tmp_path: Path, session: turnlog.Session, **files: str) -> None:
 
 
 def steps(plan) -> dict[str, tuple[str, str]]:
-    return {os.fsdecode(step.path): (step.action, step.reason) for step in plan.steps}
+    return {os.fsdecode(step.raw): (step.action, step.reason) for step in plan.steps}
 
 
 DOUBT = ("conflict", "nobody can tell who changed it: turn 1 was cut short")

@@ -173,7 +173,7 @@ def test_what_an_ordinary_user_may_not_give_away_is_named_and_back_all_the_same(
             assert (place / "plain").read_text() == "plain"
             assert s.problems() == []
             (outcome,) = s.incomplete()
-            assert outcome.step.path == b"plain"
+            assert outcome.step.raw == b"plain"
             assert outcome.note.startswith(f"its owner is {SOMEBODY}:{SOMEBODY} now, not 0:0: ")
 
     with fast_folder() as folder:
@@ -197,6 +197,6 @@ def test_an_attribute_that_cannot_be_set_is_named_and_the_file_is_back(home: Hom
     monkeypatch.setattr(os, "setxattr", refuse)
     s.rewind(turns=1)
     assert (place / "marked").read_text() == "marked"
-    assert [(o.step.path, o.note) for o in s.incomplete()] == [
+    assert [(o.step.raw, o.note) for o in s.incomplete()] == [
         (b"marked", "attribute user.origin: Operation not supported")
     ]

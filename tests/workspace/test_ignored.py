@@ -205,7 +205,7 @@ def test_checkpoints_from_before_do_not_know_ignored_files(home: Home, place: Pa
         s.user("go")
         (place / "made.env").write_text("made")
         (place / "src/a.py").write_text("changed")
-    assert {step.path: step.action for step in s.plan_rewind(to=first).steps} == {
+    assert {step.raw: step.action for step in s.plan_rewind(to=first).steps} == {
         b"made.env": "unknown", b"src/a.py": "modify",
     }  # fmt: skip
     home.settings = replace(home.settings, covers_ignored=False)
@@ -294,7 +294,7 @@ def test_ignored_files_of_another_session_are_not_taken_back(home: Home, place: 
         with other.turn():
             other.user("theirs")
             (place / "src/local.ini").write_text("level = theirs\n")
-    actions = {step.path: step.action for step in s.plan_rewind(before=first).steps}
+    actions = {step.raw: step.action for step in s.plan_rewind(before=first).steps}
     assert actions == {b".env": "modify", b"made.env": "delete", b"src/local.ini": "conflict"}
 
 

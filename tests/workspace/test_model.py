@@ -259,7 +259,7 @@ class Workspace(RuleBasedStateMachine):
         for path, node in before.items():
             if node[0] == "file" and after.get(path) != node:
                 assert self.home.get_blob("sha256:" + hashlib.sha256(node[2]).hexdigest()) == node[2]
-        touched = {step.path for step in planned.to_do}
+        touched = {step.raw for step in planned.to_do}
         changed = {path for path in set(before) | set(after) if before.get(path) != after.get(path)}
         folders = {path for path in changed if (after.get(path) or before[path])[0] == "folder"}
         assert changed - folders <= touched, "what the plan did not say"

@@ -33,7 +33,7 @@ def move(session: turnlog.Session, place: Path, to: Path) -> Path:
 
 
 def actions(plan) -> dict[bytes, str]:
-    return {step.path: step.action for step in plan.steps}
+    return {step.raw: step.action for step in plan.steps}
 
 
 def work(place: Path, text: str) -> None:
@@ -143,7 +143,7 @@ def test_a_rewind_that_was_interrupted_before_the_move_is_settled_after_it(
     os.unlink(new / "a.txt")  # as if it had not been done yet, and somebody took it
     s.finish_rewind(abort=abort)
     assert (new / "new").exists() is abort
-    assert [problem.step.path for problem in s.problems()] == [b"a.txt"]
+    assert [problem.step.raw for problem in s.problems()] == [b"a.txt"]
 
 
 def _die(*_: object) -> None:

@@ -86,7 +86,7 @@ def test_what_an_edited_ignore_file_uncovered_is_not_taken_for_new(home, place: 
     (place / "build/model.bin").write_bytes(b"\0" * 100)
     s = home.create(workspace=place)
     turn(s, "echo '*.log' > .gitignore")
-    actions = {step.path: step.action for step in s.plan_rewind(turns=1).steps}
+    actions = {step.raw: step.action for step in s.plan_rewind(turns=1).steps}
     assert actions == {b".gitignore": "modify", b"build": "unknown"}
     s.rewind(turns=1)
     assert (place / ".env").read_text() == "SECRET=1"
@@ -228,7 +228,7 @@ def test_a_nested_repository_is_left_alone_and_named(home, place: Path):
     skipped = s.checkpoints()[-1].skipped
     assert [(item["path"], item["reason"]) for item in skipped] == [("vendor/lib", REPOSITORY)]
     assert [item.path for item in s.diff(turn=2)] == ["src/a.py"]
-    actions = {step.path: (step.action, step.reason) for step in s.plan_rewind(turns=2).steps}
+    actions = {step.raw: (step.action, step.reason) for step in s.plan_rewind(turns=2).steps}
     assert actions == {
         b"src/a.py": ("modify", "changed in turn 2"),
         b"vendor/lib/code.c": ("unknown", f"not covered: {REPOSITORY}"),
@@ -251,7 +251,7 @@ def test_a_folder_that_becomes_a_repository_is_not_told_as_deleted(home, place: 
     s = home.create(workspace=place)
     turn(s, "mkdir vendor/lib/.git")
     assert [(item.path, item.action) for item in s.diff(turn=1)] == [("vendor/lib", "modified")]
-    assert [(step.path, step.action) for step in s.plan_rewind(turns=1).steps] == [(b"vendor/lib", "unknown")]
+    assert [(step.raw, step.action) for step in s.plan_rewind(turns=1).steps] == [(b"vendor/lib", "unknown")]
     s.rewind(turns=1, force=True)
     assert (place / "vendor/lib/code.c").read_text() == "int x;"
 
@@ -287,7 +287,7 @@ def test_large_files_are_named_where_they_are_not_covered(tmp_path: Path, place:
         (skipped,) = s.checkpoint().skipped
         assert (skipped["path"], skipped["reason"]) == ("model.bin", "larger than 1000 bytes")
         turn(s, "rm model.bin")
-        assert [(step.path, step.action) for step in s.plan_rewind(turns=1).steps] == [(b"model.bin", "unknown")]
+        assert [(step.raw, step.action) for step in s.plan_rewind(turns=1).steps] == [(b"model.bin", "unknown")]
 
 
 def test_a_file_outside_the_folder_is_covered_once_it_is_tracked(home, place: Path, tmp_path: Path):
@@ -454,7 +454,7 @@ def test_a_plan_changes_nothing_and_says_everything(home, place: Path):
     (place / "new.py").write_text("the user's by now")
     seq, disk = s.seq, home.disk()
     plan = s.plan_rewind(turns=1)
-    assert {step.path: step.action for step in plan.steps} == {
+    assert {step.raw: step.action for step in plan.steps} == {
         b".gitignore": "mode", b"new.py": "conflict", b"src/a.py": "modify",
     }  # fmt: skip
     assert (s.seq, home.disk()) == (seq, disk)

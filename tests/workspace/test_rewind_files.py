@@ -110,7 +110,7 @@ def test_what_somebody_else_changed_is_kept_unless_forced(home, place: Path, whe
             (place / "src/a.py").write_text("agent again")
     kept = (place / "src/a.py").read_text()
     plan = s.plan_rewind(before=first)
-    assert [(step.path, step.action) for step in plan.steps] == [(b"src/a.py", "conflict")]
+    assert [(step.raw, step.action) for step in plan.steps] == [(b"src/a.py", "conflict")]
     assert s.rewind(before=first).files == {"conflict": 1}
     assert (place / "src/a.py").read_text() == kept
     s.rewind(before=first, force=True)
@@ -130,7 +130,7 @@ def test_a_file_that_a_changed_rule_hid_is_unknown_and_stays(home, place: Path):
         (place / ".gitignore").write_text("*.log\n")
         (place / "secret.env").write_text("changed")
     plan = s.plan_rewind(turns=1)
-    assert {step.path: step.action for step in plan.steps} == {b".gitignore": "modify", b"secret.env": "unknown"}
+    assert {step.raw: step.action for step in plan.steps} == {b".gitignore": "modify", b"secret.env": "unknown"}
     s.rewind(turns=1)
     assert (place / "secret.env").read_text() == "changed"
 
@@ -360,3 +360,16 @@ def test_a_fork_goes_back_to_a_checkpoint_of_its_parent(home, place: Path):
     fork = s.fork()
     fork.rewind(before=ask)
     assert everything(place) == before
+
+
+def test_plans_and_differences_name_paths_alike(home: turnlog.Home, tmp_path: Path):
+    place = tmp_path / "alike"
+    place.mkdir()
+    s = home.create(workspace=place)
+    first = s.checkpoint()
+    names = [b"plain", b"caf\xe9"]
+    for name in names:
+        (place / os.fsdecode(name)).write_text("x")
+    steps, found = s.plan_rewind(to=first).steps, s.diff(first)
+    assert {step.path for step in steps} == {item.path for item in found} == {"plain", "bytes:caf%E9"}
+    assert {step.raw for step in steps} == set(names)

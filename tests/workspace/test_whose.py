@@ -27,7 +27,7 @@ def home(request, tmp_path: Path):
 
 
 def actions(plan) -> dict[bytes, str]:
-    return {step.path: step.action for step in plan.steps}
+    return {step.raw: step.action for step in plan.steps}
 
 
 # ── callers that do not bracket, that declare, that track ─────────────────────────────────────────────
@@ -119,7 +119,7 @@ def test_a_declared_change_outside_of_turns_is_the_sessions(home, place: Path):
     (place / "b.txt").write_text("the user's")
     s.changed("a.txt")
     plan = s.plan_rewind(before=first)
-    assert [(step.path, step.action, step.reason, step.is_declared) for step in plan.steps] == [
+    assert [(step.raw, step.action, step.reason, step.is_declared) for step in plan.steps] == [
         (b"a.txt", "modify", "declared", True)
     ]
     s.rewind(before=first)
@@ -146,7 +146,7 @@ def test_a_tracked_file_is_the_sessions_whenever_it_changed(home, place: Path):
         first = s.user("go")
     (place / "local.env").write_text("A=2")
     (step,) = s.plan_rewind(before=first).steps
-    assert (step.path, step.action, step.reason) == (b"local.env", "modify", "tracked")
+    assert (step.raw, step.action, step.reason) == (b"local.env", "modify", "tracked")
     s.rewind(before=first)
     assert (place / "local.env").read_text() == "A=1"
 

@@ -30,7 +30,7 @@ from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
 from turnlog.session import Session
 from turnlog.workspace.plan import CONFLICT, Plan
-from turnlog.workspace.tree import path_bytes, path_text
+from turnlog.workspace.tree import path_bytes
 
 _PROBLEMS_SHOWN = 20
 REWOUND = {
@@ -162,6 +162,6 @@ def _exit_for_problems(context: click.Context, session: Session, done: Head | No
 def _plain(session: Session, done: Head | None) -> dict[str, Any]:
     if done is None:
         return {"done": False, "entry": None, "result": {}, "problems": [], "incomplete": []}
-    problems = [{"path": path_text(o.step.path), "root": o.step.root, "problem": o.problem} for o in session.problems()]
-    notes = [{"path": path_text(o.step.path), "root": o.step.root, "note": o.note} for o in session.incomplete()]
+    problems = [{"path": o.step.path, "root": o.step.root, "problem": o.problem} for o in session.problems()]
+    notes = [{"path": o.step.path, "root": o.step.root, "note": o.note} for o in session.incomplete()]
     return {"done": True, "entry": done.seq, "result": done.files, "problems": problems, "incomplete": notes}

@@ -44,7 +44,7 @@ Covered = dict[str, tuple[frozenset[bytes], bool]]
 
 def make_intent(plan: Plan, before: Checkpoint, head: Head) -> Intent:
     """What is about to be done, so that it can be finished or taken back should it be interrupted."""
-    steps = [[s.root, path_text(s.path), _saved(s.now), _saved(s.then)] for s in plan.to_do]
+    steps = [[s.root, s.path, _saved(s.now), _saved(s.then)] for s in plan.to_do]
     plain = msgspec.to_builtins(replace(head, id=new_id()), str_keys=True)
     return Intent(host=this_process()["host"], before=before.seq, steps=steps, head=plain)
 
@@ -74,7 +74,7 @@ def steps_of(intent: Intent) -> list[Step]:
 def makes_root(intent: Intent) -> bool:
     """Whether it is about a folder that was gone as a whole."""
     try:
-        return any(not step.path and step.now is None for step in steps_of(intent))
+        return any(not step.raw and step.now is None for step in steps_of(intent))
     except Corrupt:
         return False
 
@@ -89,7 +89,7 @@ def head_of(intent: Intent) -> Head:
 
 def place_of(step: Step) -> str:
     """Where a step is, whatever the root."""
-    return path_text(path_bytes(step.root) + b"/" + step.path)
+    return path_text(path_bytes(step.root) + b"/" + step.raw)
 
 
 def paths_of(intent: Intent, head: Head) -> frozenset[str]:
@@ -182,12 +182,12 @@ def carry_out(
 def _is_covered(step: Step, covered: Covered) -> bool:
     if step.root not in covered:
         return False
-    if not step.path:  # the folder itself
+    if not step.raw:  # the folder itself
         return True
     tracked, is_partial = covered[step.root]
-    if any(step.path == path or step.path.startswith(path + b"/") for path in tracked):
+    if any(step.raw == path or step.raw.startswith(path + b"/") for path in tracked):
         return True
-    return not is_partial and not ALWAYS.intersection(step.path.split(b"/"))
+    return not is_partial and not ALWAYS.intersection(step.raw.split(b"/"))
 
 
 def _in_one_folder(
@@ -195,11 +195,11 @@ def _in_one_folder(
 ) -> Iterator[Outcome]:
     path = os.fsdecode(path_bytes(root))
     made: Step | None = None
-    for step in [step for step in steps if not step.path]:
+    for step in [step for step in steps if not step.raw]:
         problem = make_root(path, step)
         made = step if not problem else None
         yield Outcome(step, not problem, problem)
-    steps = [step for step in steps if step.path]
+    steps = [step for step in steps if step.raw]
     try:
         restorer = Restorer(path, get, intent.id)
     except OSError as error:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Tree, TreeNode, changes, lookup
+from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Tree, TreeNode, changes, lookup, path_text
 
 CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (
     "create", "modify", "delete", "mode", "conflict", "unknown", "skipped",
@@ -35,7 +35,8 @@ class Stretch(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """What is to happen to one path, and why."""
 
-    path: bytes
+    raw: bytes
+    """The path as the file system has it."""
     action: str
     reason: str
     now: TreeNode | None
@@ -45,6 +46,11 @@ class Step(Struct, frozen=True):
     """The folder that the path is in."""
     is_doubtful: bool = False
     """Whether nothing speaks against it but that nobody can tell whose it is: then it is enough to name it."""
+
+    @property
+    def path(self) -> str:
+        """The path as text, as in a difference: `bytes:` and %-escapes where it is not Unicode."""
+        return path_text(self.raw)
 
 
 class Plan(Struct, frozen=True):

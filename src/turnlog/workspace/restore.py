@@ -77,7 +77,7 @@ class Restorer:
     def sweep(self, steps: list[Step]) -> None:
         """Remove what an interrupted attempt at these steps left half done."""
         for step in steps:
-            parent, _, _ = step.path.rpartition(b"/")
+            parent, _, _ = step.raw.rpartition(b"/")
             try:
                 with self._folder(parent) as fd:
                     os.unlink(self._temporary(step), dir_fd=fd)
@@ -90,17 +90,17 @@ class Restorer:
         A step that fails does not stop the others, unless the disk is full.
         """
         opened = self._open_up(steps)
-        for step in sorted((s for s in steps if s.then is None), key=lambda s: s.path, reverse=True):
+        for step in sorted((s for s in steps if s.then is None), key=lambda s: s.raw, reverse=True):
             yield self._try(step, self._remove)
         folders: list[Step] = []
-        for step in sorted((s for s in steps if s.then and s.then.kind == FOLDER), key=lambda s: s.path):
+        for step in sorted((s for s in steps if s.then and s.then.kind == FOLDER), key=lambda s: s.raw):
             outcome = self._try(step, self._put_folder)
             if outcome.is_done:
                 folders.append(step)
             else:
-                self._missing.add(step.path)
+                self._missing.add(step.raw)
                 yield outcome
-        for step in sorted((s for s in steps if s.then and s.then.kind != FOLDER), key=lambda s: s.path):
+        for step in sorted((s for s in steps if s.then and s.then.kind != FOLDER), key=lambda s: s.raw):
             yield self._try(step, self._put)
         for step in reversed(folders):
             yield self._try(step, self._close_folder)
@@ -110,10 +110,10 @@ class Restorer:
     def _open_up(self, steps: list[Step]) -> list[Step]:
         """Folders that are to go may be locked: then what is in them can only go when they are not."""
         opened: list[Step] = []
-        for step in sorted(steps, key=lambda s: s.path):
+        for step in sorted(steps, key=lambda s: s.raw):
             goes = step.now is not None and step.now.kind == FOLDER and (step.then is None or step.then.kind != FOLDER)
             if goes and step.now is not None and step.now.mode & _OURS != _OURS:
-                parent, _, name = step.path.rpartition(b"/")
+                parent, _, name = step.raw.rpartition(b"/")
                 with suppress(OSError), self._folder(parent) as fd:
                     if not _impossible(step) and is_as(fd, name, step.now):
                         _set_mode(fd, name, step.now.mode | _OURS, _FOLDER_FLAGS)
@@ -121,7 +121,7 @@ class Restorer:
         return opened
 
     def _close_again(self, step: Step, _node: TreeNode) -> str:
-        parent, _, name = step.path.rpartition(b"/")
+        parent, _, name = step.raw.rpartition(b"/")
         with self._folder(parent) as fd:
             if step.now is not None and _is_as_opened(fd, name, step.now):
                 _set_mode(fd, name, step.now.mode, _FOLDER_FLAGS)
@@ -172,12 +172,12 @@ class Restorer:
             self._left.add((parent, name))  # once more at the end; no checkpoint covers it in any case
 
     def _temporary(self, step: Step) -> bytes:
-        return TEMPORARY + hashlib.sha256(self._mark + b"\0" + step.path).hexdigest()[:24].encode()
+        return TEMPORARY + hashlib.sha256(self._mark + b"\0" + step.raw).hexdigest()[:24].encode()
 
     # ── deletes ───────────────────────────────────────────────────────────────────────────────────
 
     def _remove(self, step: Step, _node: TreeNode) -> str:
-        parent, _, name = step.path.rpartition(b"/")
+        parent, _, name = step.raw.rpartition(b"/")
         try:
             with self._folder(parent) as fd:
                 seen = _look(fd, name)
@@ -202,7 +202,7 @@ class Restorer:
 
     def _put_folder(self, step: Step, node: TreeNode) -> str:
         """A folder that we can work in; it gets its mode when all that belongs in it is there."""
-        parent, _, name = step.path.rpartition(b"/")
+        parent, _, name = step.raw.rpartition(b"/")
         now = step.now
         was_folder = now is not None and now.kind == FOLDER
         with self._folder(parent, make=not was_folder) as fd:
@@ -246,7 +246,7 @@ class Restorer:
             raise
 
     def _close_folder(self, step: Step, node: TreeNode) -> str:
-        parent, _, name = step.path.rpartition(b"/")
+        parent, _, name = step.raw.rpartition(b"/")
         with self._folder(parent) as fd:
             if _look(fd, name) is not None:
                 self._dirty.add(parent)
@@ -265,7 +265,7 @@ class Restorer:
     # ── files and links ───────────────────────────────────────────────────────────────────────────
 
     def _put(self, step: Step, node: TreeNode) -> str:
-        parent, _, name = step.path.rpartition(b"/")
+        parent, _, name = step.raw.rpartition(b"/")
         now = step.now
         was_folder = now is not None and now.kind == FOLDER
         with self._folder(parent, make=now is None) as fd:
@@ -324,7 +324,7 @@ class Restorer:
 
 def _impossible(step: Step) -> str:
     """Why nobody could mean this step: logs and trees are not to be trusted."""
-    names = step.path.split(b"/")
+    names = step.raw.split(b"/")
     if any(name in (b"", b".", b"..") or b"\0" in name for name in names):
         return "not a path in a folder"
     if len(names) > MAX_DEPTH + 1:

@@ -14,7 +14,7 @@ from turnlog.cli.draw.text import coloured, path_of
 from turnlog.errors import Invalid
 from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
-from turnlog.workspace.tree import FOLDER, path_bytes, path_text
+from turnlog.workspace.tree import FOLDER, path_bytes
 
 _COLOURS = {
     "create": "green", "modify": "yellow", "delete": "red", "mode": "cyan", "conflict": "purple", "unknown": "dim",
@@ -49,8 +49,8 @@ def rows_of(steps: list[Step], *, everything: bool) -> list[PreviewRow]:
         step, end = steps[index], index + 1
         node = step.then or step.now
         if not everything and node is not None and node.kind == FOLDER and step.action in (CREATE, DELETE):
-            lead = step.path + b"/" if step.path else b""
-            while end < len(steps) and steps[end].path.startswith(lead) and steps[end].root == step.root:
+            lead = step.raw + b"/" if step.raw else b""
+            while end < len(steps) and steps[end].raw.startswith(lead) and steps[end].root == step.root:
                 end += 1
             if end - index <= _FEW or any(other.action != step.action for other in steps[index:end]):
                 end = index + 1
@@ -62,11 +62,11 @@ def rows_of(steps: list[Step], *, everything: bool) -> list[PreviewRow]:
 def path_shown(step: Step, workspace: str | None) -> str:
     """The path of a step: in the workspace as it is, elsewhere from the root."""
     node = step.then or step.now
-    path = path_bytes(step.root) + b"/" + step.path
-    if not step.path:
+    path = path_bytes(step.root) + b"/" + step.raw
+    if not step.raw:
         path = path_bytes(step.root)
     elif step.root in ("", workspace):
-        path = step.path
+        path = step.raw
     return path_of(path) + ("/" if node is not None and node.kind == FOLDER else "")
 
 
@@ -150,7 +150,6 @@ def ask(question: str) -> bool:
 def as_plain(plan: Plan) -> dict[str, Any]:
     """For programs."""
     steps = [
-        {"action": step.action, "path": path_text(step.path), "root": step.root, "reason": step.reason}
-        for step in plan.steps
+        {"action": step.action, "path": step.path, "root": step.root, "reason": step.reason} for step in plan.steps
     ]
     return {"note": plan.note, "counts": _counts(plan.steps), "steps": steps}
