@@ -129,7 +129,6 @@ def test_a_turn_that_fails_has_its_files_and_its_reason(home, place: Path):
 
 def test_a_turn_that_begins_in_vain_leaves_no_turn_behind(home, place: Path):
     s = home.create(workspace=place)
-    s.close()
     home.delete(s.id)
     with pytest.raises(turnlog.NotFound), s.turn():
         pytest.fail("the turn has begun")

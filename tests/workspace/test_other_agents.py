@@ -320,11 +320,10 @@ def test_a_rewind_goes_to_that_turn_and_not_to_a_stale_baseline(home, place: Pat
     """The tree to compare with was remembered once and never again: for 25 days, undo went back to that."""
     s = home.create(workspace=place)
     for number in range(4):
-        turn(s, f"echo {number} > counter")
+        turn(home.resume(s.id), f"echo {number} > counter")
         with turnlog.open(tmp_path / "home") as again:
-            s = again.resume(s.id)
             (place / "counter").write_text(f"user after {number}\n")
-            turn(s, f"echo agent {number} >> src/a.py")
+            turn(again.resume(s.id), f"echo agent {number} >> src/a.py")
     s = home.resume(s.id)
     s.rewind(turns=1)
     assert (place / "src/a.py").read_text() == "one\nagent 0\nagent 1\nagent 2\n"
