@@ -580,7 +580,7 @@ def test_imported_checkpoints_are_rewound_to_for_the_files_they_hold(tmp_path: P
         session = home.resume(done.id)
         first = named(session)["checkpoint-1"]
         (project / "sub/b.txt").write_text("by a person")
-        steps = {step.path: (step.action, step.reason) for step in session.plan_rewind(to=first).steps}
+        steps = {step.raw: (step.action, step.reason) for step in session.plan_rewind(to=first).steps}
         assert steps[b"a.txt"][0] == "modify"
         assert steps[b"sub/b.txt"] == ("conflict", "somebody changed it since")
         assert steps[b"new.txt"][0] == "unknown"  # an empty text may be no file at all

@@ -208,7 +208,7 @@ def test_a_rewind_of_files_is_shown_before_it_is_done(home, project):
         (project / "b.txt").unlink()
         (project / "new.txt").write_text("new\n")
     plan = session.plan_rewind(turns=1)
-    assert {step.path.decode(): step.action for step in plan.steps} == {
+    assert {step.path: step.action for step in plan.steps} == {
         "a.txt": "modify", "b.txt": "create", "new.txt": "delete",
     }  # fmt: skip
     assert (project / "new.txt").exists()

@@ -232,6 +232,9 @@ class Caller:
         session = self.sessions.get(session_id)
         if session is None:
             return
+        if session.is_closed:  # to open it again had failed
+            self.reopen(session_id)
+            session = self.sessions[session_id]
         ids = frozenset(draft.id for draft in drafts)
         self.book.tried[session_id] |= ids
         if len(ids) > 1:

@@ -51,7 +51,7 @@ def test_what_a_turn_deleted_with_its_folder_comes_back_to_the_byte(home, place:
     assert {d.action for d in s.diff(turn=1)} == {"deleted"}
     plan = s.plan_rewind(before=first)
     assert {step.action for step in plan.steps} == {"create"}
-    assert plan.steps[0].path == b""
+    assert plan.steps[0].path == ""
     assert not place.exists()
     head = s.rewind(before=first)
     assert (digest(place), mode(place)) == (before, 0o750)

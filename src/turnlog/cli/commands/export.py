@@ -13,6 +13,7 @@ from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.command import REPORT, print_json, session_argument, shared
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid, NotFound
+from turnlog.formats import is_known
 from turnlog.formats import names as agents
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def command(
     if output == "-" and as_json:
         raise click.UsageError("either --json or -o -")
     form = _SHORT.get(form, form)
-    if form not in (*_TEXTS, *agents()):
+    if form not in _TEXTS and not is_known(form):
         raise NotFound(f"no form {form!r:.80}", hint=f"one of {', '.join(_TEXTS)}, or an agent: {', '.join(agents())}")
     with session_to_read(session, key=key) as opened:
         if form in _TEXTS:
