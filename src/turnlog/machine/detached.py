@@ -1,0 +1,83 @@
+"""Work behind the user's back: one process at a time, at low priority, that ends by itself. No daemon.
+
+Who wants something done calls `begin`, which starts a `turnlog` of its own and waits for nothing. That one does its
+work inside `alone`, with the same lock: of any number that were begun at the same time, one goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from turnlog.machine.environment import environment
+
+_NICE = 10
+_TRIES = 5
+_PAUSE_S = 0.02
+
+
+def begin(lock: str, arguments: Sequence[str]) -> int:
+    """Run `turnlog` with these arguments, detached from this terminal; gives its pid, 0 if somebody holds the lock.
+
+    Nothing is raised where it cannot be begun: whoever comes next tries again.
+    """
+    if not sys.executable or is_taken(lock):
+        return 0
+    # Without -P, what happens to lie in the current folder would be imported.
+    command = [sys.executable, "-P", "-m", "turnlog", *arguments]
+    quiet = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    try:
+        return os.posix_spawn(sys.executable, command, environment(), file_actions=quiet, setsid=True)
+    except (OSError, NotImplementedError):
+        return 0
+
+
+@contextmanager
+def alone(lock: str) -> Generator[bool]:
+    """Whether nobody else has that lock; as long as this goes on, nobody else gets it. Steps back behind other work."""
+    fd = _opened(lock)
+    try:
+        is_ours = _try(fd)
+        for _ in range(_TRIES):
+            if is_ours:
+                break
+            time.sleep(_PAUSE_S)  # who only looks has it for a moment
+            is_ours = _try(fd)
+        if is_ours:
+            os.nice(max(0, _NICE - os.nice(0)))
+        yield is_ours
+    finally:
+        os.close(fd)
+
+
+def is_taken(lock: str) -> bool:
+    """Whether somebody is at it."""
+    try:
+        fd = _opened(lock)
+    except OSError:
+        return True  # nobody could take it
+    try:
+        return not _try(fd)
+    finally:
+        os.close(fd)
+
+
+def _opened(lock: str) -> int:
+    os.makedirs(os.path.dirname(lock), 0o700, exist_ok=True)
+    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _try(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

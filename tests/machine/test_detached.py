@@ -1,0 +1,57 @@
+"""Work behind the user's back: one process, whose parent waits for nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from turnlog.machine.detached import alone, begin, is_taken
+
+HOLD = """
+import os, sys, time
+from turnlog.machine.detached import alone
+with alone(sys.argv[1]) as is_ours:
+    print(is_ours, os.nice(0), flush=True)
+    sys.stdin.read()
+"""
+
+
+def held(lock: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_one_of_several_goes_on_and_a_killed_one_leaves_nothing_behind(tmp_path: Path) -> None:
+    lock = tmp_path / "folder" / "it.lock"
+    with held(lock) as first:
+        try:
+            assert first.stdout is not None
+            assert first.stdout.readline() == "True 10\n"
+            assert is_taken(str(lock))
+            assert not begin(str(lock), ["--version"])
+            with alone(str(lock)) as is_ours:
+                assert not is_ours
+        finally:
+            first.kill()
+    assert not is_taken(str(lock))
+    with held(lock) as second:
+        said, _ = second.communicate("")
+    assert said == "True 10\n"
+
+
+def test_what_is_begun_has_no_terminal_no_output_and_a_session_of_its_own(tmp_path: Path, monkeypatch, capfd) -> None:
+    told = tmp_path / "told"
+    script = f"import os; print('loud'); open({str(told)!r}, 'w').write(f'{{os.getsid(0) == os.getpid()}}')"
+    (tmp_path / "turnlog").mkdir()
+    (tmp_path / "turnlog" / "__init__.py").touch()
+    (tmp_path / "turnlog" / "__main__.py").write_text(script)
+    monkeypatch.chdir(tmp_path)  # where something lies that is called like ours, and is not run
+    first = begin(str(tmp_path / "it.lock"), ["--version"])
+    assert os.waitpid(first, 0) == (first, 0)
+    assert not told.exists()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    second = begin(str(tmp_path / "it.lock"), [])
+    assert os.waitpid(second, 0) == (second, 0)
+    assert told.read_text() == "True"
+    assert capfd.readouterr() == ("", "")
