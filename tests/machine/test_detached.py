@@ -55,3 +55,23 @@ def test_what_is_begun_has_no_terminal_no_output_and_a_session_of_its_own(tmp_pa
     assert os.waitpid(second, 0) == (second, 0)
     assert told.read_text() == "True"
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_begun_holds_no_pipe_of_whoever_began_us(tmp_path: Path) -> None:
+    """An agent reads its pipe to the end: as long as anybody has the other one, it waits."""
+    lock, go = tmp_path / "it.lock", tmp_path / "go"
+    os.mkfifo(go)
+    (tmp_path / "turnlog").mkdir()
+    (tmp_path / "turnlog" / "__init__.py").touch()
+    (tmp_path / "turnlog" / "__main__.py").write_text(f"open({str(go)!r}).read()")
+    reading, writing = os.pipe()
+    starts = f"from turnlog.machine.detached import begin; import os; os.environ['PYTHONPATH'] = {str(tmp_path)!r}\n"
+    starts += f"assert begin({str(lock)!r}, [])"
+    subprocess.run([sys.executable, "-c", starts], pass_fds=[writing], check=True)
+    os.close(writing)
+    try:
+        os.set_blocking(reading, False)
+        assert os.read(reading, 1) == b""
+    finally:
+        os.close(reading)
+        go.write_text("end")

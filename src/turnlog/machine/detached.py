@@ -33,11 +33,28 @@ def begin(lock: str, arguments: Sequence[str]) -> int:
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_DUP2, 1, 2),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited()),
     ]
     try:
         return os.posix_spawn(sys.executable, command, environment(), file_actions=quiet, setsid=True)
     except (OSError, NotImplementedError):
         return 0
+
+
+def _inherited() -> list[int]:
+    """What whoever began us left open: an agent waits for its pipe as long as somebody has it."""
+    try:
+        fds = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return []
+    return [fd for fd in fds if fd > 2 and _is_inherited(fd)]
+
+
+def _is_inherited(fd: int) -> bool:
+    try:
+        return os.get_inheritable(fd)
+    except OSError:
+        return False  # that of the listing
 
 
 @contextmanager
