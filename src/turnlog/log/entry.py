@@ -177,6 +177,8 @@ class Turn(Entry, tag="turn", frozen=True):
 
     state: str
     error: str | None = None
+    native: str | None = None
+    """The agent's own id of a turn that its hooks tell of: one process begins it, another one ends it."""
 
 
 class Root(Struct, frozen=True, omit_defaults=True):
@@ -216,7 +218,7 @@ class Checkpoint(Quiet, tag="checkpoint", frozen=True):
     roots: list[Root] = []
     label: str | None = None
     when: str | None = None
-    """For those taken by themselves: `begin` or `end` of a turn, `before` or `after` a rewind."""
+    """For those taken by themselves: `begin` or `end` of a turn, a `tool` in it, `before` or `after` a rewind."""
     skipped: list[JsonInLine] = []
     gone: list[str] = []
     """Processes that were gone before this was taken, each by the word that its ids begin with."""

@@ -33,11 +33,13 @@ from turnlog.log.entry import (
     Unknown,
     Writer,
 )  # fmt: skip
+from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
 from turnlog.log.usage import Usage
 
 _REQUESTS = 256
 """How many request ids are remembered, so that a response split over several messages counts once."""
+_WRITERS = 8
 
 
 class Counts(Struct, omit_defaults=True):
@@ -99,6 +101,10 @@ class State(Struct, omit_defaults=True):
     counts: Counts = field(default_factory=_nothing)
     turn: str | None = None
     """The turn that was begun and not ended."""
+    turn_before: str | None = None
+    """The one that ended last."""
+    is_relayed: bool = False
+    """Whether an agent's hooks tell of its turns."""
     undo: list[Undoable] = []
     redo: list[Undoable] = []
     children: list[str] = []
@@ -162,7 +168,7 @@ def fork_state(state: State, seq: int) -> State:
     )
     child.models, child.requests, child.peak, child.counts = {}, [], 0, _nothing()
     child.undo, child.redo, child.children, child.writers = [], [], [], {}
-    child.turn, child.start, child.intent = None, {}, 0
+    child.turn, child.turn_before, child.start, child.intent = None, None, {}, 0
     child.first_at = child.last_at = None
     return child
 
@@ -312,8 +318,9 @@ def _fold_turn(state: State, entry: Turn) -> None:
     if entry.state == "begin":
         state.turn = entry.turn
         state.counts.turns += 1
+        state.is_relayed = state.is_relayed or entry.native is not None
     elif state.turn == entry.turn:
-        state.turn = None
+        state.turn, state.turn_before = None, entry.turn
 
 
 def _fold_spent(state: State, entry: Spent) -> None:
@@ -335,8 +342,9 @@ def _fold_writer(state: State, entry: Writer) -> None:
         "namespace": entry.namespace,
         "at": entry.at.isoformat() if entry.at else None,
     }  # fmt: skip
-    while len(state.writers) > 8:
-        del state.writers[next(iter(state.writers))]
+    kept = word_of(state.turn) if state.turn is not None else ""
+    while len(state.writers) > _WRITERS:
+        del state.writers[next(word for word in state.writers if word != kept)]
 
 
 def _fold_unknown(state: State, entry: Unknown) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from hashlib import sha256
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 
@@ -58,6 +59,11 @@ def word_of(entry_id: str) -> str:
     """The process word in an entry id, or nothing for an id that a caller chose."""
     head, dash, _ = entry_id.partition("-")
     return head if dash and len(head) == len(process.word) else ""
+
+
+def word_for(data: bytes) -> str:
+    """The word of a process that makes no ids itself: always the same for what tells it from others."""
+    return letters(sha256(data).digest()[: len(process.word)])
 
 
 def new_session_id(stamp: str) -> str:

@@ -8,12 +8,17 @@ from typing import Any
 
 def this_process() -> dict[str, Any]:
     """What tells this process from any other, now or later: its pid alone does not."""
+    return process_of(os.getpid())
+
+
+def process_of(pid: int) -> dict[str, Any]:
+    """The same of another process of this machine, which is there now."""
     return {
-        "pid": os.getpid(),
-        "started": _read_word("/proc/self/stat", after=")", index=19),
+        "pid": pid,
+        "started": _read_word(f"/proc/{pid}/stat", after=")", index=19),
         "host": os.uname().nodename,
         "boot": _read_word("/proc/sys/kernel/random/boot_id"),
-        "namespace": _read_link("/proc/self/ns/pid"),
+        "namespace": _read_link("/proc/self/ns/pid"),  # where it counts for us
     }
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.log.entry import Entry, Note, Turn
 from turnlog.rewind.files import Files
-from turnlog.rewind.register import enter, leave
+from turnlog.rewind.register import Worker, enter, here, leave
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
 
@@ -33,33 +33,35 @@ class Bracket:
 
     def append(self, turn: Turn, when: str) -> None:
         """The end of a turn, after a checkpoint; where that cannot be had, after a note that says why."""
-        refused = self._files.why_not()
-        if not refused and self._begun != turn.turn:  # what was there at the beginning may be gone at the end
-            refused = self._missing()
-        if refused:
-            note = [] if self._is_noted(refused) else [_note("turns take no checkpoints", refused, turn)]
-            self._append([*note, turn])
-            return
-        gone = self._known_gone(turn, when)
-        before: Entry | None = None
-        try:
-            with self._store.keeping():
-                before = replace(self._files.take(when=when), turn=turn.turn, gone=gone)
-                self._begun = turn.turn
-                self._append([before, turn])
-        except (TurnlogError, OSError) as error:
-            if before is not None:
-                raise
-            hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
-            self._append([_note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn), turn])
+        is_inside = self._begun == turn.turn  # what was there at the beginning may be gone at the end
+        with self._store.keeping():
+            gone = self.known_gone(here()) if when == "begin" and turn.turn is not None else []
+            before = self.files_at(turn, when, gone=gone, is_inside=is_inside)
+            self._append([*before, turn])
         if when == "end" and turn.turn is not None:
             leave(self._store, turn.turn)
 
-    def _known_gone(self, turn: Turn, when: str) -> list[str]:
+    def files_at(self, turn: Turn, when: str, *, gone: list[str], is_inside: bool) -> list[Entry]:
+        """What is to stand before an end of a turn: a checkpoint, or a note that says why there is none.
+
+        The caller is inside `keeping` until it is in the log. `is_inside`: the turn began with a checkpoint.
+        """
+        refused = self._files.why_not()
+        if not refused and not is_inside:
+            refused = self._missing()
+        if refused:
+            return [] if self._is_noted(refused) else [_note("turns take no checkpoints", refused, turn)]
+        try:
+            taken = self._files.take(when=when)
+        except (TurnlogError, OSError) as error:
+            hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
+            return [_note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)]
+        self._begun = turn.turn
+        return [replace(taken, turn=turn.turn, gone=gone)]
+
+    def known_gone(self, worker: Worker) -> list[str]:
         """Asked before anything is looked at: what those processes did is in the checkpoint."""
-        if when != "begin" or turn.turn is None:
-            return []
-        gone = [word for word in enter(self._store) if word not in self._gone]
+        gone = [word for word in enter(self._store, worker) if word not in self._gone]
         self._gone.update(gone)
         return gone
 

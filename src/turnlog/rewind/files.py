@@ -252,6 +252,8 @@ class Files:
         parts = [span for span in found if turn in (span.turn, span.number) or (turn is None and span.number == newest)]
         if not parts:
             raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
+        if parts[0].is_relayed:  # it is known where its last tool ended: what came behind that is not shown as its own
+            parts = [span for span in parts if not span.doubt] or [replace(parts[0], end=parts[0].begin)]
         return replace(parts[0], end=parts[-1].end)
 
     # ── doing it ──────────────────────────────────────────────────────────────────────────────────

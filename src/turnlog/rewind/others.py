@@ -97,7 +97,8 @@ def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Chec
 
 def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
     """Whether the machine was started anew between a turn without an end and that checkpoint."""
-    theirs, mine = writers.get(word_of(span.turn or "")), ours.writers.get(word_of(since.id))
+    theirs = writers.get(word_of(span.turn or ""))
+    mine = ours.writers.get(word_of(since.id)) or ours.writers.get(word_of(since.turn or ""))
     if theirs is None or mine is None or theirs["host"] != mine["host"]:
         return False
     return theirs["boot"] != mine["boot"] and None not in (theirs["boot"], mine["boot"])

@@ -22,6 +22,18 @@ _entered: dict[str, int] = {}
 """How many turns this process began, by its word: a forked child has another one."""
 
 
+class Worker(Struct, frozen=True):
+    """A process that works in a turn, by the word that its turns begin with."""
+
+    word: str
+    who: dict[str, Any]
+
+
+def here() -> Worker:
+    """This process."""
+    return Worker(process_word(), this_process())
+
+
 class _Row(Struct, array_like=True):
     """A process that began a turn."""
 
@@ -34,9 +46,9 @@ _decode = msgspec.msgpack.Decoder(list[_Row]).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def enter(store: Store) -> list[str]:
-    """This process begins a turn; returns the words of those that are gone by now."""
-    word = process_word()
+def enter(store: Store, worker: Worker) -> list[str]:
+    """That process begins a turn; returns the words of those that are gone by now."""
+    word = worker.word
     _entered[word] = _entered.get(word, 0) + 1
     rows = _load(store)
     gone = [row for row in rows if row.is_gone]
@@ -47,15 +59,19 @@ def enter(store: Store) -> list[str]:
     there = [row for row in rows if not row.is_gone]
     is_known = any(row.word == word for row in there)
     if not is_known or len(over) > len(gone):
-        _keep(store, [*over, *there, *([] if is_known else [_Row(word, this_process())])])
+        _keep(store, [*over, *there, *([] if is_known else [_Row(word, worker.who)])])
     return [row.word for row in over]
 
 
 def leave(store: Store, turn: str) -> None:
-    """A turn ended. Who began only this one is taken out; who begins many costs no more than the first."""
-    word = process_word()
-    if _entered.get(word) == 1 and turns_here() <= {turn}:
-        _keep(store, [row for row in _load(store) if row.word != word])
+    """A turn of this process ended. Who began only this one is taken out; many cost no more than the first."""
+    if _entered.get(process_word()) == 1 and turns_here() <= {turn}:
+        strike(store, process_word())
+
+
+def strike(store: Store, word: str) -> None:
+    """That process works in no turn any more."""
+    _keep(store, [row for row in _load(store) if row.word != word])
 
 
 def _load(store: Store) -> list[_Row]:

@@ -42,6 +42,8 @@ class Span(Struct, frozen=True):
     """Of a turn."""
     began: int = 0
     """The entry that a turn began with, wherever this part of it begins."""
+    is_relayed: bool = False
+    """Of a turn: whether the hooks of an agent told of it, which say where each tool ended."""
 
     @property
     def is_turn(self) -> bool:
@@ -59,6 +61,7 @@ class _Begun(Struct):
     """The first one behind that."""
     is_left: bool = False
     """Whether its process began another one since."""
+    is_relayed: bool = False
 
 
 class _Finder:
@@ -84,7 +87,7 @@ class _Finder:
         if isinstance(entry, Checkpoint):
             self._checkpoint(entry)
         begun = self._begun.get(entry.turn) if entry.turn is not None else None
-        if begun is not None and self._last is not None:
+        if begun is not None and self._last is not None and _is_sign(entry, begun):
             begun.sure, begun.after = self._last, None
         if isinstance(entry, Turn) and entry.turn is not None:
             self._turn(entry, entry.turn)
@@ -122,7 +125,9 @@ class _Finder:
             if begun is not None:
                 self._cut[turn] = begun
             return
-        self._numbers[turn] = len(self._numbers) + 1
+        if turn in self._begun:
+            self._begun[turn].is_relayed = entry.native is not None
+        self._numbers.setdefault(turn, len(self._numbers) + 1)
         for other, begun in self._begun.items():
             begun.is_left = begun.is_left or (other != turn and word_of(other) == word_of(turn))
 
@@ -163,8 +168,9 @@ class _Finder:
 
     def _add_turn(self, turn: str, begun: _Begun, begin: Checkpoint, end: Checkpoint | None, doubt: str = "") -> None:
         number = self._number(turn)
-        span = Span(begin, end, f"turn {number}", None, doubt, turn=turn, number=number, began=begun.begin.seq)
-        self._add(span)
+        what = f"turn {number}"
+        told = begun.is_relayed
+        self._add(Span(begin, end, what, None, doubt, turn=turn, number=number, began=begun.begin.seq, is_relayed=told))
 
     def _close(self, end: Checkpoint | None) -> None:
         """What happened between the last checkpoint that is kept and this one, outside of turns."""
@@ -186,6 +192,11 @@ class _Finder:
             if span.begin.seq < self._target.seq:
                 span = replace(span, begin=self._target)
         self.found.append(span)
+
+
+def _is_sign(entry: AnyEntry, begun: _Begun) -> bool:
+    """Whether an entry says that a turn went on: not what was brought in later, nor that it was over at some time."""
+    return entry.origin is None and not (begun.is_relayed and isinstance(entry, Turn))
 
 
 def _in_order(found: list[Span]) -> list[Span]:

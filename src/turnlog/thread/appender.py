@@ -39,6 +39,8 @@ class Appender:
     def __init__(self, store: Store, history: History) -> None:
         self.history = history
         self.turn: str | None = None
+        self.is_guest = False
+        """Whether this process only tells what another one does, so that nobody need know of it."""
         self._store = store
         self._log = history.log
         self._seen = history.state.seq
@@ -206,7 +208,7 @@ class Appender:
             self.history.understand()
         try:
             self._tried.update(map(_id, drafts))
-            if process.word not in state.writers:
+            if process.word not in state.writers and not self.is_guest:
                 self._introduce(drafts[0].at)
             after = state.seq if alone else self._seen
             done = self._log.append(drafts, after=after, head=state.head, once=once, alone=alone)

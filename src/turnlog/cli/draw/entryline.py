@@ -120,6 +120,8 @@ def _checkpoint(entry: Checkpoint) -> str:
     when = {
         "begin": "as a turn begins",
         "end": "as a turn ends",
+        "tool": "as a tool ends",
+        "late": "while a turn goes on",
         "before": "before a rewind",
         "after": "after a rewind",
     }

@@ -1,0 +1,207 @@
+"""Turns across processes: one begins a turn, others tell of its tools, another one ends it."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from turnlog.machine.process import process_of
+from turnlog.rewind.files import Files
+from turnlog.rewind.relay import LATE, TurnRelay, worker_of
+from turnlog.thread.appender import appending
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\n")
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path):
+    with turnlog.open(tmp_path / "home", durability="flush") as opened:
+        yield opened
+
+
+@pytest.fixture
+def agent():
+    """A process that an agent's turns belong to."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def session(home, place: Path):
+    return home.create(workspace=place)
+
+
+class Hook:
+    """Each call is a process of its own, as far as the log can tell."""
+
+    def __init__(self, home, session, who) -> None:
+        self._home, self._session, self._who = home, session, who
+
+    def __call__(self, event: str, *given, late: bool = False) -> bool:
+        store = self._home.store
+        with appending(store, store.open(self._session.id)) as appender:
+            appender.is_guest = True
+            relay = TurnRelay(store, appender, Files(store, appender.history, self._home.settings))
+            if event == "begin":
+                given = (*given, worker_of(self._who), lambda: late)
+            done = getattr(relay, event)(*given)
+        self._session.refresh()
+        return done
+
+
+@pytest.fixture
+def hook(home, session, agent):
+    return Hook(home, session, process_of(agent.pid))
+
+
+def kinds(session) -> list[str]:
+    return [
+        f"{e.when} {e.turn and e.turn[-2:]}" if e.type == "checkpoint" else f"{e.state} {e.turn[-2:]}" if e.type == "turn" else e.type
+        for e in session.entries()
+        if e.type not in ("session", "writer")
+    ]  # fmt: skip
+
+
+def steps(plan) -> dict[str, str]:
+    return {step.path: step.action for step in plan.steps}
+
+
+def paths(session, turn: int) -> list[str]:
+    return [item.path for item in session.diff(turn=turn)]
+
+
+def test_a_turn_is_one_whoever_begins_and_ends_it(hook, session, place: Path):
+    assert hook("begin", "t1")
+    (place / "a.txt").write_text("two\n")
+    assert hook("end", "t1")
+    assert kinds(session) == ["begin t1", "begin t1", "end t1", "completed t1"]
+    assert paths(session, 1) == ["a.txt"]
+    assert session.stats().turns == 1
+    session.rewind(to=session.checkpoints()[0])
+    assert (place / "a.txt").read_text() == "one\n"
+
+
+def test_the_same_beginning_is_told_once_and_an_end_without_one_is_nothing(hook, session):
+    assert not hook("end", "t1")
+    assert not hook("end", None)
+    assert hook("begin", "t1")
+    assert not hook("begin", "t1")
+    assert not hook("end", "t2")
+    assert hook("end", None)
+    assert not hook("end", "t1")
+    assert not hook("begin", "t1")  # it came late
+    assert session.stats().turns == 1
+
+
+def test_two_that_tell_the_same_at_once_tell_it_once(hook, home, session, agent):
+    hooks = [Hook(home, session, process_of(agent.pid)) for _ in range(4)]
+    done: list[bool] = []
+    threads = [threading.Thread(target=lambda one=one: done.append(one("begin", "t1"))) for one in hooks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == [False, False, False, True]
+    session.refresh()
+    assert kinds(session) == ["begin t1", "begin t1"]
+
+
+def test_a_turn_runs_as_long_as_its_agent_does(hook, session, agent, place: Path):
+    hook("begin", "t1")
+    (place / "new.txt").write_text("the agent's")
+    begin = session.checkpoints()[0]
+    assert steps(session.plan_rewind(to=begin)) == {"new.txt": "delete"}
+    agent.kill()
+    agent.wait()
+    plan = session.plan_rewind(to=begin)
+    assert [(step.action, step.is_doubtful) for step in plan.steps] == [("conflict", True)]
+
+
+def test_an_interrupted_turn_ended_where_its_last_tool_ended(hook, session, place: Path):
+    hook("begin", "t1")
+    (place / "tool.txt").write_text("the agent's")
+    assert hook("tool", "t1")
+    (place / "mine.txt").write_text("typed after Esc")
+    hook("begin", "t2")
+    (place / "two.txt").write_text("the agent's")
+    hook("end", "t2")
+    assert kinds(session) == [
+        "begin t1", "begin t1", "tool t1", "aborted t1", "begin t2", "begin t2", "end t2", "completed t2",
+    ]  # fmt: skip
+    assert paths(session, 1) == ["tool.txt"]
+    assert paths(session, 2) == ["two.txt"]
+    begin = session.checkpoints()[0]
+    assert steps(session.plan_rewind(to=begin)) == {"mine.txt": "conflict", "tool.txt": "delete", "two.txt": "delete"}
+    session.rewind(to=begin)
+    assert sorted(path.name for path in place.iterdir()) == ["a.txt", "mine.txt"]
+    session.undo()
+    assert sorted(path.name for path in place.iterdir()) == ["a.txt", "mine.txt", "tool.txt", "two.txt"]
+
+
+def test_messages_that_come_later_are_no_sign_that_a_turn_went_on(hook, session, place: Path):
+    hook("begin", "t1")
+    (place / "tool.txt").write_text("the agent's")
+    hook("tool", "t1")
+    (place / "mine.txt").write_text("mine")
+    session.checkpoint("by hand")
+    turn = session.checkpoints()[0].turn
+    session.append(turnlog.Message(role="assistant", blocks=[], turn=turn, origin={"agent": "claude-code"}))
+    hook("begin", "t2")
+    assert steps(session.plan_rewind(to=session.checkpoints()[0])) == {"mine.txt": "conflict", "tool.txt": "delete"}
+
+
+def test_a_tool_that_changed_nothing_leaves_nothing(hook, session, place: Path):
+    assert not hook("tool", "t1")
+    hook("begin", "t1")
+    assert not hook("tool", "t1")
+    (place / "a.txt").write_text("two\n")
+    assert hook("tool", "t1", ["a.txt"])
+    assert not hook("tool", "t1")
+    assert [e.paths for e in session.entries(kind="changed")] == [["a.txt"]]
+    assert kinds(session) == ["begin t1", "begin t1", "changed", "tool t1"]
+
+
+def test_an_agent_that_left_its_turn_is_not_in_it_any_more(hook, session, place: Path):
+    assert not hook("cut")
+    hook("begin", "t1")
+    assert hook("cut")
+    assert not hook("end", "t1")
+    (place / "mine.txt").write_text("mine")
+    assert steps(session.plan_rewind(to=session.checkpoints()[0])) == {"mine.txt": "conflict"}
+
+
+def test_a_turn_of_this_process_is_its_own_to_end(hook, session):
+    with session.turn():
+        assert not hook("cut")
+        assert not hook("end", "1")
+
+
+def test_what_is_seen_too_late_is_no_beginning(hook, session, place: Path):
+    assert hook("begin", "t1", late=True)
+    (place / "a.txt").write_text("two\n")
+    hook("end", "t1")
+    assert kinds(session) == [f"{LATE} None", "note", "begin t1", "end t1", "completed t1"]
+    with pytest.raises(turnlog.NotFound):
+        session.diff(turn=1)
+
+
+def test_the_hooks_of_a_turn_leave_no_writers(hook, session, place: Path, agent):
+    for number in range(12):
+        hook("begin", f"t{number}")
+        (place / "a.txt").write_text(str(number))
+        hook("tool", None)
+        hook("end", None)
+    writers = [entry.pid for entry in session.entries(kind="writer")]
+    assert writers.count(agent.pid) == 1
+    assert set(writers) <= {agent.pid, os.getpid()}
