@@ -66,11 +66,13 @@ def hook(home, session, agent):
 
 
 def kinds(session) -> list[str]:
-    return [
-        f"{e.when} {e.turn and e.turn[-2:]}" if e.type == "checkpoint" else f"{e.state} {e.turn[-2:]}" if e.type == "turn" else e.type
-        for e in session.entries()
-        if e.type not in ("session", "writer")
-    ]  # fmt: skip
+    return [_kind(entry) for entry in session.entries() if entry.type not in ("session", "writer")]
+
+
+def _kind(entry) -> str:
+    if entry.type not in ("checkpoint", "turn"):
+        return entry.type
+    return f"{entry.when if entry.type == 'checkpoint' else entry.state} {entry.turn and entry.turn[-2:]}"
 
 
 def steps(plan) -> dict[str, str]:
