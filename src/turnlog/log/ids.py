@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from hashlib import sha256
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 
@@ -63,6 +62,8 @@ def word_of(entry_id: str) -> str:
 
 def word_for(data: bytes) -> str:
     """The word of a process that makes no ids itself: always the same for what tells it from others."""
+    from hashlib import sha256  # loads OpenSSL, which `import turnlog` does without
+
     return letters(sha256(data).digest()[: len(process.word)])
 
 
