@@ -98,7 +98,7 @@ def test_a_pager_that_is_quit_is_no_error(folder: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("messages", [1, 3000])
 def test_a_pager_that_reads_nothing_is_no_error_and_what_was_not_read_is_not_told_of(folder: Path, messages: int):
-    with turnlog.open() as home:
+    with turnlog.open(durability="flush") as home:
         s = home.create(id="long", workspace=".")
         s.user("go")
         s.assistant([ToolCall(id="c1", name="bash", input={"command": "make"})])

@@ -37,6 +37,12 @@ def goal(base: Base) -> dict[str, Any]:
     return world.files()
 
 
+@pytest.fixture(scope="module")
+def dead(base: Base) -> list[Base]:
+    """The world as each possible death in the middle of that rewind left it: each is died once, and looked at often."""
+    return [Base(world.place.parent, world=world) for _, world in kills(base, "rewind")]
+
+
 def kills(base: Base, act: str) -> Iterator[tuple[int, World]]:
     """The world as each possible death left it."""
     at = 1
@@ -116,9 +122,12 @@ def go_on(world: World, session: Session, base: Base, goal: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("way", [finish, abort, edit, ask_again, go_on], ids=lambda way: way.__name__)
-def test_a_rewind_killed_anywhere_is_reported_and_can_be_settled(base: Base, goal: dict[str, Any], way: Any):
+def test_a_rewind_killed_anywhere_is_reported_and_can_be_settled(
+    base: Base, dead: list[Base], goal: dict[str, Any], way: Any
+):
     counts = {"before": 0, "half": 0, "after": 0, "left": 0}
-    for at, world in kills(base, "rewind"):
+    for at, left in enumerate(dead):
+        world = left.fresh()
         with world.home() as home:
             session = home.resume(ONE)
             assert not [d for d in session.damage if d.seq is not None], at
@@ -152,12 +161,12 @@ def test_settling_it_may_be_killed_as_well(base: Base, half: World, goal: dict[s
             assert not list(world.project.rglob(".turnlog-*")), at
 
 
-def test_what_is_half_done_is_never_taken_for_somebodys_work(base: Base):
+def test_what_is_half_done_is_never_taken_for_somebodys_work(dead: list[Base]):
     """Another session looks at the files while a temporary file lies there: it only reports."""
     seen = 0
-    for _, world in kills(base, "rewind"):
-        left = list(world.project.rglob(".turnlog-*"))
-        if not left:
+    for each in dead:
+        world = each.fresh()
+        if not list(world.project.rglob(".turnlog-*")):
             continue
         before = world.files()
         with world.home() as home:
@@ -215,12 +224,9 @@ def test_a_collection_killed_anywhere_costs_nothing_and_is_done_by_the_next():
 
 
 @pytest.fixture
-def half(base: Base) -> World:
+def half(dead: list[Base]) -> World:
     """A rewind that was killed in the middle."""
-    for _, world in kills(base, "rewind"):
-        if (world.project / "old/c").exists():
-            return world
-    raise AssertionError("it never came that far")
+    return next(left for left in dead if "old/c" in left.start).fresh()
 
 
 def test_one_that_was_interrupted_on_another_machine_is_only_touched_when_asked(
