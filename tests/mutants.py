@@ -70,6 +70,8 @@ class Mutant(NamedTuple):
 LOGFILE = "store/files/logfile.py"
 INTERRUPTS = "tests/session/test_interrupts.py"
 WAITS = "tests/store/test_waits.py"
+HOMES = "tests/store/test_homes.py"
+NEWER = "tests/cli/test_newer.py"
 TAIL = "store/files/tail.py"
 DISK = "store/files/disk.py"
 STORE = "store/files/__init__.py"
@@ -789,9 +791,30 @@ MUTANTS = [
     Mutant(
         "a fold is believed although somebody edited it",
         "log/fold.py",
-        "    if entry.unverified or entry.state is None:\n",
-        "    if entry.state is None:\n",
+        "    if entry.unverified or entry.state is None or",
+        "    if entry.state is None or",
         (DOUBT,),
+    ),
+    Mutant(
+        "a fold is believed although it was counted by other rules",
+        "log/fold.py",
+        " or entry.rules != RULES:\n",
+        ":\n",
+        (HOMES,),
+    ),
+    Mutant(
+        "the numbers of a home fall",
+        LAYOUT,
+        "            self._check()  # a newer",
+        "            pass  # a newer",
+        (NEWER,),
+    ),
+    Mutant(
+        "a pack of a newer version is taken for a damaged one",
+        "store/files/packs.py",
+        "            if footer[-1] in NEWER:\n",
+        "            if False:\n",
+        (NEWER,),
     ),
     Mutant(
         "a fold is believed whatever it claims to know",
@@ -810,7 +833,7 @@ MUTANTS = [
     Mutant(
         "what a fork inherits counts as its own",
         "log/fold.py",
-        "    child.models, child.requests, child.peak, child.counts = {}, [], 0, _nothing()\n",
+        "    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()\n",
         "    child.requests = []\n",
         (FORKS,),
     ),

@@ -12,6 +12,7 @@ from tests.cli.damage import DAMAGE
 from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from turnlog.cli.draw.diagnosis import loss, meaning
+from turnlog.log.fold import RULES
 from turnlog.store.files.survey import Region
 
 KINDS = {
@@ -222,7 +223,8 @@ def test_a_fold_that_lies_is_found_and_left_out(cli: Cli, log: Path, session: st
         state = {"seq": resumed.seq, "head": 4, "wide": {"title": "not mine"}}
     from tests.cli.damage import sealed
 
-    line = f'{{"type":"fold","seq":13,"at":"2026-11-15T07:00:00.000Z","upto":12,"state":{json.dumps(state)},"id":"f-1"'
+    said = f'"upto":12,"rules":{RULES},"state":{json.dumps(state)}'
+    line = f'{{"type":"fold","seq":13,"at":"2026-11-15T07:00:00.000Z",{said},"id":"f-1"'
     log.write_bytes(log.read_bytes() + sealed(line.encode()) + b"\n")
     with turnlog.open() as home:
         assert home.resume(session).title == "not mine"

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from turnlog import Custom, Invalid, Message, Text, ToolCall
-from turnlog.log.fold import State, fold, from_fold, to_fold
-from turnlog.thread.report import stats_of
+from turnlog.log.fold import RULES, State, fold, from_fold, to_fold
 
 
 def test_a_new_session_has_no_messages(s):
@@ -121,20 +121,13 @@ def test_the_time_that_messages_took_is_added_up_and_a_fork_has_that_of_its_pare
     assert s.fork().stats().duration == s.stats().duration
 
 
-def test_a_state_of_before_the_time_was_counted_is_completed_from_the_log():
-    said = [Message(role="assistant", blocks=[], duration_ms=number, seq=number, parent=0) for number in (1, 2, 3)]
+@pytest.mark.parametrize("rules", [1, RULES + 1])
+def test_a_fold_of_other_rules_is_left_out(rules):
     state = State()
-    fold(state, said[0])
+    fold(state, Message(role="assistant", blocks=[], duration_ms=7, seq=1, parent=0))
     told = to_fold(state)
-    del told.state["counts"]["busy_ms"]
-    older = from_fold(told)
-    assert older is not None
-    for message in said[1:]:
-        fold(state, message)
-        fold(older, message)
-    assert older.counts.busy_ms is None
-    for one in (state, older):
-        assert stats_of(one, lambda: said).busy == timedelta(milliseconds=6)
+    assert from_fold(told) == state
+    assert from_fold(replace(told, rules=rules)) is None
 
 
 def test_a_turn_is_what_somebody_asked_and_not_what_is_shown_to_nobody(s, place):

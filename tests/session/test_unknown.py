@@ -150,19 +150,6 @@ def test_a_critical_entry_of_a_kind_that_is_known_is_no_obstacle(session, files)
     assert session.user("on").seq
 
 
-def test_a_session_of_a_later_format_is_read_and_says_so(files):
-    session = files.open().create()
-    session.user("before")
-    session.close()
-    path = files.path(session)
-    first, *rest = path.read_bytes().splitlines(keepends=True)
-    text = first[:-17].replace(b'"id"', b'"format":99,"id"', 1) if b'"format"' not in first else first[:-17]
-    path.write_bytes(text + b',"c":"%08x"}\n' % zlib.crc32(text) + b"".join(rest))
-    again = files.open().resume(session.id)
-    assert len(again.messages()) == 1
-    assert next(iter(again.entries())).format == 99
-
-
 def test_a_later_layout_of_the_home_is_refused(files):
     files.open().create()
     (files.folder / "home.json").write_text('{"layout":99,"packs":1}')

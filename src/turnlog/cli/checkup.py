@@ -9,7 +9,7 @@ from turnlog.cli.draw.diagnosis import Checkup, Finding
 from turnlog.errors import NotFound, TurnlogWarning
 from turnlog.formats import unknown_type
 from turnlog.log.codec import Damage
-from turnlog.log.entry import AnyEntry, Fold, Head, Intent, Set, Start
+from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Head, Intent, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
@@ -44,6 +44,11 @@ class _Examination:
     def run(self, title: str | None) -> Checkup:
         files = ability(self._home.store, InFiles)
         path, size, regions = "", 0, []
+        first = next((item for item in self._history.log.read() if isinstance(item, Entry)), None)
+        if isinstance(first, Start) and first.format > FORMAT:
+            self._history.close()
+            text = f"It is in format {first.format}, which only a newer Turnlog can read: upgrade this one."
+            return Checkup(self._id, title, path, size, 0, [], [Finding("newer", text)])
         try:
             self._check_fork()
             if files is not None:
@@ -180,7 +185,7 @@ class _Folds:
 
     def _compare(self, entry: Fold) -> None:
         stored = from_fold(self._history.whole(entry))
-        if stored is None or stored.counts.busy_ms is None:
+        if stored is None:
             return  # of another version, which may have counted otherwise
         if len(self._recent) == _REMEMBERED and self._recent[0].seq > stored.seq:
             return  # too far back to tell

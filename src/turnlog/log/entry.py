@@ -330,6 +330,8 @@ class Fold(Quiet, tag="fold", frozen=True):
     """Everything folded from the entries up to `upto`. Leaving all of these out changes no answer."""
 
     upto: EntryRef
+    rules: Number = 1
+    """Which rules it was folded by. One of others is left out: they may have counted otherwise."""
     state: StateJson = None
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from turnlog.log.block import ToolCall
 from turnlog.log.entry import (
+    FORMAT,
     WIDE_FACTS,
     Child,
     Compaction,
@@ -37,6 +38,8 @@ from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
 from turnlog.log.usage import Usage
 
+RULES = 2
+"""Rises when the same entries fold into something else than before: a fold of other rules is left out."""
 _REQUESTS = 256
 """How many request ids are remembered, so that a response split over several messages counts once."""
 _WRITERS = 8
@@ -48,27 +51,23 @@ class Counts(Struct, omit_defaults=True):
     messages: dict[str, int] = {}
     tool_calls: int = 0
     turns: int = 0
-    busy_ms: int | None = None
-    """How long messages took; None in a fold of before it was counted."""
+    busy_ms: int = 0
+    """How long messages took."""
 
     def plus(self, other: Counts) -> Counts:
         """Both together."""
         roles = dict(self.messages)
         for role, count in other.messages.items():
             roles[role] = roles.get(role, 0) + count
-        busy = None if self.busy_ms is None or other.busy_ms is None else self.busy_ms + other.busy_ms
-        return Counts(roles, self.tool_calls + other.tool_calls, self.turns + other.turns, busy)
-
-
-def _nothing() -> Counts:
-    return Counts(busy_ms=0)
+        tools, turns, busy = self.tool_calls + other.tool_calls, self.turns + other.turns, self.busy_ms + other.busy_ms
+        return Counts(roles, tools, turns, busy)
 
 
 class Inherited(Struct, omit_defaults=True):
     """What was spent and done before a fork, in the sessions it continues."""
 
     usage: Usage = Usage()
-    counts: Counts = field(default_factory=_nothing)
+    counts: Counts = field(default_factory=Counts)
     peak: int = 0
     first_at: datetime | None = None
 
@@ -98,7 +97,7 @@ class State(Struct, omit_defaults=True):
     models: dict[str, Usage] = {}
     requests: list[str] = []
     peak: int = 0
-    counts: Counts = field(default_factory=_nothing)
+    counts: Counts = field(default_factory=Counts)
     turn: str | None = None
     """The turn that was begun and not ended."""
     turn_before: str | None = None
@@ -142,7 +141,7 @@ def copy(state: State) -> State:
 
 def from_fold(entry: Fold) -> State | None:
     """The state in a fold entry, or None if this version cannot use it."""
-    if entry.unverified or entry.state is None:
+    if entry.unverified or entry.state is None or entry.rules != RULES:
         return None
     try:
         state = msgspec.convert(entry.state, State, str_keys=True)
@@ -153,7 +152,7 @@ def from_fold(entry: Fold) -> State | None:
 
 def to_fold(state: State) -> Fold:
     """A fold entry of this state."""
-    return Fold(upto=state.seq, state=msgspec.json.decode(_to_json(state)))
+    return Fold(upto=state.seq, rules=RULES, state=msgspec.json.decode(_to_json(state)))
 
 
 def fork_state(state: State, seq: int) -> State:
@@ -166,7 +165,7 @@ def fork_state(state: State, seq: int) -> State:
         max(state.peak, state.inherited.peak),
         state.inherited.first_at or state.first_at,
     )
-    child.models, child.requests, child.peak, child.counts = {}, [], 0, _nothing()
+    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()
     child.undo, child.redo, child.children, child.writers = [], [], [], {}
     child.turn, child.turn_before, child.start, child.intent = None, None, {}, 0
     child.first_at = child.last_at = None
@@ -211,7 +210,7 @@ def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
 def _fold_message(state: State, message: Message) -> None:
     counts = state.counts
     counts.messages[message.role] = counts.messages.get(message.role, 0) + 1
-    if message.duration_ms and counts.busy_ms is not None:
+    if message.duration_ms:
         counts.busy_ms += message.duration_ms
     if message.role == "system":
         if not state.opened:
@@ -257,6 +256,8 @@ def fold_start(state: State, start: Start) -> None:
         if value is not None:
             state.start[name] = msgspec.to_builtins(value)
     state.start["id"] = start.id
+    if start.format != FORMAT:
+        state.start["format"] = start.format
     _move_tracked(state, start.workspace)
     for name in ("title", "workspace"):
         if getattr(start, name) is not None:
@@ -348,7 +349,7 @@ def _fold_writer(state: State, entry: Writer) -> None:
 
 
 def _fold_unknown(state: State, entry: Unknown) -> None:
-    if entry.critical and entry.kind not in state.critical:
+    if (entry.critical or entry.kind == "session") and entry.kind not in state.critical:
         state.critical.append(entry.kind)
 
 

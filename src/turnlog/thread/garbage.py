@@ -15,6 +15,7 @@ from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
 from turnlog.store import Freed, Log, Store, derived
 from turnlog.store.derived import stamp
 from turnlog.thread.content import private_of, trees_of
+from turnlog.thread.history import refuse_newer
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
 
@@ -137,6 +138,7 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
         else:
             found.blobs.update(item.blobs)
             if isinstance(item, Start):
+                refuse_newer(log.id, item.format)
                 first = item.id
                 if item.fork is not None:
                     found.parents[first] = item.fork.base

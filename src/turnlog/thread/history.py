@@ -15,7 +15,7 @@ import msgspec
 
 from turnlog.errors import AlreadyExists, Corrupt, Invalid, NotFound, TurnlogWarning, Unsupported
 from turnlog.log.codec import Damage
-from turnlog.log.entry import AnyEntry, Entry, Fold, Fork, Head, Set, Start
+from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Fork, Head, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.payload import restore
 from turnlog.store import Log, Store
@@ -67,6 +67,7 @@ class History:
         """Fold the state from the log's end, as far back as a fold entry reaches."""
         self._recent = []
         self.state, self._recent = self._state_before(None)
+        refuse_newer(self.id, self.state.start.get("format", FORMAT))
         folds = (behind for behind, entry in enumerate(reversed(self._recent)) if type(entry) is Fold)
         self.since_fold = next(folds, len(self._recent))
 
@@ -264,6 +265,15 @@ class History:
             wanted = entry.parent
             if entry.seq - wanted > _FAR:
                 source = self.back(wanted)
+
+
+def refuse_newer(session_id: str, version: int) -> None:
+    """Raise `Unsupported` for a log in a later version of the format: it would be misread."""
+    if version > FORMAT:
+        raise Unsupported(
+            f"session {session_id} is in format {version}; this Turnlog knows format {FORMAT}",
+            hint="a newer Turnlog wrote it: upgrade this one",
+        )
 
 
 def _seq(entry: AnyEntry) -> int:

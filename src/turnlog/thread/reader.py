@@ -291,7 +291,7 @@ class SessionReader:
 
     def stats(self) -> Stats:
         """How much happened, and when."""
-        return stats_of(self._state, self.history.forward)
+        return stats_of(self._state)
 
     def preview(self) -> str:
         """The first thing that a person said, on one line of at most 120 characters; "" if nobody did."""

@@ -98,12 +98,9 @@ class Stats(Struct, frozen=True):
         return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
 
 
-def stats_of(state: State, entries: Callable[[], Iterable[AnyEntry]]) -> Stats:
-    """The statistics in a state; entries are read only where a fold is older than what is asked."""
+def stats_of(state: State) -> Stats:
+    """The statistics in a state."""
     counts = state.counts.plus(state.inherited.counts)
-    busy = counts.busy_ms
-    if busy is None:
-        busy = sum(entry.duration_ms or 0 for entry in entries() if isinstance(entry, Message))
     first, last = state.inherited.first_at or state.first_at, state.last_at
     return Stats(
         sum(counts.messages.values()),
@@ -114,7 +111,7 @@ def stats_of(state: State, entries: Callable[[], Iterable[AnyEntry]]) -> Stats:
         last - first if first is not None and last is not None else timedelta(0),
         first,
         last,
-        timedelta(milliseconds=busy),
+        timedelta(milliseconds=counts.busy_ms),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 from msgspec import Struct
 
-from turnlog.errors import Corrupt
+from turnlog.errors import Corrupt, Unsupported
 from turnlog.log.path import path_bytes as path_bytes
 from turnlog.log.path import path_text as path_text
 
@@ -70,6 +70,8 @@ def _row(node: TreeNode) -> TreeNode | tuple[str, int, str, int, bytes, str]:
 def decode_tree(data: bytes) -> Tree:
     """A folder from its bytes."""
     if not data.startswith(MAGIC):
+        if data.startswith(b"TREE"):
+            raise Unsupported("a checkpoint was written by a newer Turnlog", hint="upgrade Turnlog; nothing is damaged")
         raise Corrupt("a blob that should be a tree is not one")
     try:
         return dict(_decode(data[len(MAGIC) :]))

@@ -45,7 +45,8 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
 
     Every byte of a log is checked, its folds against its entries, that the blobs it needs are there, and, for a fork,
     the session it continues. Where the home is a database, that says how it is, and every entry is checked. The exit
-    code is 6 if anything is wrong, or still wrong after --repair.
+    code is 6 if anything is wrong, or still wrong after --repair; 7 if all there is to say is that a newer Turnlog
+    wrote something: then upgrade this one.
 
     \b
     turnlog doctor                           all sessions
@@ -83,8 +84,10 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
                 print(line)
         if old:
             print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
-    if left or damaged or not is_up:
+    if damaged or not is_up or not all(checkup.is_newer for checkup in left):
         context.exit(Corrupt.exit_code)
+    elif left:
+        context.exit(Unsupported.exit_code)
 
 
 def _old_index(folder: str) -> str:
@@ -138,12 +141,14 @@ def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: boo
     entries, total = sum(c.entries for c in checkups), sum(c.size_bytes for c in checkups)
     weight = f", {size(total)}" if total else ""
     examined = f"{count(len(checkups), 'session')}, {count(entries, 'entry', 'entries')}{weight} examined"
-    wrong = sum(not checkup.is_well for checkup in bad)
+    newer = sum(checkup.is_newer for checkup in bad)
+    wrong = sum(not checkup.is_well for checkup in bad) - newer
     repaired = sum(checkup.repaired is not None for checkup in bad)
     words = [
         f"{repaired} repaired" if repaired else "",
         f"{count(wrong, 'session')} with something wrong" if wrong else "",
         count(len(damaged), "damaged blob") if damaged else "",
+        f"{count(newer, 'session')} of a newer Turnlog" if newer else "",
     ]
     yield f"{examined}: {', '.join(filter(None, words)) or 'nothing wrong'}"
     unknown = sum((Counter(checkup.unknown) for checkup in checkups), Counter[str]())

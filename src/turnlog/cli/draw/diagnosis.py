@@ -72,6 +72,11 @@ class Checkup(Struct):
         return self.is_sound if self.repaired is None else self.left == 0
 
     @property
+    def is_newer(self) -> bool:
+        """Whether all there is to say is that a newer Turnlog wrote it: that is no damage."""
+        return bool(self.findings) and not self.regions and all(one.kind == "newer" for one in self.findings)
+
+    @property
     def is_repairable(self) -> bool:
         """Whether a repair would change anything."""
         return bool(self.folds) or any(region.is_last or not is_left(region) for region in self.regions)

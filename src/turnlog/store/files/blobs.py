@@ -34,7 +34,10 @@ class FileBlobs:
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
         known = self._packs.learn()
-        return {name for name in digests if digest_key(name) not in known}
+        found = {name for name in digests if digest_key(name) not in known}
+        if found:
+            self._packs.refuse_newer()
+        return found
 
     def packs(self) -> frozenset[str]:
         with disk_errors("listing packs"):

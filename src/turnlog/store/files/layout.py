@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import msgspec
 
@@ -42,15 +43,16 @@ class Layout:
         finally:
             self.disk.close(fd)
         try:
-            layout = msgspec.json.decode(data, type=dict[str, int])
+            layout = msgspec.json.decode(data, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
         self._is_current = layout == LAYOUT
         for part, version in layout.items():
-            if version > LAYOUT.get(part, 0):
+            known = LAYOUT.get(part, 0)
+            if not isinstance(version, int) or version > known:
                 raise Unsupported(
-                    f"{self.folder} has {part} version {version}; this Turnlog knows {LAYOUT.get(part, 0)}",
-                    hint="upgrade Turnlog",
+                    f"{self.folder} has {part} version {version}; this Turnlog knows {known}",
+                    hint="a newer Turnlog wrote there: upgrade this one",
                 )
         for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED):
             place = os.path.join(self.folder, name)
@@ -63,6 +65,8 @@ class Layout:
             return
         layout = os.path.join(self.folder, HOME_FILE)
         is_new = not os.path.exists(layout)
+        if not is_new and not self._is_current:
+            self._check()  # a newer Turnlog may have been here since: the numbers only rise
         folders = [os.path.join(self.folder, name) for name in (SESSIONS, BLOBS, BASES, TRASH)]
         path = self.folder
         while not os.path.isdir(path):

@@ -17,6 +17,8 @@ import struct
 
 MAGIC = b"TURNPACK1\n"
 END = b"TURNEND1"
+NEWER = frozenset(b"TURNEND%d" % number for number in range(2, 10))
+"""How packs end that this version cannot read: nothing is wrong with them."""
 OBJECT = struct.Struct("<4sBQQ32s")
 ROW = struct.Struct("<32sQ")
 FOOTER = struct.Struct("<QQI8s")

@@ -9,14 +9,15 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.errors import Corrupt, NotFound
+from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log.payload import digest_key
 from turnlog.log.unpack import unpacked
 from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
-from turnlog.store.files.packformat import END, FOOTER, MAGIC, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
+from turnlog.store.files.packformat import END, FOOTER, MAGIC, NEWER, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
 
 _MOST_BLOCKS = 32
+_Footer = tuple[int, int, int, bytes]
 
 
 class _Window:
@@ -46,6 +47,8 @@ class Packs:
         self._blocks: dict[tuple[str, int], Block] = {}
         """Those unpacked last: who wants one blob of a block soon wants its neighbour."""
         self._known: set[str] = set()
+        self._newer = ""
+        """A pack that a newer version wrote: what is not found may be in there."""
         self._named: set[str] = set()
         """Packs whose names are on the disk: whoever wrote one may have died before that."""
         self.prepared = ""
@@ -74,7 +77,7 @@ class Packs:
         names = set(self.names())
         if self._known - names:
             # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
-            self._places, self._known = {}, set()
+            self._places, self._known, self._newer = {}, set(), ""
             self._named &= names
         for name in names - self._known:
             self._learn(name)
@@ -184,7 +187,16 @@ class Packs:
             if place is not None and not self._exists(place[0]):
                 self._learn_all()
                 place = self._place(key)
+            if place is None:
+                self.refuse_newer()
             return place is not None
+
+    def refuse_newer(self) -> None:
+        """Something is not there: where it may be in a pack that only a newer version can read, say so."""
+        if self._newer:
+            raise Unsupported(
+                f"pack {self._newer} was written by a newer Turnlog", hint="upgrade Turnlog; nothing is damaged"
+            )
 
     def _find(self, digest: str, key: bytes) -> tuple[int, str, int]:
         """A blob's pack, open, with its name, and where the blob is in it."""
@@ -196,6 +208,7 @@ class Packs:
                 self._learn_all()  # somebody collected: what is needed is in another pack by now
                 place = self._place(key)
         if place is None:
+            self.refuse_newer()
             raise NotFound(f"no blob {digest}", hint="see what is damaged with `turnlog doctor`")
         return self._open(place[0]), *place
 
@@ -222,15 +235,19 @@ class Packs:
     def _learn(self, name: str) -> None:
         fd = self._open(name)
         try:
-            for key, offset in self._rows(fd):
-                self._places.setdefault(key, (name, offset))
+            footer = self._footer(fd)
+            if footer[-1] in NEWER:
+                self._newer = name
+            else:
+                for key, offset in self._rows(fd, footer):
+                    self._places.setdefault(key, (name, offset))
         finally:
             self.disk.close(fd)
         self._known.add(name)
 
-    def _rows(self, fd: int) -> Iterator[tuple[bytes, int]]:
+    def _rows(self, fd: int, footer: _Footer) -> Iterator[tuple[bytes, int]]:
         """What a pack holds: from its index, or from the objects themselves should that be damaged."""
-        index = self._index(fd)
+        index = self._index(fd, footer)
         if index is not None:
             yield from ROW.iter_unpack(index)
             return
@@ -247,23 +264,25 @@ class Packs:
                 return
             offset += OBJECT.size + stored
 
-    def _index(self, fd: int) -> bytes | None:
+    def _index(self, fd: int, footer: _Footer) -> bytes | None:
         """The index of a pack; None where it is damaged."""
         size = self.disk.fstat(fd).st_size
-        footer = self.disk.pread(fd, FOOTER.size, max(0, size - FOOTER.size))
-        if len(footer) != FOOTER.size:
-            return None
-        start, count, crc, end = FOOTER.unpack(footer)
+        start, count, crc, end = footer
         if end != END or start + count * ROW.size + FOOTER.size != size:
             return None
         index = self.disk.pread(fd, count * ROW.size, start)
         return index if zlib.crc32(index) == crc else None
 
+    def _footer(self, fd: int) -> _Footer:
+        size = self.disk.fstat(fd).st_size
+        footer = self.disk.pread(fd, FOOTER.size, max(0, size - FOOTER.size))
+        return FOOTER.unpack(footer if len(footer) == FOOTER.size else bytes(FOOTER.size))
+
     def objects(self, name: str) -> list[tuple[int, bytes]]:
         """All that a pack holds, where and what; nothing if its index is damaged and nobody can say."""
         fd = self._open(name)
         try:
-            return sorted((offset, key) for key, offset in ROW.iter_unpack(self._index(fd) or b""))
+            return sorted((offset, key) for key, offset in ROW.iter_unpack(self._index(fd, self._footer(fd)) or b""))
         finally:
             self.disk.close(fd)
 
