@@ -18,6 +18,7 @@ _WORDS: dict[str, list[str]] = {
     "completion": ["bash"],
     "export": ["--to", "sofos", "-o", "out", "--force"],
     "gc": [],
+    "hooks": [],
     "import": ["--agent", "sofos"],
     "mv": ["--dry-run", ".", ".."],
     "pull": ["--all", "../copy"],

@@ -7,13 +7,12 @@ own program would not read is refused: some take `commented` JSON, some take `js
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from turnlog.errors import Conflict, Corrupt, Invalid, Unavailable
-from turnlog.log.ids import word
+from turnlog.errors import Corrupt, Invalid
+from turnlog.machine.replace import read_bytes, replace_file, text_of
 
 _SPACE = " \t\r\n"
 _SCALAR = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null')
@@ -33,7 +32,7 @@ class SettingsFile:
 
     def text(self) -> str:
         """What is in it; nothing where there is no such file."""
-        return _text_of(self.path, self._bytes())
+        return text_of(self.path, read_bytes(self.path))
 
     def value(self, path: Path) -> Any:
         """What is set at a path of keys, or `MISSING`."""
@@ -42,65 +41,15 @@ class SettingsFile:
 
     def change(self, edit: Callable[[str], str]) -> bool:
         """Put the edited text in its place, whole or not at all; gives whether that made a difference."""
-        before = self._bytes()
+        before = read_bytes(self.path)
         with _named(self.path):
-            text = edit(_text_of(self.path, before))
+            text = edit(text_of(self.path, before))
             plain(text, dialect=self.dialect)
         after = text.encode()
         if after == (before or b""):
             return False
-        self._put(before, after)
+        replace_file(self.path, before, after)
         return True
-
-    def _bytes(self) -> bytes | None:
-        try:
-            with open(self.path, "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise Unavailable(f"{self.path} could not be read: {error.strerror}") from None
-
-    def _put(self, before: bytes | None, after: bytes) -> None:
-        target = os.path.realpath(self.path)
-        folder = os.path.dirname(target)
-        temporary = os.path.join(folder, f".{os.path.basename(target)[:60]}.{word(8)}.tmp")
-        try:
-            os.makedirs(folder, 0o700, exist_ok=True)
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                with open(fd, "wb") as file:
-                    _as_it_was(fd, target)
-                    file.write(after)
-                    file.flush()
-                    os.fsync(fd)
-                if self._bytes() != before:
-                    raise Conflict(f"{self.path} was changed meanwhile", hint="try again")
-                os.replace(temporary, target)
-            finally:
-                if os.path.lexists(temporary):
-                    os.unlink(temporary)
-        except OSError as error:
-            raise Unavailable(f"{self.path} could not be written: {error.strerror}", hint="change it by hand") from None
-
-
-def _text_of(path: str, data: bytes | None) -> str:
-    try:
-        return (data or b"").decode()
-    except UnicodeDecodeError as error:
-        raise Corrupt(f"{path} is not UTF-8 at byte {error.start}") from None
-
-
-def _as_it_was(fd: int, target: str) -> None:
-    """The mode and the owner of the file that is replaced."""
-    try:
-        found = os.stat(target)
-    except FileNotFoundError:
-        return
-    mine = os.fstat(fd)
-    if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
-        os.fchown(fd, found.st_uid, found.st_gid)
-    os.fchmod(fd, found.st_mode & 0o7777)
 
 
 class _named:
@@ -131,6 +80,13 @@ def value_at(text: str, path: Path, *, dialect: Dialect = "json") -> Any:
     return MISSING if node is None else node.plain()
 
 
+def place_of(text: str, path: Path, *, dialect: Dialect = "json") -> str:
+    """Where in the text that is, for people; of what is missing, the end."""
+    document = _Document(text, dialect)
+    node = document.find(path)
+    return document.place(len(text) if node is None else node.start)
+
+
 def with_value(text: str, path: Path, value: Any, *, dialect: Dialect = "json") -> str:
     """The text with that value there; objects that are missing on the way are made."""
     document = _Document(text, dialect)
@@ -152,7 +108,7 @@ def with_item(text: str, path: Path, item: Any, *, dialect: Dialect = "json") ->
     if node is None:
         return with_value(text, path, [item], dialect=dialect)
     if node.kind != "[":
-        raise Invalid(f"{_dotted(path)} is no list", hint="change it by hand")
+        raise Invalid(f"{document.place(node.start)}: {_dotted(path)} is no list", hint="change it by hand")
     return document.added(node, None, item, path)
 
 
@@ -167,6 +123,16 @@ def without(text: str, path: Path, *, dialect: Dialect = "json") -> str:
         document = _Document(text, dialect)  # a key may be there twice
         parent = document.find(path[:-1])
     return text
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """The value, if it is an object; else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value, if it is a list; else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _dotted(path: Path) -> str:
@@ -227,9 +193,11 @@ class _Document:
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
+    def place(self, at: int) -> str:
+        return f"line {self._text.count(chr(10), 0, at) + 1}, column {at - self._text.rfind(chr(10), 0, at)}"
+
     def _wrong(self, at: int, what: str) -> None:
-        line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
-        raise Corrupt(f"line {line}, column {column}: {what}", hint="mend it first: its own program cannot read it")
+        raise Corrupt(f"{self.place(at)}: {what}", hint="mend it first: its own program cannot read it")
 
     def _skip(self, at: int) -> int:
         """Behind blanks, and comments where there may be some."""
@@ -325,7 +293,8 @@ class _Document:
 
     def added(self, node: _Node, key: str | None, value: Any, path: Path) -> str:
         if node.kind != ("[" if key is None else "{"):
-            raise Invalid(f"{_dotted(path)} is no {'list' if key is None else 'object'}", hint="change it by hand")
+            what = f"{_dotted(path)} is no {'list' if key is None else 'object'}"
+            raise Invalid(f"{self.place(node.start)}: {what}", hint="change it by hand")
         if node is self.root and self._is_empty:
             return self._new({key: value})
         name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "

@@ -1,0 +1,115 @@
+"""`turnlog hooks`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.draw.hooks import edit_as_plain, print_edits, print_statuses, status_as_plain
+from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared
+from turnlog.errors import Invalid, NotFound
+from turnlog.hooks import HookedAgent, agent, names
+from turnlog.hooks.install import FileEdit, HookPlaces, apply, installing, uninstalling
+from turnlog.hooks.status import statuses
+from turnlog.machine.launcher import launcher, this_launcher
+from turnlog.reader.folder import tilde
+from turnlog.reader.hooking import hook_places
+
+FIELDS = {
+    "action": "`install`, `uninstall` or `status`",
+    "dry_run": DRY_RUN,
+    "agents": "how each stands: `agent`, `is_here` (whether the agent is), "
+    "`installed`, the `path` of the file, its `scope` (`user` or `project`), the `program` that is called, "
+    "`is_current` (that is there, is this one, and all is as this version writes it), "
+    "`trusted` (null if the agent does not ask), `blocked_by` (the setting that keeps hooks from running), "
+    "`last_event`, `last_at` and `last_error`",
+    "files": "what was changed: the `agent`, the `path`, and whether it was `written` or `removed`",
+}
+
+
+@click.command()
+@click.argument("action", type=click.Choice(["install", "uninstall", "status"]), default="status")
+@click.argument("agents", nargs=-1, metavar="[AGENT]...")
+@click.option("--all", "-a", "everyone", is_flag=True, help="Every agent that is here.")
+@click.option("--project", "in_project", is_flag=True, help="In this repository's own files, not in the user's.")
+@click.option("--trust", is_flag=True, help="Tell Codex that these hooks are trusted, so that it does not ask.")
+@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be changed.")
+@click.option("--anyway", is_flag=True, help="Also from an environment that may be gone tomorrow.")
+@shared
+def command(
+    action: str,
+    agents: tuple[str, ...],
+    everyone: bool,
+    in_project: bool,
+    trust: bool,
+    dry_run: bool,
+    anyway: bool,
+    as_json: bool,
+) -> None:
+    """Have agents tell Turnlog of every turn, so that each can be looked at and taken back.
+
+    `install` adds a few hooks to the settings of an agent, behind those that are there, and changes nothing else in
+    them; `uninstall` leaves the files as they were. Both show each file, and a copy of it is kept. `status` says how
+    they stand.
+
+    \b
+    turnlog hooks install                    asks for each agent that is here
+    turnlog hooks install claude-code codex  these two
+    turnlog hooks install --all --dry-run    what it would change
+    turnlog hooks status                     what runs, and what keeps it from running
+    turnlog hooks uninstall --all            as if nothing had been
+    """
+    places = hook_places(home_location())
+    edits: list[FileEdit] = []
+    chosen: list[HookedAgent] = []
+    if action != "status":
+        scope = "project" if in_project else "user"
+        chosen = _chosen(action, agents, places, everyone=everyone, as_json=as_json)
+        if action == "install":
+            program = this_launcher() if anyway else launcher()
+            edits = [edit for one in chosen for edit in installing(one, places, scope, program, trust=trust)]
+        else:
+            edits = [edit for one in chosen for edit in uninstalling(one, places, scope)]
+        for edit in edits if not dry_run else ():
+            apply(edit, places)
+    elif agents or everyone:
+        raise Invalid("`turnlog hooks status` is about all agents", hint="`turnlog hooks install AGENT` hooks one")
+    if as_json:
+        data = {"action": action, "dry_run": dry_run, "agents": [status_as_plain(row) for row in statuses(places)]}
+        print_json({**data, "files": [edit_as_plain(edit) for edit in edits if edit.is_change]})
+    elif action == "status":
+        print_statuses(statuses(places))
+    else:
+        print_edits(action, chosen, edits, trusted=trust, dry_run=dry_run)
+
+
+def _chosen(
+    action: str, named: tuple[str, ...], places: HookPlaces, *, everyone: bool, as_json: bool
+) -> list[HookedAgent]:
+    """The agents that are meant: named, all that are here, or those for which somebody says yes."""
+    if named and everyone:
+        raise Invalid("either agents or --all", hint=f"agents: {', '.join(names())}")
+    if named:
+        return [agent(name) for name in dict.fromkeys(named)]
+    if action == "install":
+        there = [one for one in map(agent, names()) if places.has(one)]
+    else:
+        there = [agent(name) for name in dict.fromkeys(row.agent for row in statuses(places) if row.installed)]
+    if everyone:
+        if not there and action == "install":
+            raise NotFound("no agent is here that could be hooked", hint=f"known: {', '.join(names())}")
+        return there
+    if not there:
+        what = "no agent is here" if action == "install" else "no agent is hooked"
+        raise NotFound(what, hint=f"name one of {', '.join(names())}")
+    if not can_ask(as_json=as_json):
+        listed = ", ".join(one.name for one in there)
+        raise Invalid(f"which agents to {action} hooks for was not said", hint=f"name some of {listed}; or --all")
+    return [one for one in there if _is_wanted(action, one, places)]
+
+
+def _is_wanted(action: str, one: HookedAgent, places: HookPlaces) -> bool:
+    where = tilde(places.file(one, "user"))
+    does = f"add hooks to {where}" if action == "install" else f"take our hooks out of {where}"
+    return ask(one_line(f"{one.title}: {does}?"))

@@ -1,0 +1,148 @@
+"""The hooks of other agents: what each of them calls while it works, and how that gets into its settings and out again.
+
+One file in `agents/` is one agent, and its name is its registration: a dash on the command line is an underscore there.
+Each has one value, `AGENT`. An agent that is called by its plugin or extension passes what it knows in the words of
+Claude Code: `session_id`, `cwd`, `prompt_id`, `tool_name`, `tool_input`, `transcript_path`, and its own `pid`.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from turnlog.errors import NotFound
+
+if TYPE_CHECKING:
+    from turnlog.machine.settings import Dialect
+
+Meaning = Literal["begin", "tool", "end", "leave"]
+"""A turn begins, a tool ended, a turn ends, the agent ends."""
+TIMEOUT_S = 7
+"""After which an agent gives a hook up: a little above what a hook takes at the most."""
+
+# Plain classes: a hook is a process of its own, and to make a named tuple takes longer than all that it needs of these.
+
+
+class HookEvent:
+    """Something that an agent tells of, by its own name for it."""
+
+    def __init__(self, name: str, means: Meaning, matcher: str = "") -> None:
+        self.name = name
+        self.means: Meaning = means
+        self.matcher = matcher
+        """Of which tools, as a regular expression; of all without one."""
+
+
+class AgentFolder:
+    """Where an agent keeps its settings: in the folder that a variable names, else in that one of the home folder."""
+
+    def __init__(self, default: str, variable: str = "", inside: str = "") -> None:
+        self._default = default
+        self.variable = variable
+        self._inside = inside
+
+    def path(self, home: str, environ: Mapping[str, str]) -> str:
+        """The folder, there or not."""
+        return os.path.join(environ.get(self.variable) or os.path.join(home, self._default), self._inside).rstrip("/")
+
+    @property
+    def usual(self) -> str:
+        """As people write it."""
+        return os.path.join("~", self._default, self._inside).rstrip("/")
+
+
+class HookFile:
+    """The file that says which hooks run: the user's settings with ours in them, or a file of our own."""
+
+    def __init__(
+        self,
+        name: str,
+        project: str | None,
+        *,
+        dialect: Dialect = "json",
+        timeout_unit: Literal["s", "ms"] = "s",
+        hook_name: str = "",
+        top_keys: frozenset[str] = frozenset(),
+        keeps_places: bool = False,
+        render: Callable[[str], str] | None = None,
+    ) -> None:
+        self.name = name
+        """In the agent's folder."""
+        self.project = project
+        """In the folder of a project; None where the agent has no such file."""
+        self.dialect: Dialect = dialect
+        self.timeout_unit = timeout_unit
+        self.hook_name = hook_name
+        """What a hook is called, where the agent lists them by name."""
+        self.top_keys = top_keys
+        """The only ones that the agent takes; any, if there are none here."""
+        self.keeps_places = keeps_places
+        """Whether the agent knows a hook by its place, so that others must not move when ours go."""
+        self.render = render
+        """The text of a file of our own, for the program that it calls; None for settings of the user."""
+
+
+class HookSwitch:
+    """A setting of an agent that keeps hooks from running: in any of these files, the last one that says it counts."""
+
+    def __init__(self, key: str, off: Any, *files: str) -> None:
+        self.key = key
+        """Names with dots between them."""
+        self.off = off
+        """The value that switches them off; for a list, what is in it then."""
+        self.files = files
+        """From the root, `~/` in the agent's folder, or `./` in the project's."""
+
+
+class HookedAgent:
+    """An agent that tells what it does by hooks."""
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        tried: str,
+        *,
+        folder: AgentFolder,
+        file: HookFile,
+        events: tuple[HookEvent, ...],
+        switches: tuple[HookSwitch, ...] = (),
+        trusts: bool = False,
+        after: str = "start it anew",
+    ) -> None:
+        self.name = name
+        """As its sessions are called."""
+        self.title = title
+        self.tried = tried
+        """The version that it was tried with."""
+        self.folder = folder
+        self.file = file
+        self.events = events
+        self.switches = switches
+        self.trusts = trusts
+        """Whether it runs only what its user has said that he trusts."""
+        self.after = after
+        """What its user has to do then."""
+
+    def event(self, name: str) -> HookEvent | None:
+        """The event of that name, if it is one that we ask for."""
+        return next((event for event in self.events if event.name == name), None)
+
+
+def names() -> list[str]:
+    """Every agent that can be hooked."""
+    package = import_module("turnlog.hooks.agents")
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(package.__path__))
+
+
+@cache
+def agent(name: str) -> HookedAgent:
+    """The agent of that name."""
+    module = name.replace("-", "_")
+    if not module.isidentifier() or "_" in name or name not in names():
+        raise NotFound(f"no hooks are known of an agent {name!r:.80}", hint=f"one of {', '.join(names())}")
+    return import_module(f"turnlog.hooks.agents.{module}").AGENT

@@ -1,0 +1,53 @@
+"""opencode: a plugin of our own, which runs inside it. A throw there would lose the prompt."""
+
+from __future__ import annotations
+
+import json
+
+from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile
+from turnlog.hooks.ownfile import TELL, marked
+
+_PLUGIN = """
+export const Turnlog = async ({ directory }) => ({
+  "chat.message": (input, output) =>
+    tell("chat.message", () => ({
+      session_id: input.sessionID,
+      prompt_id: output.message.id,
+      cwd: directory,
+    })),
+  "tool.execute.after": (input, output) =>
+    reads.has(input.tool)
+      ? undefined
+      : tell("tool.execute.after", () => ({
+          session_id: input.sessionID,
+          cwd: directory,
+          tool_name: input.tool,
+          tool_input: { file_path: input.args?.filePath, patch: input.args?.patchText },
+        })),
+  event: ({ event }) =>
+    event?.type === "session.idle"
+      ? tell("session.idle", () => ({ session_id: event.properties.sessionID, cwd: directory }))
+      : undefined,
+})
+"""
+_READS = ["read", "glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread", "question"]
+
+
+def _render(program: str) -> str:
+    values = {"program": program, "agent": "opencode", "timeout": TIMEOUT_S * 1000}
+    lines = [f"const {name} = {json.dumps(value)}" for name, value in values.items()]
+    return marked("\n".join([*lines, f"const reads = new Set({json.dumps(_READS)})", TELL.strip(), _PLUGIN]))
+
+
+AGENT = HookedAgent(
+    "opencode",
+    "opencode",
+    "1.18.33",
+    folder=AgentFolder(".config", "XDG_CONFIG_HOME", "opencode"),
+    file=HookFile("plugin/turnlog.js", ".opencode/plugin/turnlog.js", render=_render),
+    events=(
+        HookEvent("chat.message", "begin"),
+        HookEvent("tool.execute.after", "tool"),
+        HookEvent("session.idle", "end"),
+    ),
+)

@@ -1,0 +1,55 @@
+"""pi: an extension of our own, which runs inside it."""
+
+from __future__ import annotations
+
+import json
+
+from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile
+from turnlog.hooks.ownfile import TELL, marked
+
+_EXTENSION = """
+const session = (ctx: any) => ({
+  session_id: ctx.sessionManager.getSessionId(),
+  transcript_path: ctx.sessionManager.getSessionFile(),
+  cwd: ctx.cwd,
+})
+
+export default function (pi: any) {
+  pi.on("before_agent_start", async (_event: any, ctx: any) => {
+    await tell("before_agent_start", () => ({ ...session(ctx), parent_id: ctx.sessionManager.getLeafId() }))
+  })
+  pi.on("tool_result", async (event: any, ctx: any) => {
+    if (reads.has(event?.toolName)) return
+    await tell("tool_result", () => ({
+      ...session(ctx),
+      tool_name: event.toolName,
+      tool_input: { file_path: event.input?.path },
+    }))
+  })
+  pi.on("agent_end", async (_event: any, ctx: any) => {
+    await tell("agent_end", () => session(ctx))
+  })
+}
+"""
+_READS = ["read", "grep", "find", "ls"]
+
+
+def _render(program: str) -> str:
+    values = {"program": program, "agent": "pi", "timeout": TIMEOUT_S * 1000}
+    lines = [f"const {name} = {json.dumps(value)}" for name, value in values.items()]
+    tell = TELL.replace("(event, payload)", "(event: string, payload: () => any): Promise<void>")
+    return marked("\n".join([*lines, f"const reads = new Set({json.dumps(_READS)})", tell.strip(), _EXTENSION]))
+
+
+AGENT = HookedAgent(
+    "pi",
+    "pi",
+    "0.74.2",
+    folder=AgentFolder(".pi/agent", "PI_CODING_AGENT_DIR"),
+    file=HookFile("extensions/turnlog.ts", ".pi/extensions/turnlog.ts", render=_render),
+    events=(
+        HookEvent("before_agent_start", "begin"),
+        HookEvent("tool_result", "tool"),
+        HookEvent("agent_end", "end"),
+    ),
+)

@@ -1,0 +1,20 @@
+"""Qwen Code: entries in its settings, as in Claude Code's. It counts in milliseconds."""
+
+from __future__ import annotations
+
+from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile, HookSwitch
+
+AGENT = HookedAgent(
+    "qwen-code",
+    "Qwen Code",
+    "0.24.4",
+    folder=AgentFolder(".qwen", "QWEN_HOME"),
+    file=HookFile("settings.json", ".qwen/settings.json", dialect="commented", timeout_unit="ms"),
+    events=(
+        HookEvent("UserPromptSubmit", "begin"),
+        HookEvent("PostToolUse", "tool"),
+        HookEvent("Stop", "end"),
+        HookEvent("SessionEnd", "leave"),
+    ),
+    switches=(HookSwitch("disableAllHooks", True, "~/settings.json", "./.qwen/settings.json"),),
+)

@@ -1,0 +1,68 @@
+"""Files of our own that run inside an agent: small, without a throw, and marked, so that we know them again."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from typing import Any
+
+from turnlog.hooks.call import program_in
+
+TELL = """
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+
+// Waits for the program, but not for long; whatever goes wrong is nobody's business here.
+const tell = (event, payload) =>
+  new Promise((resolve) => {
+    try {
+      if (!existsSync(program)) return resolve()
+      const clean = { PYTHONPATH: "", PYTHONHOME: "", PYTHONSAFEPATH: "1" }
+      const child = spawn(program, ["hook", agent, event], {
+        detached: true,
+        stdio: ["pipe", "ignore", "ignore"],
+        env: { ...process.env, ...clean },
+      })
+      const timer = setTimeout(() => resolve(), timeout)
+      const done = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      child.on("error", done)
+      child.on("exit", done)
+      child.stdin.on("error", () => {})
+      child.stdin.end(JSON.stringify({ ...payload(), pid: process.pid }))
+      child.unref()
+    } catch {
+      resolve()
+    }
+  })
+"""
+_MARK = re.compile(r"// Written by `turnlog hooks install`; `turnlog hooks uninstall` removes it\. ([0-9a-f]{16})\n")
+_PROGRAM = re.compile(r"^const program = (\".*\")$", re.MULTILINE)
+
+
+def marked(text: str) -> str:
+    """The text with a first line that says whose it is, and by which we see whether anybody changed it since."""
+    return f"// Written by `turnlog hooks install`; `turnlog hooks uninstall` removes it. {_digest(text)}\n{text}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def program_of(text: str, agent: str) -> str | None:
+    """The program that a file calls which any version of ours wrote, and nobody changed; None for any other file."""
+    if not text.startswith("{"):
+        mark, program = _MARK.match(text), _PROGRAM.search(text)
+        is_whole = mark is not None and _digest(text[mark.end() :]) == mark[1]
+        return json.loads(program[1]) if is_whole and program is not None else None
+    try:
+        found: Any = json.loads(text)
+        hooks = [hook for event in found["hooks"].values() for hook in event]
+        programs = {program_in(hook["bash"], agent) for hook in hooks}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    is_whole = set(found) == {"version", "hooks"} and all(set(hook) == {"type", "bash", "timeoutSec"} for hook in hooks)
+    return programs.pop() if is_whole and len(programs) == 1 else None

@@ -1,0 +1,105 @@
+"""What we changed in other programs' files: kept beside a copy of each, so that it can be taken back to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from hashlib import sha256
+from typing import NamedTuple
+
+from turnlog.machine.replace import read_bytes, replace_file
+
+_ABOUT, _BEFORE, _AFTER = "about.json", "before", "after"
+
+
+class Imprint(NamedTuple):
+    """A file as it was before us, and as we left it."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+    folders: list[str]
+    """Those that were made for it, the outermost first."""
+
+
+class Imprints:
+    """The imprints of one purpose, each in a folder of its own. What is lost costs exactness, nothing else."""
+
+    def __init__(self, folder: str, purpose: str) -> None:
+        self._folder = folder
+        self._purpose = purpose
+
+    def find(self, path: str) -> Imprint | None:
+        """That of a file, if there is one."""
+        place = self._place(path)
+        about, after = read_bytes(os.path.join(place, _ABOUT)), read_bytes(os.path.join(place, _AFTER))
+        try:
+            told = json.loads(about or b"{}")
+            folders = [str(name) for name in told["folders"]]
+        except (ValueError, KeyError, TypeError):
+            return None
+        before = read_bytes(os.path.join(place, _BEFORE)) if told.get("existed") else None
+        return None if after is None else Imprint(path, before, after, folders)
+
+    def keep(self, imprint: Imprint) -> None:
+        """Before the file itself is changed."""
+        place = self._place(imprint.path)
+        told = {"path": imprint.path, "existed": imprint.before is not None, "folders": imprint.folders}
+        files = {_BEFORE: imprint.before or b"", _AFTER: imprint.after, _ABOUT: json.dumps(told).encode() + b"\n"}
+        for name, data in files.items():
+            path = os.path.join(place, name)
+            replace_file(path, read_bytes(path), data)
+
+    def forget(self, path: str) -> None:
+        """It was taken back."""
+        shutil.rmtree(self._place(path), ignore_errors=True)
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self._folder, f"{self._purpose}-{sha256(os.fsencode(path)).hexdigest()[:16]}")
+
+
+def missing_folders(path: str) -> list[str]:
+    """The folders that have to be made for a file, the outermost first."""
+    missing: list[str] = []
+    folder = os.path.dirname(os.path.realpath(path))
+    while folder and not os.path.isdir(folder):
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def taken_back(now: str, imprint: Imprint, rest: str, *, same: Callable[[str, str], bool]) -> str:
+    """The text as it would be had we never been there, with what others changed since.
+
+    `rest` says that in its own way, with our part taken out; `same` whether two texts mean the same.
+    """
+    try:
+        before, after = (imprint.before or b"").decode(), imprint.after.decode()
+    except UnicodeDecodeError:
+        return rest
+    if now == after:
+        return before
+    merged = _merged(after, before, now)
+    return merged if merged is not None and same(merged, rest) else rest
+
+
+def _merged(base: str, ours: str, theirs: str) -> str | None:
+    """What both sides did to the lines of a text; None where they did it to the same ones."""
+    lines = base.splitlines(keepends=True)
+    changes = sorted([*_changes(lines, ours), *_changes(lines, theirs)], key=lambda one: one[:2])
+    merged, at = list[str](), 0
+    for number, (start, end, new) in enumerate(changes):
+        if start < at or (number and start == changes[number - 1][0]):
+            return None
+        merged += [*lines[at:start], *new]
+        at = end
+    return "".join([*merged, *lines[at:]])
+
+
+def _changes(lines: list[str], text: str) -> list[tuple[int, int, list[str]]]:
+    others = text.splitlines(keepends=True)
+    matcher = SequenceMatcher(None, lines, others, autojunk=False)
+    return [(a, b, others[c:d]) for what, a, b, c, d in matcher.get_opcodes() if what != "equal"]

@@ -1,0 +1,99 @@
+"""Tables in TOML settings of other programs: added behind all else, found again, and taken out. Text in, text out."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+from turnlog.errors import Corrupt, Invalid
+from turnlog.machine.settings import as_object
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER = re.compile(r"^[ \t]*\[.*$", re.MULTILINE)
+_LINES = re.compile(r".*\n?(?:[ \t]*[^\s#].*(?:\n|\Z))*")
+"""A header and what stands below it; blank lines and comments behind belong to what follows."""
+
+
+def toml_value(text: str) -> dict[str, Any]:
+    """All of it as plain values. Raises `Corrupt` with the place."""
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as error:
+        raise Corrupt(str(error), hint="mend it first: its own program cannot read it") from None
+
+
+def table_at(value: dict[str, Any], path: Sequence[str]) -> Any:
+    """What is there, or None."""
+    found: Any = value
+    for key in path:
+        found = as_object(found).get(key)
+    return found
+
+
+def with_table(text: str, path: Sequence[str], values: dict[str, str]) -> str:
+    """The text with a table that holds these texts and nothing else; one that is there is written anew."""
+    before = toml_value(text)
+    if table_at(before, path) == values:
+        return text
+    text = without_table(text, path)
+    line = "\r\n" if "\r\n" in text else "\n"
+    rows = [f"[{_dotted(path)}]", *(f"{_key(name)} = {_quoted(value)}" for name, value in values.items())]
+    gap = "" if not text else line if text.endswith("\n") else line * 2
+    return _checked(f"{text}{gap}{line.join(rows)}{line}", before, path, values)
+
+
+def without_table(text: str, path: Sequence[str]) -> str:
+    """The text without that table. One that has no header of its own is refused."""
+    before = toml_value(text)
+    if table_at(before, path) is None:
+        return text
+    for header in _HEADER.finditer(text):
+        if _names(header.group(), path):
+            found = _LINES.match(text, header.start())
+            end = found.end() if found is not None else header.end()
+            head = re.sub(r"(?<=\n)\r?\n\Z", "", text[: header.start()])
+            return _checked(head + text[end:], before, path, None)
+    raise Invalid(f"{_dotted(path)} has no header of its own", hint="change it by hand")
+
+
+def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dict[str, str] | None) -> str:
+    """The text, if it says what it said before but for that table."""
+    wanted, found = deepcopy(before), toml_value(text)
+    for whole in (wanted, found):
+        node = whole
+        for key in path[:-1]:
+            node = node.setdefault(key, {})
+        is_there = node.pop(path[-1], None)
+    if found != wanted or is_there != values:
+        raise Invalid(f"{_dotted(path)} stands where it cannot be changed safely", hint="change it by hand")
+    return text
+
+
+def _names(header: str, path: Sequence[str]) -> bool:
+    """Whether a header is that of this very table."""
+    try:
+        found: Any = tomllib.loads(header)
+    except tomllib.TOMLDecodeError:
+        return False
+    for key in path:
+        if list(as_object(found)) != [key]:
+            return False
+        found = as_object(found)[key]
+    return found == {}
+
+
+def _dotted(path: Sequence[str]) -> str:
+    return ".".join(map(_key, path))
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """JSON's escapes are TOML's as well, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
