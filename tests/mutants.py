@@ -53,6 +53,8 @@ MOVING_CUT = "tests/moving/test_power_cut.py"
 MOVING_DAMAGE = "tests/moving/test_damaged.py"
 MOVING_CONTENT = "tests/moving/test_content.py"
 MOVING_AT_ONCE = "tests/moving/test_at_once.py"
+STATES = "tests/catalog/test_naming.py"
+RUNS = "tests/cli/test_run.py"
 CONTENTS = f"{CRASHES}::test_a_checkpoint_that_is_in_the_log_has_all_its_content"
 _PATIENCE_S = 300
 
@@ -1216,6 +1218,21 @@ MUTANTS = [
         "done = _last(text, end) if has_end else _run(text, match.end())",
         "done = _last(text, end) if has_end else match.end()",
         (REDACTED,),
+    ),
+    # Conversations and states.
+    Mutant(
+        "whoever is gone has crashed, known or not",
+        "catalog/index/cards.py",
+        'return "crashed" if is_there is False and',
+        'return "crashed" if',
+        (STATES,),
+    ),
+    Mutant(
+        "a safety net is as good as a conversation",
+        "thread/report.py",
+        'return state.start.get("agent") == NET and not spoken',
+        "return False",
+        (RUNS,),
     ),
 ]
 

@@ -1,5 +1,6 @@
 """Which session a word means, and in which state each one is."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,13 +8,16 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import turnlog
 from tests.catalog.machine import Machine
+from turnlog.catalog.ask.query import STATES
 from turnlog.catalog.index.cards import CardMaker
 from turnlog.errors import Ambiguous, Invalid, NotFound
+from turnlog.machine.process import this_process
 
 
 @pytest.fixture
@@ -152,28 +156,88 @@ def test_a_session_whose_agent_was_killed_in_a_turn_has_crashed(machine: Machine
 
 
 @pytest.mark.parametrize(
-    ("ending", "lately", "long_ago"),
+    ("ending", "lately", "long_ago", "gone"),
     [
-        ("answer", "waiting", "idle"),
-        ("asked", "running", "idle"),
-        ("call", "running", "crashed"),
-        ("result", "running", "crashed"),
-        ("turn", "running", "crashed"),
-        ("", "waiting", "idle"),
+        ("answer", "waiting", "idle", "idle"),
+        ("", "waiting", "idle", "idle"),
+        ("asked", "running", "stopped", "stopped"),
+        ("call", "running", "stopped", "crashed"),
+        ("result", "running", "stopped", "crashed"),
+        ("turn", "running", "stopped", "crashed"),
     ],
 )
-def test_another_agents_session_is_judged_by_when_it_last_changed(ending: str, lately: str, long_ago: str):
+def test_a_state_is_what_is_known(ending: str, lately: str, long_ago: str, gone: str):
     now = time.time_ns() // 1_000_000
-    assert CardMaker(now).state(0, ending, "", now - 60_000) == lately
-    assert CardMaker(now).state(0, ending, "", now - 600_000) == long_ago
-    assert CardMaker(now).state(0, ending, "", None) == long_ago
+    look = CardMaker(now).state
+    me = this_process()
+    mine, dead, far = (
+        "\t".join(str(who[key] or "") for key in ("pid", "started", "host", "boot", "namespace"))
+        for who in (me, me | {"started": "1"}, me | {"host": "far-away"})
+    )
+    # Another agent's: nobody knows more than when it was written.
+    assert look(0, ending, "", now - 60_000) == lately
+    assert look(0, ending, "", now - 600_000) == long_ago
+    assert look(0, ending, "", None) == long_ago
+    # Ours: the process is there, is gone, or is on another machine; and of what was imported there is none.
+    assert look(1, ending, mine, now - 600_000) == lately
+    assert look(1, ending, dead, now - 60_000) == gone
+    assert look(1, ending, f"{dead}\n{mine}", now) == lately
+    assert look(1, ending, far, now - 60_000) == lately
+    assert look(1, ending, f"{dead}\n{far}", now - 600_000) == long_ago
+    assert look(1, ending, "", now) == long_ago
+    assert {lately, long_ago, gone} <= set(STATES)
 
 
-def test_what_was_written_on_another_machine_is_judged_by_time_too():
-    now = time.time_ns() // 1_000_000
-    there = "12\t34\tfar-away\tboot"
-    assert CardMaker(now).state(1, "turn", there, now - 60_000) == "running"
-    assert CardMaker(now).state(1, "turn", there, now - 600_000) == "crashed"
+CALL = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
+ENDS: dict[str, tuple[list[tuple[str, Any, bool]], str]] = {
+    "a call": ([("assistant", CALL, False)], "stopped"),
+    "a prompt": ([("user", "go on", False)], "stopped"),
+    "a prompt and what the agent adds": ([("user", "go on", False), ("user", "a caveat", True)], "stopped"),
+    "an interruption": ([("user", "[Request interrupted by user]", False)], "idle"),
+    "an interrupted tool": ([("assistant", CALL, False), ("user", "[Request interrupted by user for", False)], "idle"),
+    "a farewell": ([("user", "<command-name>/exit</command-name><command-message>exit", False)], "idle"),
+    "what a command said": ([("user", "<local-command-stdout>Bye!</local-command-stdout>", False)], "idle"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_another_agents_session_ends_inside_a_turn_or_not(machine: Machine, end: str):
+    path = machine.claude("aaaa")
+    rows, state = ENDS[end]
+    last = json.loads(path.read_text().splitlines()[-1])
+    with path.open("a") as file:
+        for number, (role, content, is_meta) in enumerate(rows):
+            message = {"role": role, "content": content, "id": f"m{number}"}
+            more = {"uuid": f"end {number}", "parentUuid": last["uuid"], "isMeta": is_meta}
+            last = last | {"type": role, "message": message} | more
+            file.write(json.dumps(last) + "\n")
+    with machine.catalog() as catalog:
+        assert catalog.find("aaaa").state == state
+        assert [line.state for line in catalog.lines()] == [state]
+        assert [card.state for card in catalog.cards(f"is:{state}")] == [state]
+        assert catalog.cards(f"-is:{state}") == []
+
+
+def test_a_turn_that_was_ended_is_over_whatever_was_said_in_it(machine: Machine):
+    machine.ours("talk")
+    with turnlog.open(str(machine.home)) as home, home.resume("talk") as session:
+        with pytest.raises(KeyError), session.turn():
+            session.user("what is it?")
+            raise KeyError("a bug in the agent")
+        with session.turn() as turn:
+            session.user("and now?")
+            session.user("exited with 0")
+        del turn
+    with machine.catalog() as catalog:
+        assert catalog.find("talk").state == "waiting"  # this process is still there
+        assert catalog.find("talk").turns == 3
+
+
+def test_an_unknown_state_is_an_error_that_names_the_five(machine: Machine):
+    with machine.catalog() as catalog, pytest.raises(Invalid) as raised:
+        catalog.cards("is:ended")
+    assert "is:ended" in raised.value.message
+    assert "running, waiting, idle, stopped, crashed" in (raised.value.hint or "")
 
 
 def test_times_are_as_they_were(machine: Machine):

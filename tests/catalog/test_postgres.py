@@ -163,7 +163,7 @@ def test_the_cards_are_the_same(both: tuple[Catalog, Catalog]):
         "cost:>0.0001",
         "session_latest", "ession_la", "fork", '"number 3"', "file:src/3.py", "-file:3.py", "tool:edit", "role:summary",
         "model:sonnet", "since:2026-11-01", "until:2026-01-01", "number since:2020-01-01", "session:2026",
-        "is:idle,crashed",
+        "is:idle,crashed", "is:stopped",
     )  # fmt: skip
     for query in queries:
         for how in ({}, {"everything": True}, {"deleted": True}, {"limit": 1}):

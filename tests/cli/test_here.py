@@ -60,8 +60,9 @@ def test_here_is_the_folder_itself(repository: Path, cli: Cli):
 
 def test_in_a_subfolder_the_sessions_of_the_root_are_meant_too(repository: Path, cli: Cli):
     os.chdir(repository)
-    cli("run", "-q", "--", "sh", "-c", "echo two > README.md")
-    root = cli("path", "--json").json["session"]
+    with turnlog.open() as home:
+        root = write_session(home, workspace=repository)
+    assert cli("run", "-q", "--session", root, "--", "sh", "-c", "echo two > README.md").code == 0
     os.chdir(repository / "packages/api")
     with turnlog.open() as home:
         own = home.create(workspace=".", agent="my-agent")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -230,3 +231,86 @@ def test_a_run_that_was_killed_owns_nothing_that_came_after(process: Cli):
     assert sorted(path.name for path in Path().iterdir()) == ["a.txt", "mine.txt"]
     assert process("rewind", "turn:1", "--force", "--yes").code == 0
     assert {path.name: path.read_text() for path in Path().iterdir()} == {"a.txt": "one\n"}
+
+
+# ── a safety net beside conversations ─────────────────────────────────────────────────────────────
+
+
+def talk(**more: Any) -> str:
+    with turnlog.open(checkpoints=False) as home, home.create(workspace=".", agent="my-agent", **more) as session:
+        session.user("hello")
+        session.assistant("hello you")
+        return session.id
+
+
+def test_a_run_is_listed_by_its_command(cli: Cli):
+    cli("run", "-q", "--", "true")
+    cli("run", "-q", "--", "sh", "-c", "echo $TOKEN > built")
+    [row] = cli("ls", "--json").json["sessions"]
+    assert (row["title"], row["preview"], row["is_conversation"]) == (None, "run: sh -c 'echo $TOKEN > built'", False)
+    assert "run: sh -c 'echo $TOKEN > built'" in cli("ls").out
+    cli("title", "@", "the build")
+    assert "the build" in cli("ls").out
+    assert "run: " not in cli("ls").out
+
+
+def test_a_run_of_before_is_listed_by_its_command_too(cli: Cli, folder: Path):
+    with turnlog.open() as home, home.create(workspace=".", agent="turnlog", title="webshop") as session:
+        session.user("$ make build", agent="turnlog run")
+        session.user("exited with 0 after 1.0 s", agent="turnlog run")
+    assert "run: make build" in cli("ls").out
+    assert "webshop\n" not in cli("ls").out
+
+
+def test_a_checkpoint_alone_is_listed_by_its_name(cli: Cli):
+    cli("checkpoint")
+    assert cli("ls", "--json").json["sessions"][0]["preview"] == "checkpoint"
+    cli("checkpoint", "before-lunch")
+    assert cli("ls", "--json").json["sessions"][0]["preview"] == "checkpoint: before-lunch"
+
+
+@pytest.mark.parametrize("word", [(), ("@",), ("latest",)])
+def test_a_conversation_is_meant_and_not_the_run_after_it(cli: Cli, word: tuple[str, ...]):
+    said = talk(resume=["my-agent", "{id}"])
+    cli("run", "-q", "--", "true")
+    assert cli("show", *word, "--json").json["session"] == said
+    assert cli("resume", *word).out.endswith(f"my-agent {said}\n")
+    assert cli("log", *word, "--json").json["session"] == said
+    assert cli("title", *(word or ("@",)), "called", "so", "--json").json["session"] == said
+    assert cli("tag", *word, "--json").json["session"] == said
+    assert cli("show", "@-").code == 3
+    with turnlog.open() as home:
+        assert home.find("latest") == said
+    with turnlog.Catalog() as catalog:
+        assert [catalog.find(name).id for name in ("@", "latest")] == [said] * 2
+
+
+def test_files_are_those_of_the_run(cli: Cli):
+    said = talk()
+    run = cli("run", "--json", "--", "sh", "-c", "echo b > built").json["session"]
+    assert run != said
+    assert cli("diff", "--json").json["session"] == run
+    assert cli("checkpoints", "--json").json["session"] == run
+    assert cli("rewind", "--yes", "--json").json["session"] == run
+    assert not Path("built").exists()
+    assert cli("undo", "--yes", "--json").json["session"] == run
+    assert cli("redo", "--yes", "--json").json["session"] == run
+
+
+@pytest.mark.parametrize("words", [(), ("--in", "codex"), ("@",)])
+def test_a_run_cannot_be_resumed_and_one_line_says_what_it_is(cli: Cli, words: tuple[str, ...]):
+    name = cli("run", "--json", "--", "echo", "a\nb").json["session"][-8:]
+    done = cli("resume", *words)
+    assert (done.code, done.out) == (7, "")
+    error, hint = done.err.splitlines()
+    assert error.startswith(f"error: session {name} is `turnlog run` of `echo 'a")
+    assert hint.startswith(f"hint: `turnlog diff -s {name}` ")
+    assert cli("show", *words[:0], "--json").json["session"].endswith(name)
+
+
+def test_a_run_that_is_killed_has_crashed(process: Cli, folder: Path):
+    command = [sys.executable, "-m", "turnlog", "run", "--", "sh", "-c", "echo here; kill -9 $PPID; sleep 5"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == -signal.SIGKILL
+    [row] = process("ls", "--json").json["sessions"]
+    assert (row["state"], row["preview"][:9]) == ("crashed", "run: sh -")

@@ -237,3 +237,20 @@ def test_a_long_migration_may_take_longer_than_any_question(database: str, monke
     with pytest.raises(Unavailable, match="statement timeout"):
         store._pool.rows("sleeping", "select pg_sleep(1)")
     store.close()
+
+
+def test_what_the_catalog_read_by_older_rules_is_read_again(admin: psycopg.Connection, database: str):
+    admin.execute(schema._FIRST)
+    for number in range(1, 6):
+        admin.execute(schema.migrations()[number].encode())
+        admin.execute("insert into turnlog.migration (number) values (%s)", (number,))
+    [(tenant,)] = admin.execute("insert into turnlog.tenant (name) values ('one') returning num").fetchall()
+    row = "(tenant, id, name, native, is_ours, turns) values (%s, 1, 's', 's', true, 9)"
+    admin.execute(f"insert into turnlog.catalog_sessions {row}".encode(), (tenant,))
+    admin.execute("insert into turnlog.catalog_meta (tenant, key, value) values (%s, 'sessions', 1)", (tenant,))
+    with turnlog.open(f"{database}?tenant=one") as home, home.create(id="s") as session:
+        session.user("hello")
+    for table in ("sessions", "meta"):
+        assert admin.execute(f"select count(*) from turnlog.catalog_{table}".encode()).fetchall() == [(0,)]
+    with turnlog.Catalog(f"{database}?tenant=one", agents=False) as catalog:
+        assert [(card.turns, card.is_conversation) for card in catalog.cards()] == [(1, True)]

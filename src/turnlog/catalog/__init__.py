@@ -13,7 +13,7 @@ from _thread import RLock  # `threading` takes as long to import as half of the 
 from functools import wraps
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.listing import now_ms, sessions_shown
+from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import database_of, is_damage, whole
@@ -218,21 +218,20 @@ class Catalog:
         workspace: str | os.PathLike[str] | None = None,
         everything: bool = False,
         deleted: bool = False,
+        conversations: bool = False,
         limit: int | None = None,
     ) -> list[Card]:
         """Sessions, the newest first.
 
         Without `everything`: no subagents, hidden or archived ones, and not both a session and its copy. With
-        `deleted`: only those in the trash.
+        `deleted`: only those in the trash; with `conversations`: only those in which something was said.
         """
-        return merged(
-            [
-                index.cards(
-                    sessions_shown(index, query, workspace, everything=everything, deleted=deleted), limit=limit
-                )
-                for index in self._indexes()
-            ]
-        )[:limit]
+        parts: list[list[Card]] = []
+        for index in self._indexes():
+            shown = sessions_shown(index, query, workspace, everything=everything, deleted=deleted)
+            shown = shown.and_(CONVERSATION) if conversations else shown
+            parts.append(index.cards(shown, limit=limit))
+        return merged(parts)[:limit]
 
     @_question
     def lines(

@@ -69,12 +69,14 @@ class Card(NamedTuple):
     unpriced: tuple[str, ...]
     """Models without a known price that it used."""
     state: str
-    """running, waiting, idle or crashed."""
+    """running, waiting, idle, stopped or crashed."""
     damage: int
     """How many places in it cannot be read."""
     problem: str
     """Why it could not be read at all; else empty."""
     size_bytes: int
+    is_conversation: bool
+    """Whether anything was said; not where only `turnlog run` or `turnlog checkpoint` was at work."""
 
 
 class ListingRow(NamedTuple):

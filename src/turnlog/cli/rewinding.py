@@ -68,7 +68,7 @@ def take_back(
 ) -> None:
     """Undo or redo the last rewind of a session."""
     with this_home() as home:
-        found = session_to_change(home, word)
+        found = session_to_change(home, word, files=True)
         refuse_interrupted(found)
         with patience():
             plan = (found.plan_undo if what == "undo" else found.plan_redo)(force=force)

@@ -34,9 +34,11 @@ from turnlog.formats import (
     id_of,
     is_known,
 )
+from turnlog.log.context import text_of
 from turnlog.log.entry import Head, Message
 from turnlog.machine.folder import current_folder, places_of, workspace_path
 from turnlog.thread.reader import SessionReader
+from turnlog.thread.report import is_net
 
 _FORK = "`turnlog fork` makes one with another id"
 _MOST = 100
@@ -91,6 +93,7 @@ def hand_over(
     format_version: int | None = None,
 ) -> Resumable:
     """Place a session in an agent's home, the one it came from if not told, and say how to go on with it."""
+    _refuse_net(session)
     transcript = transcript_of(session)
     cwd = _folder(workspace_path(workspace) if workspace is not None else transcript.workspace)
     own = list(transcript.start.resume)
@@ -123,6 +126,20 @@ def hand_over(
     if there is not None:  # its id is taken, by itself
         transcript = _without_origin(transcript)
     return _place(form, form.resume, chosen, replace(transcript, workspace=cwd), cwd, format_version)
+
+
+def _refuse_net(session: SessionReader) -> None:
+    """Raise `Unsupported` for a session that only keeps files: there is nobody to go on with."""
+    if not is_net(session.history.state):
+        return
+    messages = (entry for entry in session.entries(reverse=True) if isinstance(entry, Message))
+    said = next((text for entry in messages if (text := text_of(entry.blocks)).startswith("$ ")), "")
+    what = f"`turnlog run` of `{said[2:]:.80}`" if said else "a `turnlog checkpoint`"
+    name = session.handle
+    raise Unsupported(
+        f"session {name} is {what}, not a conversation: there is nothing to go on with",
+        hint=f"`turnlog diff -s {name}` shows what changed, `turnlog rewind -s {name}` takes it back",
+    )
 
 
 def _command(resuming: Resuming, agent: str, id: str, path: str, cwd: str) -> list[str]:

@@ -33,6 +33,7 @@ from turnlog.formats._shared.place import OutputFile as OutputFile
 from turnlog.formats._shared.place import Taken as Taken
 from turnlog.formats._shared.place import private_folders as private_folders
 from turnlog.formats._shared.place import put_file as put_file
+from turnlog.formats._shared.prompt import is_prompt as is_prompt
 from turnlog.formats._shared.prompt import preview as preview
 from turnlog.formats._shared.prompt import typed as typed
 from turnlog.formats._shared.prompt import without_preamble as without_preamble

@@ -99,6 +99,17 @@ def newest_here(home: Home, *, agent: str | None = None) -> str | None:
     return next(iter(sessions_here(home, agent=agent)), None)
 
 
+def newest_conversation(home: Home) -> str | None:
+    """The newest conversation of here; where there is none, the newest session."""
+    from turnlog.session.lookup import is_net_in
+
+    rows = {row.id: row for row in home.sessions()}
+    here = [id for level in levels() for id in rows if rows[id].workspace in level]
+    ids = (id for id in here if not rows[id].hidden and rows[id].parent is None)
+    talks = (id for id in ids if not is_net_in(home.store, rows[id]))
+    return next(talks, None) or newest_here(home)
+
+
 def newest_at(home: Home, folder: str, *, agent: str | None = None) -> str | None:
     """The newest session of exactly that folder; of that agent only, if told."""
     return next(iter(_by_folder(home, agent).get(folder, [])), None)

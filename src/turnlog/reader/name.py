@@ -4,6 +4,9 @@ A word is, in this order: a path with a slash in it; the id of one of ours; `@`,
 beginning of an id or handle of ours, deleted or not; another file; `agent:id`, or a unique beginning of that. No word
 means `@`, or else `latest`; where only ours count, the newest of ours, but in a repository none of elsewhere. Several
 that fit raise `SeveralFit`.
+
+The newest is the newest conversation. A safety net, which `turnlog run` and `turnlog checkpoint` open, is only meant
+where there is no conversation; or where it is about files, which are what it has.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnlog.errors import Ambiguous, Invalid, NotFound, Unavailable
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
-from turnlog.reader.folder import in_repository, levels, newest_here, sessions_here
+from turnlog.reader.folder import in_repository, levels, newest_conversation, newest_here, sessions_here
+from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
 from turnlog.view.visible import one_line
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from turnlog.session import Home
     from turnlog.thread.report import Info
 
-_LOOKED_AT = 100
 _RECENT = re.compile(r"@(?:-([1-9]\d{0,5})?)?")
 OpenCatalog = Callable[[], AbstractContextManager["Catalog"]]
 """Opens the catalog of the same home and of the other agents; only asked where a word may mean one of theirs."""
@@ -87,10 +90,10 @@ class SessionNames:
             raise Invalid(f"{found.name} is a session of {found.source.agent}, not one of ours", hint=hint)
         return copy
 
-    def to_change(self, word: str | None) -> str:
+    def to_change(self, word: str | None, *, files: bool = False) -> str:
         """The one of ours that may be changed. Without a word it is one of this folder: nothing happens by mistake."""
         if word is None:
-            found = newest_here(self._home)
+            found = newest_here(self._home) if files else newest_conversation(self._home)
             if found is None:
                 raise _none_here()
             return found
@@ -110,11 +113,13 @@ class SessionNames:
 
         return imported_as(self._home.store, source)
 
-    def find_or_path(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef | None:
-        """The same as `find`; None where the word is no session but a file."""
+    def find_or_path(
+        self, word: str | None, *, own: bool = False, files: bool = False, deleted: bool = True
+    ) -> SessionRef | None:
+        """The same as `find`; None where the word is no session but a file. With `files`, nets count as well."""
         ids = derived.ids(self._home.store)  # also where it is not needed: a home that cannot be read says so here
         if word is None:
-            return self._default(own=own)
+            return self._default(own=own, files=files)
         if word in ids:
             return SessionRef(word)
         if word == "latest" or _RECENT.fullmatch(word):
@@ -131,9 +136,9 @@ class SessionNames:
                 raise error from None
             return there
 
-    def _default(self, *, own: bool) -> SessionRef:
-        if own:
-            found = newest_here(self._home)
+    def _default(self, *, own: bool, files: bool) -> SessionRef:
+        if own or files:
+            found = newest_here(self._home) if files else newest_conversation(self._home)
             if found is None and in_repository():
                 raise _none_here()
             return SessionRef(found or self._home.find("latest"))
@@ -165,7 +170,7 @@ class SessionNames:
         back = 0 if match is None or word == "@" else int(match[1] or 1)
         try:
             with self._catalog() as cards:
-                found = _newest(cards, back, anywhere=match is None)
+                found = _newest(cards, back + 1, anywhere=match is None)
         except Unavailable as error:  # where nothing can be indexed, ours are still there
             self._warn(f"other agents' sessions are left out: {error.message}")
             found = []
@@ -184,10 +189,11 @@ class SessionNames:
         rows = self._home.sessions()
         if anywhere:
             rows = [row for row in rows if not row.hidden and row.parent is None]
-            chosen = [row for row in rows if row.seq > 1] or rows
+            rows = [row for row in rows if row.seq > 1] or rows
         else:
             ids = set(sessions_here(self._home))
-            chosen = [row for row in rows if row.id in ids]
+            rows = [row for row in rows if row.id in ids]
+        chosen = [row for row in rows if not is_net_in(self._home.store, row)] or rows
         return [(row.updated_at, SessionRef(row.id)) for row in chosen]
 
     # ── other agents' ─────────────────────────────────────────────────────────────────────────────
@@ -217,14 +223,14 @@ def _several(word: str, rows: list[Info]) -> SeveralFit:
     return SeveralFit(f"{word!r} fits {len(found)} sessions", found, hint="give more of the id")
 
 
-def _newest(cards: Catalog, back: int, *, anywhere: bool) -> list[Card]:
-    if anywhere:
-        rows = cards.cards(limit=_LOOKED_AT)
-        return [row for row in rows if row.messages] or rows
-    for level in levels():
-        rows = [row for folder in level for row in cards.cards(workspace=folder, limit=back + 1)]
-        if rows:
-            return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
+def _newest(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
+    """Conversations, the newest first; where there is none, other sessions."""
+    for conversations in (True, False):
+        for level in [[None]] if anywhere else levels():
+            asked = (cards.cards(workspace=one, conversations=conversations, limit=most) for one in level)
+            rows = [row for found in asked for row in found]
+            if rows:
+                return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
     return []
 
 

@@ -65,12 +65,12 @@ class SessionOpener:
         return SessionNames(home, self._catalog, self._warn)
 
     @contextmanager
-    def read(self, word: str | None, *, key: str | None = None, own: bool = False) -> Generator[OpenedSession]:
+    def read(self, word: str | None, *, key: str | None = None, files: bool = False) -> Generator[OpenedSession]:
         """The session that is meant, open until this is left. `key` chooses one of several in a file."""
         chosen: SessionRef | None = None
         if not is_plainly_path(word):  # a path needs no home, and works where there is none
             with self._open_home() as home:
-                chosen = self.names(home).find_or_path(word, own=own)
+                chosen = self.names(home).find_or_path(word, files=files)
                 if chosen is not None and chosen.source is None:
                     if key is not None:
                         raise Invalid(

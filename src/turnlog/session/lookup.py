@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.log.ids import handle_of
 from turnlog.machine.folder import workspace_path
 from turnlog.store import Listed, Log, Store, behind, derived
-from turnlog.thread.report import Info, info_of
+from turnlog.thread.history import History
+from turnlog.thread.report import NET, Info, info_of, is_net
 
 _FIND = "`turnlog ls` shows the sessions there are; home.find gives the id for a beginning of one"
 _R = TypeVar("_R")
@@ -60,14 +62,29 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
 
 
 def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
-    """The id of the newest session, of a workspace if told: neither a hidden one nor a subagent."""
+    """The id of the newest conversation, of a workspace if told: neither a hidden one nor a subagent."""
     rows = (row for row in chosen(derived.newest(store), workspace) if not row.hidden and row.parent is None)
     first = next(rows, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
         raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
-    # A session that was made just now and has nothing in it yet is not what one wants to go on with.
-    return first.id if first.seq > 1 else next((row for row in rows if row.seq > 1), first).id
+    # One that was made just now and has nothing in it yet is not what one wants to go on with.
+    talks = (row for row in chain([first], rows) if row.seq > 1 and not is_net_in(store, row))
+    return next(talks, first).id
+
+
+def is_net_in(store: Store, row: Info) -> bool:
+    """Whether a session of that store is a safety net."""
+    if row.agent != NET:
+        return False
+    log = store.open(row.id, read_only=True)
+    history = History(store, log)
+    try:
+        history.load()
+        return is_net(history.state)
+    finally:
+        log.close()
+        history.close()
 
 
 def rows(store: Store, *, deleted: bool, is_paged: bool, after: str | None) -> Iterator[Listed]:

@@ -14,6 +14,15 @@ from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.store import Listed, Store
 
+NET = "turnlog"
+"""The agent of sessions that `turnlog run` and `turnlog checkpoint` open."""
+
+
+def is_net(state: State) -> bool:
+    """Whether it is there for files alone: opened by `turnlog run` or `turnlog checkpoint`, and no agent has spoken."""
+    spoken = state.counts.messages.get("assistant") or state.inherited.counts.messages.get("assistant")
+    return state.start.get("agent") == NET and not spoken
+
 
 class Info(Struct, frozen=True):
     """A session in a listing."""

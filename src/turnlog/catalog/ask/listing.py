@@ -20,6 +20,8 @@ LEFT_OUT = {
 }
 """What is only shown where it is asked for: all but these."""
 
+CONVERSATION = Condition("is", "sessions.is_conversation")
+
 
 def sessions_shown(
     index: Index, query: str, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.listing import LEFT_OUT
+from turnlog.catalog.ask.listing import CONVERSATION, LEFT_OUT
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.errors import Ambiguous, Invalid, NotFound
@@ -51,16 +51,14 @@ def _cards(indexes: Sequence[Index], sessions: Condition, limit: int | None = No
 
 
 def _newest(indexes: Sequence[Index], name: str, workspace: str) -> Card:
-    """The session that was at work last, anywhere or here; one with nothing in it yet only if there is no other."""
+    """The session that was at work last, anywhere or here; one that is no conversation only if there is no other."""
     where = Condition("not", "sessions.is_deleted")
     for kind in ("copied", "hidden", "subagent"):
         where = where.and_(LEFT_OUT[kind])
     if name != "latest":
         where = where.and_(Condition("=", "sessions.workspace", workspace))
     skipped = int(name == "@-")
-    found = _cards(indexes, where.and_(Condition(">", "sessions.messages", 0)), skipped + 1)
-    if len(found) <= skipped:
-        found = _cards(indexes, where, skipped + 1)
+    found = _cards(indexes, where.and_(CONVERSATION), skipped + 1) or _cards(indexes, where, skipped + 1)
     if len(found) <= skipped:
         place = "" if name == "latest" else f" for {workspace}"
         what = "only one session" if found else "no session"

@@ -32,11 +32,12 @@ cost:>1.50           sessions that cost more than so many dollars; also < >= <=
 title:"login page"   has this in its title
 tag:urgent           has this tag
 session:k3f9         the session whose id or handle begins so
-is:running           waiting, idle, crashed, damaged, fork, subagent, imported, archived, hidden
+is:running           also waiting, idle, stopped, crashed
+is:fork              also subagent, imported, archived, hidden, damaged
 """
 
 ROLES = ("user", "assistant", "tool", "system", "note", "summary")
-STATES = ("running", "waiting", "idle", "crashed")
+STATES = ("running", "waiting", "idle", "stopped", "crashed")
 KINDS = (*STATES, "damaged", "fork", "subagent", "imported", "archived", "hidden")
 FILTERS = (
     "agent", "workspace", "role", "tool", "file", "model", "since", "until", "cost", "title", "tag", "session", "is",

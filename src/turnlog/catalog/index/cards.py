@@ -13,14 +13,16 @@ from turnlog.catalog.values import Card, ListingRow, TokenSums
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LATELY_MS = 120_000
+LATELY_MS = 600_000
+"""So long somebody whom nobody here can look for is taken to be there after the last thing that was written."""
 _NOTHING = TokenSums()
 CARD = (
     "name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages, turns, "
     "tool_calls, branches, fork, parent, copy_of, is_hidden, is_archived, is_deleted, tags, own, inherited, subagents, "
-    "unpriced, ending, writer, damage, problem, size"
+    "unpriced, ending, writer, damage, problem, size, is_conversation"
 )
-_OPEN = ("turn", "call", "result")
+OPEN = ("turn", "call", "result", "asked")
+"""The endings inside a turn."""
 _SIMPLE = (
     "fork IS NULL AND parent IS NULL AND NOT is_hidden AND NOT is_archived AND damage = 0 AND problem = '' "
     "AND tags = '' AND writer = ''"
@@ -31,7 +33,7 @@ _LINE = (
     "ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END, unpriced <> ''"
 )
 """As a `ListingRow` has them, but for the state."""
-_STATE = "CASE WHEN ending IN ('turn', 'call', 'result') THEN 'crashed' ELSE 'idle' END"
+_STATE = f"CASE WHEN ending IN {OPEN} THEN 'stopped' ELSE 'idle' END"
 
 
 def merged(parts: list[list[Card]]) -> list[Card]:
@@ -47,7 +49,7 @@ class ListingColumns:
 
     def __init__(self) -> None:
         self.look = CardMaker()
-        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.look.now_ms - _LATELY_MS}))"
+        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.look.now_ms - LATELY_MS}))"
         """The sessions of which there is more to say; which row that is, stands where others have their state."""
         self.lines = f"{_LINE}, CASE WHEN {self.special} THEN 'row ' || id ELSE {_STATE} END"
         self.facts = "id, ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
@@ -108,48 +110,45 @@ class CardMaker:
 
     def __init__(self, now_ms: int | None = None) -> None:
         self.now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        self._alive: dict[str, bool] = {}
+        self._there: dict[str, bool | None] = {}
 
     def card(self, row: tuple[Any, ...]) -> Card:
         """One row of `CARD`."""
         (
             name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages,
             turns, tool_calls, branches, fork, parent, copy_of, hidden, archived, deleted, tags, own, inherited,
-            subagents, unpriced, ending, writer, damage, problem, size,
+            subagents, unpriced, ending, writer, damage, problem, size, is_conversation,
         ) = row  # fmt: skip
         return Card(
             name, native, is_ours == 1, agent, path if type(path) is str else path_of(path), key,
             workspace if type(workspace) is not bytes else os.fsdecode(workspace), title, preview, model,
             time_of(created), time_of(updated), messages, turns, tool_calls, branches, fork, parent, copy_of,
             hidden == 1, archived == 1, deleted == 1, words(tags), tokens(own), tokens(inherited), tokens(subagents),
-            words(unpriced), self.state(is_ours, ending, writer, updated), damage, problem, size,
+            words(unpriced), self.state(is_ours, ending, writer, updated), damage, problem, size, is_conversation == 1,
         )  # fmt: skip
 
     def state(self, is_ours: int, ending: str, writer: str, updated: int | None) -> str:
-        """running, waiting, idle or crashed: from where it stopped, and whether anybody is there to go on."""
-        is_open = ending in _OPEN
-        is_alive = is_ours and writer != "" and self._is_alive(writer)
-        if not is_alive and updated is not None and self.now_ms - updated < _LATELY_MS:
-            is_alive = not is_ours or self._is_elsewhere(writer)
-        if is_alive:
-            return "running" if is_open or ending == "asked" else "waiting"
-        return "crashed" if is_open else "idle"
+        """running, waiting, idle, stopped or crashed: from where it ended, and whether anybody is there to go on."""
+        is_open = ending in OPEN
+        is_there = self._is_there(writer) if is_ours else None
+        if is_there or (is_there is None and (writer or not is_ours) and self._is_young(updated)):
+            return "running" if is_open else "waiting"
+        if not is_open:
+            return "idle"
+        # A prompt alone may be all that was ever to be written: that nobody answered it is no proof of a crash.
+        return "crashed" if is_there is False and ending != "asked" else "stopped"
 
-    def _is_alive(self, writer: str) -> bool:
-        """Whether one of the processes that wrote it last is still there, on this machine."""
-        found = self._alive.get(writer)
-        if found is None:
+    def _is_young(self, updated: int | None) -> bool:
+        return updated is not None and self.now_ms - updated < LATELY_MS
+
+    def _is_there(self, writer: str) -> bool | None:
+        """Whether one of the processes that wrote it last still runs; None where nobody here can tell."""
+        if writer not in self._there:
             from turnlog.machine.process import lives
 
-            found = any(lives(_who(line)) for line in writer.split("\n"))
-            self._alive[writer] = found
-        return found
-
-    def _is_elsewhere(self, writer: str) -> bool:
-        """Whether it was written where nobody here can look, of which nothing is known but when."""
-        from turnlog.machine.process import lives
-
-        return any(line and lives(_who(line)) is None for line in writer.split("\n"))
+            found = [lives(_who(line)) for line in writer.split("\n")] if writer else [None]
+            self._there[writer] = True if True in found else None if None in found else False
+        return self._there[writer]
 
 
 def _who(line: str) -> dict[str, str | None]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from turnlog.catalog.index.cards import OPEN
 from turnlog.catalog.index.prices import Paid
 from turnlog.catalog.index.texts import clean
-from turnlog.formats import preview
+from turnlog.formats import is_prompt, preview
 from turnlog.log.block import ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Entry, Message, Spent, Turn
+from turnlog.log.entry import Checkpoint, Compaction, Entry, Message, Spent, Turn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 LATEST = (1 << 43) - 1
 """As many milliseconds as fit beside the number that makes the id of a text."""
 _CALLS = 1000
+_RUN = "run: "
+_GIVEN_UP = ("aborted", "error")
+"""Answers that ended before what they asked for was done."""
 
 
 def ms_of(at: datetime | None) -> int | None:
@@ -63,6 +67,8 @@ class SessionDigest:
         """Nodes that were gone back to, and have others behind them."""
         self.calls: dict[str, str] = {}
         """The tool of each call that has no result yet."""
+        self.net = ""
+        """What `turnlog run` ran last; where it ran nothing, what the last checkpoint is called."""
 
     def take(self, entry: Entry, at: int | None) -> None:
         """One more entry."""
@@ -77,6 +83,10 @@ class SessionDigest:
         elif kind is Turn:
             self.turn = cast("Turn", entry).state == "begin"
             self.turns += self.turn
+            if not self.turn:  # that it ended was written down, whatever is left without an answer
+                self.said, self.waiting = "", frozenset()
+        elif kind is Checkpoint and not self.net.startswith(_RUN):
+            self.net = clean(f"checkpoint: {label}" if (label := cast("Checkpoint", entry).label) else "checkpoint")
 
     def _message(self, message: Message) -> None:
         self.messages += 1
@@ -84,7 +94,7 @@ class SessionDigest:
         if role == "assistant":
             asked = [block.id for block in message.blocks if type(block) is ToolCall]
             self.tool_calls += len(asked)
-            self.waiting = frozenset(asked)
+            self.waiting = frozenset(asked) if message.stop not in _GIVEN_UP else frozenset()
             if message.model and message.model != self.model:
                 self.model = clean(message.model)
                 if self.model not in self.models:
@@ -100,6 +110,11 @@ class SessionDigest:
             self.waiting = frozenset()
             if not self.preview:
                 self.preview = clean(preview([message]))
+            if message.agent == "turnlog run" and (shown := preview([message])).startswith("$ "):
+                self.net = clean(_RUN + shown[2:])
+            if message.display is False:
+                return
+            role = "user" if is_prompt(message) else ""
         else:
             return
         self.said = role
@@ -137,11 +152,17 @@ class SessionDigest:
             return "call"
         return {"assistant": "answer", "user": "asked", "tool": "result"}.get(self.said, "")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it ends inside a turn."""
+        return self.ending in OPEN
+
     def freeze(self) -> tuple[Any, ...]:
         """All of it as plain values."""
         return (
             self.messages, self.turns, self.tool_calls, self.preview, self.model, self.models, self.first, self.last,
             self.said, self.waiting, self.turn, self.cursor, self.tips, self.inner, dict(self.calls),
+            self.net,
         )  # fmt: skip
 
     @classmethod
@@ -150,7 +171,7 @@ class SessionDigest:
         story = cls()
         (
             story.messages, story.turns, story.tool_calls, story.preview, story.model, models, story.first, story.last,
-            story.said, waiting, story.turn, story.cursor, tips, inner, calls,
+            story.said, waiting, story.turn, story.cursor, tips, inner, calls, story.net,
         ) = frozen  # fmt: skip
         story.models, story.calls = tuple(models), dict(calls)
         story.waiting, story.tips, story.inner = frozenset(waiting), frozenset(tips), frozenset(inner)

@@ -142,6 +142,7 @@ def _row(
         **heading(source, header),
         "title": None if title is None else clean(title),
         "is_archived": facts.get("archived") is True,
+        "is_conversation": story.messages > 0,
         "workspace": _workspace(facts.get("workspace")) or _workspace(header.workspace),
         "created": ms_of(header.created) if header.created is not None else story.first or last,
         "updated": last,

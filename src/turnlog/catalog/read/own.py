@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -19,8 +20,9 @@ from turnlog.formats import preview
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
-from turnlog.log.ids import handle_of
+from turnlog.log.ids import handle_of, word_of
 from turnlog.thread.history import History
+from turnlog.thread.report import is_net
 
 if TYPE_CHECKING:
     from turnlog.store import Store
@@ -72,10 +74,8 @@ def _take(
     if not damage:
         kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, _proof(path, stamp.size))
         mark = msgspec.msgpack.encode(kept)
-    head = history.at(state.head)
-    if head is not None and head.origin is not None:
-        state.writers = {}  # whoever brought it in does not work in it
-    return {**_row(native, state, story), "damage": damage, "mark": mark, "origin": origin, "before": spent,
+    return {**_row(native, state, story), "writer": "\n".join(map(_writer, _writers(history, story))),
+            "damage": damage, "mark": mark, "origin": origin, "before": spent,
             "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(state, stamp)}  # fmt: skip
 
 
@@ -178,9 +178,29 @@ def _row(native: str, state: State, story: SessionDigest) -> dict[str, Any]:
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
         "models": lines(model for model in state.models if model),
         "ending": "turn" if state.turn is not None else story.ending,
-        "writer": "\n".join(_writer(who) for who in state.writers.values()),
+        "is_conversation": sum(counts.messages.values()) > 0,
+        **(_net(state, story) if is_net(state) else {}),
         "resume": "\n".join(clean(str(word).replace("\n", " ")) for word in state.start.get("resume", ())),
     }
+
+
+def _net(state: State, story: SessionDigest) -> dict[str, Any]:
+    """What a safety net is listed by: what was done with it, and not the folder's name, which once was its title."""
+    title, workspace = state.wide.get("title"), state.wide.get("workspace")
+    is_named = isinstance(title, str) and title != str(workspace).rstrip("/").rpartition("/")[2]
+    return {"is_conversation": False, "preview": story.net, **({} if is_named else {"title": None})}
+
+
+def _writers(history: History, story: SessionDigest) -> Iterable[dict[str, Any]]:
+    """The processes that may be at work in it: where it ends in a turn, the one whose turn that is."""
+    state, head = history.state, history.at(history.state.head)
+    whose = state.writers.get(word_of(state.turn)) if state.turn is not None else None
+    if whose is None and head is not None:
+        if head.origin is not None:
+            return []  # whoever brought it in does not work in it
+        if state.turn is None and story.is_open:
+            whose = state.writers.get(word_of(head.id))
+    return state.writers.values() if whose is None else [whose]
 
 
 def _writer(who: dict[str, Any]) -> str:

@@ -26,11 +26,10 @@ from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.machine.folder import refuses_checkpoints, workspace_path
 from turnlog.reader.folder import in_repository, newest_at, newest_here, project, project_told
 from turnlog.session import Home, Session
+from turnlog.thread.report import NET
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 
-AGENT = "turnlog"
-"""Who opens a session where there is none."""
 _LISTED = 10
 FIELDS = {
     "session": SESSION,
@@ -100,7 +99,7 @@ def new_session(home: Home, *, is_here: bool) -> Session:
     _refuse_folder(folder)
     if told:
         print(one_line(f"note: {told}"), file=sys.stderr)
-    return home.create(workspace=folder, agent=AGENT, title=Path(folder).name)
+    return home.create(workspace=folder, agent=NET)
 
 
 def _refuse_folder(folder: str) -> None:

@@ -37,7 +37,7 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
     turnlog checkpoints               all of them
     turnlog checkpoints -n 5          the five newest
     """
-    with session_to_read(session, own=True) as opened:
+    with session_to_read(session, files=True) as opened:
         found = opened.session
         checkpoints = found.checkpoints()
         trees, numbers = Trees(opened.home.store), turns_of(found).numbers

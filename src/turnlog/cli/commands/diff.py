@@ -53,7 +53,7 @@ def command(
     """
     if turn is not None and before is not None:
         raise click.UsageError("either --turn or A and B")
-    with session_to_read(session, own=True) as opened:
+    with session_to_read(session, files=True) as opened:
         found = opened.session
         first = None if before is None else _checkpoint(found, before)
         second = None if after is None else _checkpoint(found, after)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _FLOOR = 10
 FIELDS = {
     "sessions": "the `name` to type, `id`, `handle`, `is_ours`, `agent`, `path`, `key`, `workspace`, `title`, "
-    "`preview`, `model`, `created_at`, `updated_at`, `messages`, `turns`, `tool_calls`, `branches`, `fork`, "
-    "`parent`, `copy_of`, `hidden`, `archived`, `deleted`, `tags`, `labels`, `seq`, `state`, `damage`, `problem`, "
-    "`is_readable`, `size_bytes`, tokens and `cost_micros` in `own`, `inherited` and `subagents`, and models that "
-    "are `unpriced`",
+    "`preview`, `model`, `is_conversation`, `created_at`, `updated_at`, `messages`, `turns`, `tool_calls`, "
+    "`branches`, `fork`, `parent`, `copy_of`, `hidden`, `archived`, `deleted`, `tags`, `labels`, `seq`, `state`, "
+    "`damage`, `problem`, `is_readable`, `size_bytes`, tokens and `cost_micros` in `own`, `inherited` and "
+    "`subagents`, and models that are `unpriced`",
 }
 
 

@@ -66,7 +66,7 @@ def command(
     runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
 
     \b
-    turnlog resume                           this folder's newest session
+    turnlog resume                           this folder's newest conversation
     turnlog resume k3f9 --in codex           what another agent began, in Codex
     turnlog resume codex:0199 --in claude-code --exec
     """

@@ -78,9 +78,9 @@ def command(
     _check(target, only_files or bool(only), only_conversation, finish, abort)
     with this_home() as home:
         if finish or abort:
-            _finish(context, session_to_change(home, session), abort=abort, as_json=as_json)
+            _finish(context, session_to_change(home, session, files=True), abort=abort, as_json=as_json)
             return
-        found = session_to_change(home, session)
+        found = session_to_change(home, session, files=True)
         refuse_interrupted(found)
         place = place_of(found, target)
         files, conversation = not only_conversation, not only_files and not only

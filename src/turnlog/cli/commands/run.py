@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli.commands.checkpoint import AGENT, new_session, own_session, tell_skipped
+from turnlog.cli.commands.checkpoint import new_session, own_session, tell_skipped
 from turnlog.cli.draw.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.command import (
@@ -34,6 +34,7 @@ from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import newest_here
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
+from turnlog.thread.report import NET
 from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
 
@@ -128,7 +129,7 @@ def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Se
             where = f"works in {found.workspace}" if found.workspace else "has no workspace"
             raise Invalid(f"session {found.handle} {where}, not here", hint="go there, or leave --session out")
         return found
-    newest = None if is_new else own_session(home, is_here=is_here, agent=AGENT)
+    newest = None if is_new else own_session(home, is_here=is_here, agent=NET)
     if newest is None:
         return new_session(home, is_here=is_here)
     with home.read(newest) as found:

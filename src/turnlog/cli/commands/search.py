@@ -247,7 +247,8 @@ HELP = """Find what was said and done, in every session of every agent: the newe
       tool:bash            file:src/app.py      model:sonnet
       since:7d until:2h    also today, yesterday, 2026-11-01
       cost:>1.50           title:"login page"   tag:urgent      session:k3f9
-      is:running           waiting, idle, crashed, damaged, fork, subagent, imported, archived, hidden
+      is:running           also waiting, idle, stopped, crashed
+      is:fork              also subagent, imported, archived, hidden, damaged
     """
 
 QUICK = QuickCommand(

@@ -20,7 +20,7 @@ def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
     """Give a session a title, or print the one it has.
 
     \b
-    turnlog title                          of this folder's newest session
+    turnlog title                          of this folder's newest conversation
     turnlog title @ Fix the login page     change it
     turnlog title k3f9 "The login page"    of another session
     """

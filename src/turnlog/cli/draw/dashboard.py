@@ -45,7 +45,9 @@ def work(*, as_json: bool = False, home: str | None = None) -> None:
         _section("Running elsewhere", running, ids, is_mixed=True)
     elif not here:
         _section(f"No session in {tilde(project())} yet; the newest elsewhere", lines, ids, is_mixed=True)
-    _next((here or lines)[0], ids, is_here=bool(here))
+    shown = here or lines
+    # What `show` takes, if it is not told: a conversation, if there is one, and not what `turnlog run` did.
+    _next(next((line for line in shown if line.agent != "turnlog"), shown[0]), ids, is_here=bool(here))
 
 
 def _headline(lines: list[ListingRow], today: Spending, week: Spending) -> None:

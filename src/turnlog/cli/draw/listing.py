@@ -14,7 +14,7 @@ from turnlog.view.number import dollars
 if TYPE_CHECKING:
     from turnlog.catalog import Card, ListingRow, TokenSums
 
-_STATES = {"running": "green", "waiting": "yellow", "crashed": "red"}
+_STATES = {"running": "green", "waiting": "yellow"}
 _PAINTS = {"SESSION": "cyan", "LAST": "dim", "AGENT": "dim", "TURNS": "dim", "FOLDER": "dim"}
 
 

@@ -55,17 +55,17 @@ def names(home: Home) -> SessionNames:
 
 
 @contextmanager
-def session_to_read(word: str | None, *, key: str | None = None, own: bool = False) -> Generator[OpenedSession]:
+def session_to_read(word: str | None, *, key: str | None = None, files: bool = False) -> Generator[OpenedSession]:
     """The session that is meant, open until this is left. `key` chooses one of several in a file."""
     with ExitStack() as stack:
         with patience():
-            opened = stack.enter_context(reader().read(word, key=key, own=own))
+            opened = stack.enter_context(reader().read(word, key=key, files=files))
         yield opened
 
 
-def session_to_change(home: Home, word: str | None) -> Session:
+def session_to_change(home: Home, word: str | None, *, files: bool = False) -> Session:
     """A session to write to. Without a word it is one of this folder: nothing is changed by mistake."""
-    return home.resume(names(home).to_change(word))
+    return home.resume(names(home).to_change(word, files=files))
 
 
 def who_is_busy(session: SessionReader) -> int:

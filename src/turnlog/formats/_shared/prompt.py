@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from turnlog.log.block import Text
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
 from turnlog.log.text import one_line
@@ -24,6 +25,7 @@ _COMMAND = re.compile(
     r"(?:<command-args>(.*?)</command-args>\s*)?",
     re.DOTALL,
 )
+_INTERRUPTED = ("[Request interrupted by user", "<turn_aborted>")
 _HOUSEKEEPING = frozenset([
     "/clear", "/compact", "/config", "/context", "/cost", "/exit", "/help", "/ide", "/login", "/logout", "/mcp",
     "/model", "/quit", "/resume", "/status",
@@ -40,6 +42,16 @@ def preview(messages: Iterable[Message]) -> str:
         if text and text not in _HOUSEKEEPING:
             return text
     return ""
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether an agent was asked for something: not where one was interrupted, or a command of its own was typed."""
+    if message.role != "user" or message.display is False:
+        return False
+    text = typed(without_preamble(text_of(message.blocks))).strip()
+    if not text:
+        return any(type(block) is not Text for block in message.blocks)
+    return text.split()[0] not in _HOUSEKEEPING and not text.startswith(_INTERRUPTED)
 
 
 def without_preamble(text: str) -> str:

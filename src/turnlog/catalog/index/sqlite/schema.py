@@ -7,7 +7,7 @@ from __future__ import annotations
 
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
-VERSION = 2
+VERSION = 3
 COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
@@ -51,7 +51,8 @@ CREATE TABLE sessions (
     before TEXT NOT NULL DEFAULT '',       -- what was spent before a fork of ours
     subagents TEXT NOT NULL DEFAULT '',
     cost INTEGER NOT NULL DEFAULT 0,       -- micro-dollars of `own`
-    ending TEXT NOT NULL DEFAULT '',       -- answer, asked, call, result, turn: where it stopped
+    is_conversation INTEGER NOT NULL DEFAULT 0,  -- somebody said something, and not only `turnlog run`
+    ending TEXT NOT NULL DEFAULT '',       -- answer, asked, call, result, turn: where it ended
     writer TEXT NOT NULL DEFAULT '',       -- the processes that wrote last: pid started host boot, a line each
     damage INTEGER NOT NULL DEFAULT 0,
     problem TEXT NOT NULL DEFAULT '',
