@@ -9,106 +9,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid
-from turnlog.formats import Jump, Problem, Reading, Record, Source, Step, content_key, gist, id_of, key_id, overlap
-from turnlog.log.draft import prepare
+from turnlog.exchange.arrival import LATE, Arrival
+from turnlog.formats import Jump, Problem, Record, Step, content_key, gist, overlap
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
-from turnlog.log.payload import digest as digest_of
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
-from turnlog.store import Store, derived
-from turnlog.thread.appender import Appender
-from turnlog.thread.reader import SessionReader
-from turnlog.thread.target import rewind_to
 
-_BATCH = 200
-_BATCH_BYTES = 1 << 20
 _COUNTS = Usage.__struct_fields__[:-1]
-_LATE = "late"
 _TITLE = "source_title"
 """The fact that says which title came from the source: another one was given here, and stays."""
 
 
-class Importer:
+class Importer(Arrival):
     """Takes one reading into one session."""
-
-    def __init__(
-        self, store: Store, appender: Appender, source: Source, reading: Reading, written: datetime | None
-    ) -> None:
-        self._store = store
-        self._appender = appender
-        self._history = appender.history
-        self._session = SessionReader(appender.history)
-        self._source = source
-        self._reading = reading
-        self._origin = {"agent": source.agent}
-        self.problems: list[Problem] = []
-        self.added = 0
-        self._batch: list[Entry] = []
-        self._batch_bytes = 0
-        self._blobs: dict[str, bytes] = {}
-        """What entries of the batch refer to."""
-        self._seqs: dict[str, int] = {}
-        """Where each record is, by its id."""
-        self._counts: Counter[str] = Counter()
-        """How often each content is there already."""
-        self._booked: dict[str, Usage] = {}
-        self._sizes: dict[int, int] = {}
-        """How many blocks each answer had."""
-        self._unpaid: set[int] = set()
-        """Answers of which nobody said what they cost."""
-        self._late: dict[str, Usage] = {}
-        """What answers cost that grew since they were first read, beyond what they said then."""
-        self._cursor = 0
-        """The node that the next one of the source follows."""
-        self._latest: datetime | None = None
-        """When the newest record of the source was made, as far as they say."""
-        self._written = written
-        self._children: dict[int, list[tuple[int, bool]]] = {}
-        """The nodes that follow each one, and whether they came from the source."""
-        self._came_back = False
-        """Whether what was said here is in the source by now: somebody wrote it there."""
-        self._is_keyed = False
-        self._own_head = self._session.head
-        self._look()
-
-    def _look(self) -> None:
-        for entry in self._session.entries():
-            if entry.parent is not None:
-                self._children.setdefault(entry.parent, []).append((entry.seq, entry.origin is not None))
-            if entry.origin is None:
-                continue
-            self._seqs[entry.id] = entry.seq
-            self._latest = entry.clock or entry.at
-            self._count(entry)
-            if entry.parent is not None:
-                self._cursor = entry.seq
-            if isinstance(entry, Message) and entry.role == "assistant":
-                self._sizes[entry.seq] = len(entry.blocks)
-                if entry.usage is None:
-                    self._unpaid.add(entry.seq)
-            if isinstance(entry, Spent) and entry.why == _LATE and entry.request is not None:
-                self._late[entry.request] = self._late.get(entry.request, Usage()) + entry.usage
-            if isinstance(entry, Spent) and entry.why == "import":
-                model = entry.model or ""
-                self._booked[model] = self._booked.get(model, Usage()) + entry.usage
-        head = self._history.at(self._own_head) if self._own_head else None
-        self._is_both = head is not None and head.origin is None
-
-    def _count(self, entry: Entry) -> None:
-        inner = [m for m in entry.replacement if isinstance(m, Message)] if isinstance(entry, Compaction) else []
-        for item in (entry, *inner):
-            digest, dot, number = item.id.rpartition(".")
-            if dot and number.isdigit():
-                self._counts[digest] = max(self._counts[digest], int(number))
 
     def run(self, steps: Iterator[Step]) -> None:
         """All of it."""
@@ -125,23 +44,47 @@ class Importer:
     # ── records with keys ─────────────────────────────────────────────────────────────────────────
 
     def _by_key(self, steps: Iterator[Step]) -> None:
-        self._cursor = 0
+        if not self._number:
+            self._cursor = 0
         self._is_keyed = True
-        marks: Counter[str] = Counter()
+        carried = self._placed() if self._alias is not None else []
         for step in steps:
             if isinstance(step, Jump):
+                self._pass("")
                 self._move(step)
                 continue
-            name = id_of(step.key, step.entry, marks)
-            known = self._seqs.get(name)
-            if known is None:
-                self._add(self._named(step, name))
-            elif step.entry.is_node:
-                self._flush()
-                self._cursor = self._grown(step.entry, name, known)
+            name = self._name(step)
+            self._pass(name, "" if step.key is not None else content_key(step.entry))
+            if self._alias is not None and self._number <= self._alias.records:
+                self._seqs[name] = self._cursor = next_place(carried, step, self._cursor)
+                continue
+            self._take(step, name)
         self._flush()
-        if self._session.head not in (self._cursor, self._own_head):
+        if self._session.head not in (self._cursor, self._own_head) and not self._stays():
             self._jump(self._cursor, why="branch")  # what was new is not where the source ends
+
+    def _take(self, step: Record, name: str) -> None:
+        """One record; of a turn that hooks told of, the ends are there already."""
+        told = self._claims.is_told(step.entry)
+        if told is not None:
+            self._seqs[name] = told.seq
+            return
+        known = self._seqs.get(name)
+        turn = self._claims.turn_of(step, name, is_known=known is not None)
+        if known is None:
+            self._add(self._named(step, name, turn))
+        elif step.entry.is_node:
+            self._flush()
+            self._cursor = self._grown(step.entry, name, known)
+
+    def _placed(self) -> list[tuple[str, int]]:
+        """What was said when the session went on under this source's id, the newest first, and where it is."""
+        assert self._alias is not None
+        return [(gist(self._history.whole(node)), node.seq) for node in self._history.path(self._alias.head)]
+
+    def _stays(self) -> bool:
+        """Whether the conversation stays where it was moved to here: no turn began since, so nothing went on there."""
+        return self._moved > 0 and all(turn.seq < self._moved for turn in self._claims.told.values())
 
     def _grown(self, entry: AnyEntry, name: str, seq: int) -> int:
         """Which node to go on from. An answer that was still being written when it was last read gets the rest."""
@@ -168,17 +111,19 @@ class Importer:
         more = _more(entry.usage or Usage(), booked)
         if any(more.values()):
             self._late[name] = self._late.get(name, Usage()) + Usage(**more)
-            self._add(Spent(usage=Usage(**more), model=entry.model, why=_LATE, request=name, origin=self._origin))
+            self._add(Spent(usage=Usage(**more), model=entry.model, why=LATE, request=name, origin=self._origin))
 
     def _move(self, move: Jump) -> None:
         self._flush()
-        seq = self._seqs.get(key_id(move.to)) if move.to else 0
+        to = self._key(move.to)
+        seq = (self._seqs.get(to) or self._found(to) or None) if move.to else 0
         if seq is None:
             self.problems.append(Problem(f"goes on after record {move.to!r:.80}, which is not there"))
             return
         self._cursor = seq
-        if move.key is not None and key_id(move.key) not in self._seqs:
-            self._jump(seq, name=key_id(move.key), why=move.why, at=move.at, origin=move.origin)
+        name = "" if move.key is None else self._key(move.key)
+        if name and name not in self._seqs and not self._stays() and not (self._is_grown and self._found(name)):
+            self._jump(seq, name=name, why=move.why, at=move.at, origin=move.origin)
             self.added += 1
 
     # ── records told apart by content ─────────────────────────────────────────────────────────────
@@ -248,98 +193,6 @@ class Importer:
         self._add(replace(made, origin=made.origin or self._origin, at=made.at or self._latest))
         self._flush()
 
-    # ── appending ─────────────────────────────────────────────────────────────────────────────────
-
-    def _named(self, record: Record, name: str) -> Entry:
-        entry = replace(record.entry, id=name, origin=record.entry.origin or self._origin)
-        self._blobs.update({digest_of(data): data for data in record.blobs})
-        if not record.names:
-            return entry
-        self._flush()
-        places: dict[str, int] = {}
-        for field, key in record.names.items():
-            seq = self._seqs.get(key_id(key))
-            if seq is None:
-                self.problems.append(Problem(f"names record {key!r:.80}, which is not there"))
-            places[field] = seq or 0
-        return replace(entry, **places)
-
-    def _is_ours(self, entry: Entry) -> bool:
-        """Whether that is what was said here after the same node: then it came back from there, and is not new."""
-        if self._batch_has_nodes() or not (wanted := gist(entry)):
-            return False
-        for seq, is_theirs in self._children.get(self._cursor, []):
-            if is_theirs and (self._is_keyed or not self._came_back):
-                continue
-            if gist(self._history.whole(self._history.at(seq))) == wanted:
-                self._flush()
-                self._came_back = True
-                self._cursor = self._seqs[entry.id] = seq
-                return True
-        return False
-
-    def _add(self, entry: Entry) -> None:
-        if entry.is_node and self._children.get(self._cursor) and self._is_ours(entry):
-            return
-        if entry.is_node and not self._batch_has_nodes() and self._session.head != self._cursor:
-            self._flush()
-            try:
-                prepare(entry)
-            except Invalid as error:  # nothing is moved for what cannot be kept
-                self.problems.append(Problem(f"a record that cannot be kept: {error.message}"))
-                return
-            self._jump(self._cursor, why="branch")
-        if entry.at is not None:
-            self._latest = entry.at
-        self._batch.append(entry)
-        self._batch_bytes += _weight(entry)
-        if len(self._batch) >= _BATCH or self._batch_bytes >= _BATCH_BYTES:
-            self._flush()
-
-    def _batch_has_nodes(self) -> bool:
-        return any(entry.is_node for entry in self._batch)
-
-    def _flush(self) -> None:
-        batch, self._batch, self._batch_bytes = self._batch, [], 0
-        if not batch:
-            return
-        try:
-            done = self._append(batch)
-        except Invalid as error:
-            if len(batch) == 1:
-                self.problems.append(Problem(f"a record that cannot be kept: {error.message}"))
-                return
-            for entry in batch:  # one bad record costs only itself
-                self._batch = [entry]
-                self._flush()
-            return
-        for entry in done:
-            self._seqs[entry.id] = entry.seq
-            self.added += 1
-            if entry.parent is not None:
-                self._cursor = entry.seq
-
-    def _append(self, entries: list[Any]) -> list[AnyEntry]:
-        blobs, self._blobs = self._blobs, {}
-        with self._store.keeping() if blobs else nullcontext():
-            if blobs:
-                derived.put(self._store, blobs)
-            return self._appender.append([self._timed(entry) for entry in entries])
-
-    def _timed(self, entry: Any) -> Any:
-        """What has no time of its own is as old as the conversation; where that says none, as its file."""
-        if entry.at is not None:
-            return entry
-        known = (self._latest, self._written if entry.is_node or self._latest is None else None)
-        return replace(entry, at=max(filter(None, known), default=None))
-
-    def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:
-        """The conversation goes on after that node, wherever it stands here."""
-        head = rewind_to(self._history, to=seq, before=None, turns=None)
-        head = replace(head, why=why, at=at or self._latest, origin=origin or self._origin)
-        done = self._append([replace(head, id=name) if name else head])
-        self._seqs[done[0].id] = done[0].seq
-
     # ── the session as a whole ────────────────────────────────────────────────────────────────────
 
     def _settle(self) -> None:
@@ -364,7 +217,9 @@ class Importer:
         self._flush()
         if title and title != given and self._session.title in (None, given):
             self._appender.set(self._timed(Set(key="title", value=title)))
-        if self._is_both and all(node.seq != self._own_head for node in self._history.path(self._session.head)):
+        if self._stays() and self._session.head != self._own_head:
+            self._jump(self._own_head, why="branch")
+        elif self._is_both and all(node.seq != self._own_head for node in self._history.path(self._session.head)):
             self._jump(self._own_head, why="branch")
             self.problems.append(Problem("it went on both here and there: what is new there is a branch here"))
         found = [problem for problem in self._reading.problems if not problem.is_news]
@@ -392,7 +247,12 @@ def _more(usage: Usage, booked: Usage) -> dict[str, int]:
     return {name: max(0, getattr(usage, name) - getattr(booked, name)) for name in _COUNTS}
 
 
-def _weight(entry: Entry) -> int:
-    if not isinstance(entry, Message):
-        return 200
-    return 200 + sum(len(getattr(block, "text", "") or "") for block in entry.blocks)
+def next_place(placed: list[tuple[str, int]], record: Record, cursor: int) -> int:
+    """The node that a record is which came from here: the next that says the same. Those before it are passed."""
+    wanted = gist(record.entry)
+    for index in range(len(placed) - 1, -1, -1):
+        said, seq = placed[index]
+        if wanted and said == wanted:
+            del placed[index:]
+            return seq
+    return cursor

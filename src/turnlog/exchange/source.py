@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound
+from turnlog.exchange.carry import gone_on, keep
 from turnlog.exchange.importer import Importer
 from turnlog.formats import (
     Format,
@@ -162,20 +163,34 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
             return Imported(name, source, 0, [*reading.problems, told])
         here, steps = _create(creator, source, name, reading)
     try:
-        importer = Importer(creator.store, Appender(creator.store, here), source, reading, written_at(source))
+        before = _status(source)
+        grown = gone_on(creator.store, here, source, format_of(source.agent)) if is_known(source.agent) else None
+        carried = None
+        if grown is not None:
+            reading, carried = grown
+            steps = reading.steps
+        appender = Appender(creator.store, here)
+        appender.is_guest = here.state.is_relayed  # whoever brings in what was said does not work in it
+        importer = Importer(creator.store, appender, source, reading, written_at(source), carried)
         importer.run(steps)
+        keep(creator.store, here, source, reading, before, importer.carry())
         _link(creator.store, source, reading.header, name)
     finally:
         here.close()
     return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
 
 
-def written_at(source: Source) -> datetime | None:
-    """When a source was last written, for what says no time itself; None if there is no such file."""
+def _status(source: Source) -> os.stat_result | None:
     try:
-        return datetime.fromtimestamp(os.stat(source.path).st_mtime, UTC)
+        return os.stat(source.path)
     except OSError:
         return None
+
+
+def written_at(source: Source) -> datetime | None:
+    """When a source was last written, for what says no time itself; None if there is no such file."""
+    status = _status(source)
+    return None if status is None else datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 def imported_as(store: Store, source: Source) -> str | None:

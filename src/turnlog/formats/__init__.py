@@ -128,6 +128,8 @@ class Record(Struct, frozen=True, kw_only=True, gc=False):
     names: dict[str, str] = {}
     blobs: list[bytes] = []
     """What the entry refers to by its digest, to be kept before it."""
+    turn: str | None = None
+    """The agent's own id of the turn that this record is the first of, or one of, where it has one."""
 
 
 class Jump(Struct, frozen=True, kw_only=True):

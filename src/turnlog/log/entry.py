@@ -312,6 +312,19 @@ class Child(Entry, tag="child", frozen=True):
     agent: str | None = None
 
 
+class Alias(Quiet, tag="alias", frozen=True):
+    """The session goes on in its agent under another id, from node `head` on. There, that is behind `records`."""
+
+    merges = True
+    agent: str
+    native: str
+    head: EntryRef = 0
+    records: Number = 0
+    """How many records of what was said before stand in front of what comes."""
+    path: str = ""
+    """Where the agent keeps it."""
+
+
 class Writer(Quiet, tag="writer", frozen=True):
     """A process begins to append. A conflict names it; a dead one means a crash."""
 
@@ -366,6 +379,7 @@ AnyEntry = (
     | Spent
     | Note
     | Child
+    | Alias
     | Writer
     | Fold
     | Drop

@@ -16,6 +16,7 @@ from turnlog.log.block import ToolCall
 from turnlog.log.entry import (
     FORMAT,
     WIDE_FACTS,
+    Alias,
     Child,
     Compaction,
     Custom,
@@ -107,6 +108,8 @@ class State(Struct, omit_defaults=True):
     undo: list[Undoable] = []
     redo: list[Undoable] = []
     children: list[str] = []
+    aliases: list[str] = []
+    """The other ids that it has in its agent, each behind the agent's name."""
     writers: dict[str, dict[str, Any]] = {}
     """The last few processes that wrote, by the word their entry ids begin with."""
     tracked: list[str] = []
@@ -166,7 +169,7 @@ def fork_state(state: State, seq: int) -> State:
         state.inherited.first_at or state.first_at,
     )
     child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()
-    child.undo, child.redo, child.children, child.writers = [], [], [], {}
+    child.undo, child.redo, child.children, child.aliases, child.writers = [], [], [], [], {}
     child.turn, child.turn_before, child.start, child.intent = None, None, {}, 0
     child.first_at = child.last_at = None
     return child
@@ -187,7 +190,7 @@ def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
             state.first_at = entry.at
     if entry.parent is not None:
         state.head = entry.seq
-        if state.redo:
+        if state.redo and not (state.is_relayed and entry.origin is not None):  # what is brought in happened before
             state.redo = []
         if isinstance(entry, Message):
             _fold_message(state, entry)
@@ -302,8 +305,8 @@ def _fold_head(state: State, entry: Head) -> None:
     state.system = dict(entry.system)
     state.opened = entry.to != 0 and entry.to not in entry.system and entry.to not in entry.system.values()
     move = Undoable(entry.seq - 1, entry.undoes or entry.seq)
-    if entry.why == "abort":
-        return  # nothing was moved, so there is nothing to take back
+    if entry.why == "abort" or (state.is_relayed and entry.origin is not None):
+        return  # nothing was moved, or not by us: there is nothing to take back
     if entry.why == "undo":
         state.undo = [m for m in state.undo if m.rewind != entry.undoes]
         state.redo.append(move)
@@ -319,7 +322,8 @@ def _fold_turn(state: State, entry: Turn) -> None:
     if entry.state == "begin":
         state.turn = entry.turn
         state.counts.turns += 1
-        state.is_relayed = state.is_relayed or entry.native is not None
+        if entry.native is not None:
+            state.is_relayed, state.redo = True, []
     elif state.turn == entry.turn:
         state.turn, state.turn_before = None, entry.turn
 
@@ -334,6 +338,11 @@ def _fold_spent(state: State, entry: Spent) -> None:
 def _fold_child(state: State, entry: Child) -> None:
     if entry.session not in state.children:
         state.children.append(entry.session)
+
+
+def _fold_alias(state: State, entry: Alias) -> None:
+    name = f"{entry.agent}\n{entry.native}"
+    state.aliases = [known for known in state.aliases if known != name] + [name]
 
 
 def _fold_writer(state: State, entry: Writer) -> None:
@@ -363,6 +372,7 @@ _MARKS: dict[type[Entry], Any] = {
     Drop: _fold_drop,
     Spent: _fold_spent,
     Child: _fold_child,
+    Alias: _fold_alias,
     Writer: _fold_writer,
     Unknown: _fold_unknown,
 }

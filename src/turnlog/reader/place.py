@@ -8,11 +8,12 @@ before-lunch  the newest checkpoint of that name; label:12 where a name looks li
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from turnlog.errors import NotFound
-from turnlog.log.entry import Checkpoint, Turn
+from turnlog.log.entry import AnyEntry, Checkpoint, Head, Message, Turn
 from turnlog.session.readonly import ReadOnlySession
 
 _HINT = "`turnlog checkpoints` shows what there is"
@@ -69,17 +70,35 @@ def place_of(found: ReadOnlySession, text: str | None) -> Place:
 
 def _last(found: ReadOnlySession) -> Place:
     turns = turns_of(found)
-    for message in reversed(found.messages()):
-        number = turns.numbers.get(message.turn) if message.turn is not None else None
-        if number is not None:
+    path = {message.seq for message in found.messages()}
+    for entry in _standing(found):
+        number = turns.numbers.get(entry.turn) if entry.turn is not None else None
+        if number is not None and isinstance(entry, Turn) and entry.state == "begin":
             return Place(turns.begins[number], f"before turn {number}")
-        if message.role == "user" and message.display is not False:
-            return Place(message.seq - 1, f"before entry {message.seq}")
+        if number is None and isinstance(entry, Message) and entry.seq in path and _is_asked(entry):
+            return Place(entry.seq - 1, f"before entry {entry.seq}")
     for checkpoint in reversed(found.checkpoints()):
         if checkpoint.when is None:
             name = f"“{checkpoint.label}”, " if checkpoint.label else ""
             return Place(checkpoint.seq, f"{name}entry {checkpoint.seq}")
     raise NotFound(f"session {found.handle} has no turn and no checkpoint to go back to", hint="see `turnlog log`")
+
+
+def _standing(found: ReadOnlySession) -> Iterator[AnyEntry]:
+    """What was not left by a rewind, the newest first; where another agent went on from is another matter."""
+    until: int | None = None
+    for entry in found.entries(reverse=True):
+        if until is not None and entry.seq > until:
+            continue
+        until = None
+        if isinstance(entry, Head) and entry.origin is None:
+            until = entry.asof
+        else:
+            yield entry
+
+
+def _is_asked(message: Message) -> bool:
+    return message.role == "user" and message.display is not False
 
 
 def checkpoint_at(found: ReadOnlySession, place: Place) -> Checkpoint | None:

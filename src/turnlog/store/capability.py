@@ -29,6 +29,15 @@ class Indexed(Protocol):
 
 
 @runtime_checkable
+class Vouched(Protocol):
+    """A log that has to look through all of itself for an id that another process may have written."""
+
+    def vouch(self, ids: frozenset[str]) -> None:
+        """These ids are in nothing that the caller has seen: who appends them `alone` waits for no such look."""
+        ...
+
+
+@runtime_checkable
 class Stamping(Protocol):
     """A log that knows whether it is still the same."""
 

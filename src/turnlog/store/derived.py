@@ -157,6 +157,13 @@ def find(log: Log, entry_id: str) -> AnyEntry | None:
     return next((item for item in log.read(reverse=True) if isinstance(item, Entry) and item.id == entry_id), None)
 
 
+def vouch(log: Log, ids: Iterable[str]) -> None:
+    """See `Vouched`."""
+    trusting = ability(log, can.Vouched)
+    if trusting is not None:
+        trusting.vouch(frozenset(ids))
+
+
 def stamp(log: Log) -> object | None:
     """Another value whenever the log is another; None if that cannot be told without reading it."""
     stamping = ability(log, can.Stamping)

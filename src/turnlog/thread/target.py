@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import text_of
-from turnlog.log.entry import AnyEntry, Entry, Head, Message
+from turnlog.log.entry import AnyEntry, Checkpoint, Entry, Head, Message, Turn
 from turnlog.log.fold import Undoable
 from turnlog.thread.history import History
 from turnlog.thread.report import Branch
@@ -46,7 +46,7 @@ def move_back(history: History, move: Undoable, why: str) -> Head:
 def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
     state = history.state_at(asof)
     return Head(
-        to=state.head,
+        to=_said_later(history, state.head, asof) if history.state.is_relayed else state.head,
         asof=asof,
         why=why,
         undoes=undoes,
@@ -54,6 +54,28 @@ def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
         facts=state.facts,
         system=state.system,
     )
+
+
+def _said_later(history: History, to: int, asof: int) -> int:
+    """Where the conversation stood as of an entry, where what was said is brought in later than the turn is told of."""
+    here = history.at(asof)
+    if not isinstance(here, (Checkpoint, Turn)):
+        return to
+    over = {entry.turn for entry in history.forward(0, asof + 1) if isinstance(entry, Turn) and entry.state != "begin"}
+    behind: list[AnyEntry] = []
+    for node in history.path(history.state.head):
+        if node.seq <= to:
+            break
+        behind.append(node)
+    if to and (not behind or behind[-1].parent != to):
+        return to  # that is another branch by now
+    for node in reversed(behind):
+        at = node.clock or node.at
+        is_older = node.turn is None and at is not None and here.at is not None and at <= here.at
+        if node.origin is None or not (node.turn in over or is_older):
+            break
+        to = node.seq
+    return to
 
 
 def _must_exist(history: History, seq: int) -> None:

@@ -48,6 +48,7 @@ class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
     fork: Any = field(default=None, name="forkedFrom")
     details: Any = field(default=None, name="toolUseResult")
     request: Any = field(default=None, name="requestId")
+    prompt: Any = field(default=None, name="promptId")
     error: Any = None
     is_error: Any = field(default=None, name="isApiErrorMessage")
 

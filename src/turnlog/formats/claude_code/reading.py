@@ -307,7 +307,8 @@ class _Reader:
         if said or not results:
             blocks = [block(part) for part in said]
             entry = Message(id="-", role="user", blocks=blocks, at=at, display=display)
-            self._node(key, parent, Record(entry=entry, key=key, names=NONE), uuid, said=True, live=live)
+            made = Record(entry=entry, key=key, names=NONE, turn=text(line.prompt))
+            self._node(key, parent, made, uuid, said=True, live=live)
 
     def _answers(self, owner: Arriving, results: list[dict[str, Any]], parent: str) -> bool:
         if parent in owner.uuids:

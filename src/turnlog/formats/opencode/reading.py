@@ -113,7 +113,8 @@ class _Reader:
                 return
             blocks = [_said(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")]
             shown = [part for part in parts if not part.get("synthetic")]
-            yield Record(entry=Message(role="user", blocks=blocks, at=at, display=None if shown else False), key=key)
+            entry = Message(role="user", blocks=blocks, at=at, display=None if shown else False)
+            yield Record(entry=entry, key=key, turn=id)
             model = fields(info.get("model"))
             if text(model.get("modelID")):
                 self._reading.facts["model"] = model["modelID"]

@@ -20,6 +20,8 @@ class KnownIds:
         """Our ids with a counter up to this may have been appended and forgotten."""
         self.doubted: dict[str, int] = {}
         """Ids we wrote and could not sync, and their `seq`: they may be in the log, and may be lost."""
+        self.vouched: frozenset[str] = frozenset()
+        """Ids that are not in the log, unless something was appended that our caller does not know."""
 
     def saw(self, entry_id: str, seq: int) -> None:
         """That id is in the log: somebody wrote it."""
@@ -51,12 +53,16 @@ class KnownIds:
             if is_ours(entry_id):
                 self._forgotten = max(self._forgotten, _counter(entry_id))
 
-    def may_have(self, drafts: list[Draft]) -> bool:
-        """Whether any of these could be in the log already; no means no."""
+    def may_have(self, drafts: list[Draft], *, alone: bool) -> bool:
+        """Whether any of these could be in the log already; no means no. `alone`: only if nothing else came since."""
         if self._all is not None:
             return True
         for draft in drafts:
-            if draft.id in self._own or not draft.id.startswith(process.prefix):
+            if draft.id in self._own:
+                return True
+            if alone and draft.id in self.vouched:
+                continue
+            if not draft.id.startswith(process.prefix):
                 return True
             if self._forgotten and _counter(draft.id) <= self._forgotten:
                 return True

@@ -102,7 +102,7 @@ class SessionFile:
         """Under the lock."""
         file = self._file
         tail = file.end()
-        if file.known.may_have(drafts) and (known := self._answer_known(drafts, once)):
+        if file.known.may_have(drafts, alone=alone) and (known := self._answer_known(drafts, once)):
             return known
         if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
             self._refuse_conflict(after, alone)
@@ -111,6 +111,10 @@ class SessionFile:
         new = tail.place(file.handle.read, drafts, head=head, now=self._clock(), doubted=file.known.doubted)
         file.write(tail, new)
         return new.entries
+
+    def vouch(self, ids: frozenset[str]) -> None:
+        """See `Vouched`."""
+        self._file.known.vouched = ids
 
     def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry]:
         """What is in the log already under these ids."""

@@ -1,0 +1,126 @@
+"""Where an import was left, so that the next one costs what is new. Derived: without it, all is read again."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.exchange.claim import ToldTurn
+from turnlog.formats import Format, Reading, ResumePoint, Source
+from turnlog.log.entry import Alias
+from turnlog.log.usage import Usage
+from turnlog.store import Store, derived
+from turnlog.thread.history import History
+
+_PROOF = 512
+_SHAPE = 1
+"""Of what is kept: another number for another one."""
+
+
+class CarriedOver(Struct, kw_only=True):
+    """What is known at the mark of a source: see `Arrival`."""
+
+    seq: int = 0
+    """The last entry of the log that all this is from."""
+    steps: int = 0
+    seqs: dict[str, int] = {}
+    """Of the records behind the mark."""
+    booked: dict[str, Usage] = {}
+    sizes: dict[int, int] = {}
+    unpaid: list[int] = []
+    late: dict[str, Usage] = {}
+    cursor: int = 0
+    latest: datetime | None = None
+    turns: list[ToldTurn] = []
+    turn: str | None = None
+    alias: Alias | None = None
+    moved: int = 0
+    marks: dict[str, int] = {}
+    has_own: bool = False
+
+
+class _Kept(Struct):
+    shape: int
+    first: str
+    """The first entry of the log."""
+    size: int
+    """How large the source was when all of it was here."""
+    mtime: int
+    offset: int
+    state: Any
+    proof: bytes
+    carried: CarriedOver
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Kept).decode
+
+
+def _name(history: History, source: Source) -> str:
+    what = "\n".join((history.id, source.path, source.key)).encode("utf-8", "surrogateescape")
+    return f"import-{blake2b(what, digest_size=16).hexdigest()}"
+
+
+def _load(store: Store, history: History, source: Source) -> _Kept | None:
+    try:
+        kept = _decode(derived.load(store, _name(history, source)))
+    except msgspec.DecodeError:
+        return None
+    if (kept.shape, kept.first) != (_SHAPE, history.first) or kept.carried.seq > history.state.seq:
+        return None
+    return kept
+
+
+def is_up_to_date(store: Store, history: History, source: Source) -> bool:
+    """Whether the source is as it was when all of it was brought in."""
+    kept = _load(store, history, source)
+    try:
+        status = os.stat(source.path)
+    except OSError:
+        return True
+    return kept is not None and (kept.size, kept.mtime) == (status.st_size, status.st_mtime_ns)
+
+
+def gone_on(store: Store, history: History, source: Source, form: Format) -> tuple[Reading, CarriedOver] | None:
+    """What is new in a source, read from where it was left; None if all of it has to be read."""
+    kept = _load(store, history, source) if form.growth is not None else None
+    if kept is None or form.growth is None or kept.carried.has_own:
+        return None
+    try:
+        if os.stat(source.path).st_size < kept.size or _proof(source.path, kept.offset) != kept.proof:
+            return None
+        reading = form.growth(source, ResumePoint(kept.offset, kept.carried.steps, kept.state))
+    except OSError:
+        return None
+    return None if reading is None else (reading, kept.carried)
+
+
+def keep(
+    store: Store, history: History, source: Source, reading: Reading, before: os.stat_result | None,
+    carried: CarriedOver | None,
+) -> None:  # fmt: skip
+    """Remember where it was left. `before` is what the source was before it was read: it may grow any time."""
+    mark = reading.mark
+    if mark is None or carried is None or before is None:
+        return
+    try:
+        told = _proof(source.path, mark.offset)
+        kept = _Kept(_SHAPE, history.first, before.st_size, before.st_mtime_ns, mark.offset, mark.state, told, carried)
+        derived.save(store, _name(history, source), _encode(kept))
+    except (OSError, TypeError, OverflowError, UnicodeEncodeError):
+        return  # all of it is read the next time
+
+
+def _proof(path: str, size: int) -> bytes:
+    """What the beginning of a file and the end of its first `size` bytes come to."""
+    found = blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        found.update(file.read(min(size, _PROOF)))
+        file.seek(max(0, size - _PROOF))
+        found.update(file.read(min(size, _PROOF)))
+    return found.digest()
