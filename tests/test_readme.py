@@ -1,6 +1,5 @@
-"""What the README shows works as it is written there."""
+"""What the README shows works as it is written there, and so does the page for people who build agents."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -10,15 +9,15 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests import picture
 from tests.faces import Place
-from turnlog import Usage
+from tests.firstscreen import PITCH, README, blocks, run
+from turnlog import Usage, formats
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+BUILDING = (ROOT / "docs/guide/building.md").read_text(encoding="utf-8")
+USING = (ROOT / "docs/guide/using.md").read_text(encoding="utf-8")
+NUMBERS = ("eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen")
 
 
 @pytest.fixture
@@ -31,14 +30,50 @@ def empty(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_the_first_screen_runs(tmp_path):
+    printed = run(sys.executable, tmp_path)
+    assert "claude-code" in printed["turnlog"]
+    assert "in the checkout" in printed["turnlog search 'flaky test'"]
+    assert re.search(r"2026-11 .*\$8\.\d\d", printed["turnlog usage --by month"])
+    assert "claude --resume 460f4edf" in printed["turnlog resume"]
+    assert "rewind done" in printed["turnlog rewind"]
+    with turnlog.open(tmp_path / "person" / ".turnlog") as home:
+        assert "Fix the flaky test" in [row.title for row in home.sessions()]
+
+
+def test_the_picture_is_what_happens(tmp_path):
+    drawn = picture.draw(picture.story(tmp_path))
+    assert picture.PICTURE.read_text(encoding="utf-8") == drawn, "draw it anew: python -m tests.picture"
+    assert f"({picture.PICTURE.relative_to(ROOT)})" in README
+
+
+def test_the_first_screen_says_what_is_so():
+    first, _, below = README.partition("## What it promises")
+    assert below
+    assert first.count(PITCH) == 1
+    named = ("Claude Code", "Codex", "Gemini CLI", "opencode")
+    [more] = re.findall(r"\[(\w+) more\]", first)
+    assert NUMBERS.index(more) + 8 + len(named) == len(formats.names())
+    assert all(name in first for name in named)
+    [code] = blocks("python")
+    assert sum(bool(line.strip()) for line in code.splitlines()) == 6
+
+
+def test_the_ways_to_install_it_are_those_of_the_guide():
+    [line] = [line for block in blocks("console") for line in block.splitlines() if "install" in line]
+    ways = re.findall(r"(uv tool install turnlog|pipx install turnlog|pip install turnlog)", line)
+    assert len(ways) == 3
+    assert all(f"| `{way}` |" in USING for way in ways)
+
+
 @pytest.mark.parametrize("face", ["files", "aio"])
-def test_the_python_runs(empty, monkeypatch, face):
+def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
     place = Place(face, empty / "home")
     if face == "aio":
         monkeypatch.setattr(turnlog, "open", place.open)
-    [code] = blocks("python")
+    [code] = blocks("python", BUILDING)
     names: dict = {}
-    exec(compile(code, "README.md", "exec"), names)
+    exec(compile(code, "building.md", "exec"), names)
     monkeypatch.undo()
     place.close()
     with turnlog.open(empty / "home") as home:
@@ -57,19 +92,18 @@ def test_the_python_runs(empty, monkeypatch, face):
         assert {entry.why for entry in session.entries(kind="head")} == {"rewind", "undo", "redo"}
 
 
-def test_the_shell_lines_run(empty):
+def test_the_shell_lines_of_the_guide_run(empty):
     with turnlog.open(empty / "home") as home:
         session = home.create(workspace=".", title="Fix the flaky test")
         session.user("The test is flaky, fix it")
         session.assistant("Done.", model="claude-sonnet-4-5", usage=Usage(input_tokens=300, output_tokens=80))
-    lines = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
+    lines = [line for block in blocks("sh", USING) for line in block.splitlines() if line.strip()]
     assert len(lines) >= 4
     for line in lines:
         program, *words = shlex.split(line, comments=True)
         assert program == "turnlog"
-        done = subprocess.run(
-            [sys.executable, "-m", "turnlog", *words], capture_output=True, text=True, check=False, env=dict(os.environ)
-        )
+        words = [sys.executable, "-m", "turnlog", *words]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (line, done.stderr)
         assert done.stdout.strip(), line
 
