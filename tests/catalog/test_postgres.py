@@ -326,7 +326,7 @@ def test_what_had_no_price_is_tried_again_with_other_prices(anew: Callable[[], s
     work(location)
     with monkeypatch.context() as patch, ask(location) as catalog:
         patch.setattr(prices, "terms_of", lambda model, at: prices.Terms(None))
-        patch.setattr(prices, "_stamp", lambda: "before")
+        patch.setattr(prices, "stamp", lambda: "before")
         total = catalog.usage()[-1]
         assert total.tokens.cost_micros == 0
         assert total.unpriced == ("claude-sonnet-4-5", "nobody-knows-this-model")

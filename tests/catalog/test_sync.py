@@ -366,16 +366,12 @@ def test_without_agents_only_ours_are_looked_at(machine: Machine):
 
 def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
     from turnlog.catalog.index import prices
-    from turnlog.errors import Unsupported
-
-    def none(*_: object) -> None:
-        raise Unsupported("no prices are installed")
 
     machine.claude("aaaa")
     machine.codex("bbbb")
     with monkeypatch.context() as without:
-        without.setattr(prices, "terms_of", none)
-        without.setattr(prices, "_stamp", lambda: "")
+        without.setattr(prices, "terms_of", lambda *_: prices.Terms(None))
+        without.setattr(prices, "stamp", lambda: "")
         with machine.catalog() as catalog:
             assert {card.own.cost_micros for card in catalog.cards()} == {0}
             assert {card.unpriced for card in catalog.cards()} == {("claude-sonnet-4-5",), ("gpt-5-codex",)}
@@ -384,6 +380,26 @@ def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, mo
         assert all(card.own.cost_micros for card in catalog.cards())
         assert {card.unpriced for card in catalog.cards()} == {()}
         same(catalog, fresh)
+
+
+def test_own_prices_count_for_what_was_counted_before(machine: Machine):
+    from turnlog.pricing import book
+
+    own = machine.user / ".config/turnlog/prices.json"
+    own.parent.mkdir(parents=True)
+    machine.claude("aaaa")
+    with machine.catalog() as catalog:
+        before = catalog.usage()[-1].tokens
+    assert before.cost_micros > 0
+    own.write_text('{"claude-sonnet-4-5": {"input": 1000, "output": 1000}}')
+    book.own_prices.cache_clear()
+    book.prices_of.cache_clear()
+    with machine.catalog() as catalog:
+        after = catalog.usage()[-1].tokens
+        assert after.cost_micros == 1000 * sum(before[:5])
+        assert [card.own.cost_micros for card in catalog.cards()] == [after.cost_micros]
+    book.own_prices.cache_clear()
+    book.prices_of.cache_clear()
 
 
 def test_prices_that_are_remembered_are_not_loaded_again(machine: Machine, monkeypatch: pytest.MonkeyPatch):

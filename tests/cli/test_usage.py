@@ -56,7 +56,7 @@ def test_a_table_with_a_sum(two: None, process: Cli):
     head, *rows, total = done.out.splitlines()
     assert head.split() == ["DAY", "SESSIONS", "REQUESTS", "INPUT", "CACHE", "READ", "CACHE", "WRITE", "OUTPUT", "COST"]
     assert rows[-1].split() == ["2026-11-15", "1", "2", "2000000", "0", "0", "200000", "$16.50"]
-    assert total.split()[0] == "total"
+    assert total.startswith("total, at API prices ")
     assert total.endswith("$24.75")
     assert done.err == ""
 
@@ -64,7 +64,7 @@ def test_a_table_with_a_sum(two: None, process: Cli):
 def test_only_some_rows_still_all_of_the_sum(two: None, process: Cli):
     lines = process("usage", "-n", "1").out.splitlines()
     assert lines[1].startswith("2026-11-15 ")
-    assert lines[2].startswith("all of it ")
+    assert lines[2].startswith("all of it, at API prices ")
     assert lines[2].endswith("$24.75")
     lines = process("usage", "--by", "session", "-n", "1").out.splitlines()
     assert "aaaaaaaa" in lines[1]

@@ -247,35 +247,24 @@ def test_costs_add_up():
     assert one == Cost(1, 2, {"a": 3}, {"x": usage}, {"t": usage})
 
 
-def test_prices_are_imported_only_when_one_is_needed():
+def test_prices_are_read_only_when_one_is_needed_and_no_library_is():
     code = (
         "import sys, turnlog, turnlog.pricing\n"
+        "from turnlog.pricing.book import book\n"
         "s = turnlog.open('memory:').create()\n"
         "s.assistant('a', usage=turnlog.Usage(input_tokens=1, cost_micros=3), model='claude-haiku-4-5')\n"
         "assert s.cost().own.micros == 3\n"
-        "assert 'genai_prices' not in sys.modules\n"
+        "assert book.cache_info().currsize == 0\n"
         "s.assistant('a', usage=turnlog.Usage(input_tokens=1), model='claude-haiku-4-5')\n"
         "assert s.cost().own.micros == 4\n"
-        "assert 'genai_prices' in sys.modules\n"
+        "assert book.cache_info().currsize == 1\n"
+        "assert 'genai_prices' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_the_price_list_it_says_what_to_install():
-    code = (
-        "import sys, turnlog\n"
-        "sys.modules['genai_prices'] = None\n"
-        "s = turnlog.open('memory:').create()\n"
-        "s.assistant('a', usage=turnlog.Usage(input_tokens=1), model='claude-haiku-4-5')\n"
-        "try: s.cost()\n"
-        "except turnlog.Unsupported as error: print(error.hint)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "turnlog[prices]" in done.stdout
-
-
 def test_nothing_is_fetched():
-    """Prices come with the installed package: a price is found where every connection is refused."""
+    """Prices come with Turnlog: a price is found where every connection is refused."""
     code = (
         "import socket\n"
         "def refuse(*a, **k): raise AssertionError('a connection was tried')\n"

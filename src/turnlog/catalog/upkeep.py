@@ -10,13 +10,14 @@ from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import IN_MEMORY, Damaged, Database, MemoryDatabase, remove_old, whole
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
-from turnlog.catalog.values import Synced
+from turnlog.catalog.values import PRICES, Synced
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.layout import HOME_FILE, LAYOUT_LINE, SESSIONS, TRASH
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
+from turnlog.machine.pricelist import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +149,7 @@ class LocalUpkeep:
             changes = None if places is None or self.database.is_unfinished else self._sweep(places)
         except Damaged:
             changes = None  # it is looked at again when nobody else is at it
-        if changes is not None and not changes:
+        if changes is not None and not changes and self.database.noted(PRICES) == stamp():
             return Synced(self.index.count(), 0, 0, 0, is_rebuilt=False)
         with self.database.lock(self.waiting):
             return self._catch_up(version, changes)

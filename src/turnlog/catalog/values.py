@@ -21,6 +21,8 @@ class TokenSums(NamedTuple):
 
 COUNTS = TokenSums._fields[:-1]
 """The fields of `Usage` that count tokens; here, for whoever only asks does without msgspec."""
+PRICES = "prices are"
+"""Under this name it is noted which prices were used."""
 
 
 def rounded(pico: int) -> int:

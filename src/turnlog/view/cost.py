@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN
 
-from turnlog.errors import Unsupported
 from turnlog.log.entry import AnyEntry, Compaction, Message, Spent
 from turnlog.log.usage import Usage
 from turnlog.pricing import price_of
@@ -15,7 +14,6 @@ class Costs:
 
     def __init__(self) -> None:
         self._paid: set[str] = set()
-        self._has_prices = True
 
     def __call__(self, entry: AnyEntry) -> int | None:
         """What it cost in micro-dollars; None where that is not known, or was said already."""
@@ -27,11 +25,7 @@ class Costs:
             self._paid.add(entry.request)
         if entry.usage.cost_micros is not None:
             return entry.usage.cost_micros
-        if not self._has_prices or not entry.model or entry.usage == Usage():
+        if not entry.model or entry.usage == Usage():
             return None
-        try:
-            price = price_of(entry.usage, entry.model, entry.clock or entry.at)
-        except Unsupported:
-            self._has_prices = False  # not installed: what was reported is told all the same
-            return None
+        price = price_of(entry.usage, entry.model, entry.clock or entry.at)
         return None if price is None else int((price.dollars * 1_000_000).to_integral_value(ROUND_HALF_EVEN))

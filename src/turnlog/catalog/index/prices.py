@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, date, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
 from turnlog.catalog.index.notes import note, noted
-from turnlog.catalog.values import COUNTS
-from turnlog.errors import Unsupported
+from turnlog.catalog.values import COUNTS, PRICES
 from turnlog.log.usage import Usage
+from turnlog.machine.pricelist import stamp
 from turnlog.pricing import Tariff, Terms, terms_of
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class Prices:
         self._terms: dict[str, list[Terms]] = {}
         self._found: dict[tuple[str, date], Tariff | None] = {}
         """Of this run: those that hold for a whole day, in our unit."""
-        self._stamp = _stamp()
+        self._stamp = stamp()
         self._is_changed = True
         self.is_other = known_before is not None
         """Whether there are other prices than those that were used before."""
@@ -88,10 +86,7 @@ class Prices:
         for terms in self._terms.get(model, ()):
             if terms.hold(at):
                 return terms
-        try:
-            found = terms_of(model, at)
-        except Unsupported:
-            found = Terms(None)  # they are not installed
+        found = terms_of(model, at)
         if found.hold(at):
             self._terms.setdefault(model, []).append(found)
             self._is_changed = True
@@ -101,18 +96,22 @@ class Prices:
         """For the next time."""
         if self._is_changed:
             note(db, _KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
+            note(db, PRICES, self._stamp)
 
-    def again(self, db: Engine) -> set[int]:
-        """Try what had no price once more; gives the sessions where that made a difference."""
+    def again(self, db: Engine, *, only_unpriced: bool = False) -> set[int]:
+        """Price everything once more that was not reported; gives the sessions where that made a difference."""
         costs: list[tuple[int, int, int]] = []
         spent = db.table("spent")
-        unpriced = f"SELECT session, token, at, model, is_total, {', '.join(COUNTS)} FROM {spent} WHERE cost IS NULL"
-        for session, token, at, model, is_total, *counts in list(db.rows(unpriced)):
-            usage = Usage(**dict(zip(COUNTS, counts, strict=True)))
-            # Of those without a request it is not known whether they were one: the lowest price is never too high.
-            paid = Paid(None, model, usage, is_total=bool(is_total) or bool(token & 1))
-            cost = self.cost(paid, datetime.fromtimestamp(at / 1000, UTC))
-            if cost is not None:
+        which = "cost IS NULL" if only_unpriced else "is_reported = 0"
+        computed = f"SELECT session, token, at, model, is_total, cost, {', '.join(COUNTS)} FROM {spent} WHERE {which}"
+        for session, token, at, model, is_total, before, *counts in db.rows(computed):
+            usage, moment = Usage(**dict(zip(COUNTS, counts, strict=True))), datetime.fromtimestamp(at / 1000, UTC)
+            cost = self.cost(Paid(None, model, usage, is_total=bool(is_total)), moment)
+            if token & 1:
+                # Of those without a request it is not known whether they were one: the lowest price is never too high.
+                lowest = self.cost(Paid(None, model, usage, is_total=True), moment)
+                cost = lowest if before is None or cost == lowest else before
+            if cost is not None and cost != before:
                 costs.append((cost, session, token))
         db.run(f"UPDATE {spent} SET cost = {db.mark} WHERE session = {db.mark} AND token = {db.mark}", costs)
         return {session for _, session, _ in costs}
@@ -129,12 +128,3 @@ def _in_picos(tariff: Tariff) -> Tariff:
 
 def _whole(rate: Decimal) -> Decimal:
     return cast("Decimal", int(rate)) if rate == int(rate) else rate
-
-
-def _stamp() -> str:
-    """What tells the installed prices from others, without loading them; "" if there are none."""
-    spec = find_spec("genai_prices")
-    if spec is None or spec.origin is None:
-        return ""
-    found = os.stat(os.path.join(os.path.dirname(spec.origin), "data.py"))
-    return f"{found.st_size} {found.st_mtime_ns}"

@@ -66,7 +66,7 @@ def _priced(batch: Batch) -> set[int]:
     if noted(batch.db, key) is not None:
         return set()
     note(batch.db, key, 1)
-    return batch.prices.again(batch.db)
+    return batch.prices.again(batch.db, only_unpriced=True)  # of two machines, neither knows better
 
 
 def _take(changes: SessionChanges, store: Store, batch: Batch, one: Outdated) -> set[int]:

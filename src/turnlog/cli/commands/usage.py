@@ -95,7 +95,7 @@ def _table(
         known = [titles[group] for group in groups if group in titles]
         short = dict(zip((line.name for line in known), short_names(known, ids), strict=True))
         groups = [short.get(group, group) for group in groups]
-    groups = [*groups, "all of it" if is_cut else "total"]
+    groups = [*groups, f"{'all of it' if is_cut else 'total'}, at API prices"]
     everything = [*rows, total]
     number = str if is_free else tokens
     columns = [
@@ -130,21 +130,17 @@ def _tell_unpriced(total: Spending) -> None:
     """A sum without the parts that have no price has to say so."""
     if not total.unpriced:
         return
-    from importlib.util import find_spec
-
     names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
     names += f" and {len(total.unpriced) - 5} more" if len(total.unpriced) > 5 else ""
     print(one_line(f"warning: no price is known for {names}: what they cost is not in the sums"), file=sys.stderr)
-    if find_spec("genai_prices") is None:
-        print("hint: the prices are not installed: pip install 'turnlog[prices]'", file=sys.stderr)
-    else:
-        print("hint: newer prices may know them: pip install --upgrade genai-prices", file=sys.stderr)
+    print("hint: a newer Turnlog may know them, and you can say it: `turnlog prices --help`", file=sys.stderr)
 
 
 HELP = """Tell what was spent: tokens and dollars, by day or by something else.
 
     Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
-    once. Prices are those of the day. WORDS are filters as in `turnlog search`; the first may be what to add up by.
+    once. Prices are those of the API on that day, which is not what a subscription costs; `turnlog prices` lists them.
+    WORDS are filters as in `turnlog search`; the first may be what to add up by.
 
     \b
     turnlog usage                          by day

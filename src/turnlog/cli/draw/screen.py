@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
-from turnlog.errors import Corrupt, NotFound, Unsupported
+from turnlog.errors import Corrupt, NotFound
 from turnlog.thread.reader import SessionReader
 from turnlog.view.markdown import InlineSpan
 from turnlog.view.number import count, money, used
@@ -52,10 +52,7 @@ def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> l
 
 def spent(found: SessionReader) -> str:
     """What it cost in all, for people; empty where that is not known."""
-    try:
-        total = found.cost().total
-    except Unsupported:
-        return ""  # prices are not installed
+    total = found.cost().total
     if not total.micros:
         return ""
     return money(total.micros) + ("" if total.is_complete else " and more")

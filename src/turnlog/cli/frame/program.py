@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
@@ -12,6 +15,9 @@ from turnlog.cli import commands
 from turnlog.cli.frame.exitcode import Left, Misused, ended
 from turnlog.cli.frame.quick import command_of
 from turnlog.version import __version__
+
+_SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)\.$''', re.MULTILINE | re.DOTALL)
+"""The first sentence of a command's help, in its source: to import all of them takes longer than to answer."""
 
 
 class Program(click.Group):
@@ -28,6 +34,13 @@ class Program(click.Group):
         module = import_module(f"{commands.__name__}.{cmd_name}")
         return command_of(module.QUICK) if hasattr(module, "QUICK") else module.command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Every command, and what it is for."""
+        names = self.list_commands(ctx)
+        width = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary(name, width)) for name in names])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -38,6 +51,16 @@ class Program(click.Group):
             near = get_close_matches(args[0], self.list_commands(ctx), n=1)
             raise _NoCommand(f"no such command {args[0]!r:.80}", near, ctx)
         return super().resolve_command(ctx, args)
+
+
+def summary(name: str, width: int) -> str:
+    """What a command is for, on one line: the first sentence of its help."""
+    spec = find_spec(f"{commands.__name__}.{name}")
+    source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin is not None else ""
+    found = _SUMMARY.search(source)
+    said = click.Command(name, help=f"{found.group(1)}.") if found is not None else None
+    command = said or program.get_command(click.Context(program), name)
+    return "" if command is None else command.get_short_help_str(width)
 
 
 def fields_of(name: str) -> dict[str, str]:

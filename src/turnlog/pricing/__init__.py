@@ -1,30 +1,20 @@
-"""What usage costs: at the prices of the day it happened, for the model that answered. Values in, values out.
+"""What usage costs: at the prices of the day it happened, for the model that answered.
 
-The prices are those that the installed genai-prices brings along; nothing is fetched. It is imported when a price is
-first needed: that takes longer than everything else here.
+The prices are a list that comes along, as of a day; `book` reads it, and `generate` writes it from genai-prices.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from turnlog.errors import Unsupported
 from turnlog.log.entry import Compaction, Entry, Message, Spent
 from turnlog.log.usage import Usage
-
-if TYPE_CHECKING:
-    from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
-
-
-_BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
-"""How model ids of Amazon Bedrock begin."""
+from turnlog.pricing.book import Rates, in_tokens, prices_of, rates_at
 
 
 class Cost(Struct, frozen=True):
@@ -172,98 +162,29 @@ class Terms(Struct, frozen=True):
 
 def terms_of(model: str, at: datetime) -> Terms:
     """What a request to a model costs at a time. Prices that change with the hour hold for no day."""
-    found = _find(model)
-    if found is None:
+    prices = prices_of(model)
+    if not prices:
         return Terms(None)
-    from genai_prices.types import StartDateConstraint
-
-    tariff = _tariff_of(found.get_prices(at))
-    constraints = [one.constraint for one in found.prices] if isinstance(found.prices, list) else []
-    starts = sorted(one.start_date for one in constraints if isinstance(one, StartDateConstraint))
+    tariff = _tariff_of(rates_at(prices, at))
+    starts = sorted(one.since for one in prices if one.since is not None)
     day = at.astimezone(UTC).date()
-    if len(starts) < sum(one is not None for one in constraints):
+    if any(one.hours is not None for one in prices):
         return Terms(tariff, day, day)
     before, after = [one for one in starts if one <= day], [one for one in starts if one > day]
     return Terms(tariff, before[-1] if before else None, after[0] if after else None)
 
 
-_tariffs: dict[int, tuple[ModelPrice, Tariff]] = {}
+_tariffs: dict[int, tuple[Rates, Tariff]] = {}
 """By the id of the prices, which are kept so that no others get it."""
 
 
-def _tariff_of(prices: ModelPrice) -> Tariff:
-    known = _tariffs.get(id(prices))
+def _tariff_of(rates: Rates) -> Tariff:
+    known = _tariffs.get(id(rates))
     if known is not None:
         return known[1]
-    from genai_prices.types import TieredPrices
-
-    named: dict[str, Decimal | TieredPrices] = {
-        key: value for key, value in vars(prices).items() if isinstance(value, (Decimal, TieredPrices))
-    }
-    tiered = [value for value in named.values() if isinstance(value, TieredPrices)]
-    starts = sorted({tier.start for value in tiered for tier in value.tiers})
-    lowest = {key: value.base if isinstance(value, TieredPrices) else value for key, value in named.items()}
-    rates = [_rates(lowest, 0), *(_rates(named, start + 1) for start in starts)]
-    tariff = Tariff(starts, "input_mtok" in named, "output_mtok" in named, rates)
-    _tariffs[id(prices)] = (prices, tariff)
+    tariff = Tariff(rates.starts, rates.has_input, rates.has_output, in_tokens(rates))
+    _tariffs[id(rates)] = (rates, tariff)
     return tariff
-
-
-def _rates(named: Mapping[str, Decimal | TieredPrices], size: int) -> list[Decimal] | None:
-    """What the request itself costs, and one token of each kind, with a prompt of at least that size."""
-    ones = [tuple(int(index == kind) + size * (index == 0) for index in range(5)) for kind in range(-1, 5)]
-    totals = [total for counts in ones if (total := _total(named, counts)) is not None]
-    if len(totals) < len(ones):
-        return None
-    rates = [total - totals[0] for total in totals[1:]]
-    return [totals[0] - rates[0] * size, *rates]
-
-
-def _total(named: Mapping[str, Decimal | TieredPrices], counts: tuple[int, ...]) -> Decimal | None:
-    from genai_prices.types import ModelPrice
-    from genai_prices.types import Usage as Counts
-
-    fresh, read, written, hour, output = counts
-    try:
-        found = ModelPrice(**named).calc_price(
-            Counts(
-                input_tokens=fresh + read + written + hour,
-                cache_read_tokens=read,
-                cache_write_tokens=written + hour,
-                cache_write_1h_tokens=hour,
-                output_tokens=output,
-            )
-        )
-    except ValueError:
-        return None
-    return found["total_price"]
-
-
-@lru_cache(maxsize=256)
-def _find(model: str) -> ModelInfo | None:
-    """The model of that name, with or without the provider in front: `gpt-5.5`, `openai/gpt-5.5`, `openai:gpt-5.5`."""
-    if not model:
-        return None
-    try:
-        from genai_prices import data_snapshot
-    except ModuleNotFoundError as error:
-        raise Unsupported(
-            "no prices are installed", hint=f"pip install 'turnlog[prices]'; missing: {error.name}"
-        ) from None
-    snapshot = data_snapshot.get_snapshot()
-    tries: list[tuple[str, str | None]] = [(model, None)]
-    for mark in ("/", ":"):
-        provider, found, rest = model.partition(mark)
-        if found and provider and rest:
-            tries.insert(0, (rest, provider))
-    if model.startswith(_BEDROCK):
-        tries.insert(0, (model, "aws"))
-    for name, provider in tries:
-        try:
-            return snapshot.find_provider_model(name, None, provider, None)[1]
-        except LookupError:
-            continue
-    return None
 
 
 def _sum(these: dict[str, Usage], others: dict[str, Usage]) -> dict[str, Usage]:

@@ -1,0 +1,101 @@
+"""`turnlog prices`."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.pick.catalog import catalog
+from turnlog.errors import Unavailable
+from turnlog.machine.pricelist import own, updated
+from turnlog.reader.folder import tilde
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+KINDS = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
+FIELDS = {
+    "date": "as of which day they are",
+    "source": "where they come from",
+    "own": "`path` of a person's own prices, and the `models` in it",
+    "models": "`model` and, in dollars for a million tokens, `input`, `cache_read`, `cache_write`, `cache_write_1h`, "
+    "`output`; prompts `above` so many tokens cost more; null where no price is known",
+}
+
+
+@click.command()
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+@click.option("--update", is_flag=True, help="Take those of the genai-prices that is installed.")
+@shared
+def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
+    """Tell what models cost today: API prices, in dollars for a million tokens.
+
+    Without a MODEL, those of the sessions on this machine. Prices come with Turnlog, as of a day; nothing is fetched.
+    For newer ones without a newer Turnlog: pip install -U 'turnlog[prices]', then --update.
+
+    Your own, for a model of your own or instead of the list's, are read from ~/.config/turnlog/prices.json:
+    {"my-model": {"input": 0.5, "output": 2}}. It may also say cache_read, cache_write, cache_write_1h and since, a day.
+
+    \b
+    turnlog prices
+    turnlog prices claude-sonnet-4-5 gpt-5.5
+    """
+    from turnlog.pricing.book import book, own_prices
+
+    if update:
+        _update()
+        book.cache_clear()
+    if not models:
+        with catalog(home_location()) as asked:
+            *rows, _ = asked.usage(by="model")
+        models = tuple(row.group for row in rows if row.group)
+    known = [_row(model) for model in models]
+    mine = sorted(own_prices())
+    if as_json:
+        told = {"path": own(), "models": mine}
+        print_json({"date": book().date.isoformat(), "source": book().source, "own": told, "models": known})
+        return
+    if known:
+        head = ("MODEL", "INPUT", "CACHE READ", "CACHE WRITE", "1 H", "OUTPUT", "")
+        cells = [(row["model"], *(_money(row[kind]) for kind in KINDS), _above(row["above"])) for row in known]
+        for line in table(head, cells, right=(1, 2, 3, 4, 5)):
+            print(line)
+        print()
+    print(f"dollars for a million tokens, as of {book().date:%-d %B %Y} ({book().source})")
+    print(one_line(f"your own: {', '.join(mine) or 'none'}, in {tilde(own())}"))
+
+
+def _update() -> None:
+    from turnlog.formats import put_file
+    from turnlog.pricing.generate import generated
+
+    data, path = generated(datetime.now(UTC).date()), updated()
+    if not path:
+        raise Unavailable("there is no folder to keep prices in", hint="set HOME or XDG_STATE_HOME")
+    put_file(os.path.realpath(path), data, force=True)
+
+
+def _row(model: str) -> dict[str, Any]:
+    from turnlog.pricing.book import prices_of, rates_at
+
+    prices = prices_of(model)
+    found = rates_at(prices, datetime.now(UTC)) if prices else None
+    rates = found.rates[0] if found is not None else None
+    if found is None or rates is None or not found.has_input:
+        return {"model": model, **dict.fromkeys(KINDS), "above": None}
+    said = dict(zip(KINDS, map(float, rates[1:]), strict=True))
+    return {"model": model, **said, "above": found.starts[0] if found.starts else None}
+
+
+def _money(rate: Decimal | None) -> str:
+    return "?" if rate is None else f"{rate:,.2f}" if round(rate, 2) == rate else f"{rate:,.4f}"
+
+
+def _above(start: int | None) -> str:
+    return f"more above {start:,}" if start else ""
