@@ -314,3 +314,9 @@ def test_a_run_that_is_killed_has_crashed(process: Cli, folder: Path):
     assert done.returncode == -signal.SIGKILL
     [row] = process("ls", "--json").json["sessions"]
     assert (row["state"], row["preview"][:9]) == ("crashed", "run: sh -")
+
+
+def test_what_a_run_did_is_found_and_nobody_is_sent_to_resume_it(cli: Cli):
+    name = cli("run", "--json", "--", "echo", "marmalade").json["session"][-8:]
+    [hit] = cli("search", "marmalade", "--json").json["hits"]
+    assert hit["resume"] == ["turnlog", "diff", "--session", name]

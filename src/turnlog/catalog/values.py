@@ -104,7 +104,7 @@ class Hit(NamedTuple):
 
     card: Card
     entry: str
-    """The id of the entry."""
+    """The id of the entry; empty where the session is called so, or has the words in its title."""
     seq: int
     """Its number, in a session of ours; else 0."""
     role: str

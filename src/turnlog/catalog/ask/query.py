@@ -103,7 +103,7 @@ def parse(text: str) -> Query:
         if negated:
             position += 1
         name = _NAME.match(text, position)
-        if name:
+        if name and (name[1] in FILTERS or not _is_agent(name[1])):
             found, position = _filter(name[1], text, name.end(), negated)
             filters.append(found)
         else:
@@ -115,6 +115,13 @@ def parse(text: str) -> Query:
     if terms and all(term.negated for term in terms):
         raise Invalid(f"nothing to look for, only what must not be there: {text.strip()!r:.80}", hint="add a word")
     return Query(tuple(terms), tuple(filters))
+
+
+def _is_agent(name: str) -> bool:
+    """Whether `name:…` is what a session of that agent is called."""
+    from turnlog.formats import is_known
+
+    return is_known(name)
 
 
 def moment(value: str, *, now: datetime, zone: tzinfo | None = None, is_end: bool = False) -> datetime:

@@ -12,13 +12,15 @@ from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
 from turnlog.catalog.index.wanted import SHIFT, EntryMatch, TimeSpan, Wanted
-from turnlog.catalog.values import Hit, Hits
+from turnlog.catalog.values import Card, Hit, Hits
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TITLE = "title"
+"""The role of a hit that is no entry: the session is called so."""
 
 
 def search(
@@ -43,7 +45,37 @@ def search(
             inside = [one._replace(terms=_opened(asked.terms)) for one in wanted]
             pages = _pages(indexes, inside, limit, before)
     parts = [page.hits() for page in pages]
+    called = [
+        _called(index, asked, one.sessions, span, limit, before) for index, one in zip(indexes, wanted, strict=True)
+    ]
+    parts += filter(None, called)
     return parts[0] if len(parts) == 1 else _together(parts, limit)
+
+
+def _called(index: Index, asked: Query, sessions: Condition, span: TimeSpan, limit: int, before: int | None) -> Hits:
+    """Sessions that have the words in their title, or are called so: each stands where its newest entry does."""
+    hits = Hits()
+    if not asked.terms or of_entries(asked).op:
+        return hits
+    shown = Condition("not", "sessions.is_deleted").and_(Condition("not", "sessions.is_copied"))
+    shown = shown.and_(sessions).and_(called_so(asked)).and_(_active(span))
+    if before is not None:
+        shown = shown.and_(Condition("<=", "sessions.updated", (before - 1) >> SHIFT))
+    cards = index.cards(shown, limit=limit + 1)
+    if cards:
+        from turnlog.catalog.ask.snippet import snippet
+
+        needles = [Needle(term) for term in asked.terms if not term.negated]
+        for card in cards[:limit]:
+            at = card.updated_at or _EPOCH
+            title = card.title or ""
+            is_titled = all(needle.is_in(fold(title)) for needle in needles)
+            text, marks = snippet(title if is_titled else " · ".join(filter(None, (card.id, title))), needles)
+            cursor = ((at - _EPOCH) // timedelta(milliseconds=1)) << SHIFT
+            hits.append(Hit(card, "", 0, TITLE, "", at, text, marks, _resume(card, 0), cursor))
+    if len(cards) > limit:
+        hits.next = hits[-1].cursor
+    return hits
 
 
 def _pages(indexes: tuple[Index, ...], wanted: list[Wanted], limit: int, before: int | None) -> list[Page]:
@@ -55,6 +87,8 @@ def _together(parts: list[Hits], limit: int) -> Hits:
     # Of one that was not looked through, nothing is known of what is older; others wait for it.
     reached = max((part.next for part in parts if part.is_cut and part.next is not None), default=0)
     found = sorted((hit for part in parts for hit in part if hit.cursor >= reached), key=_newest, reverse=True)
+    said = {hit.card.name for hit in found[:limit] if hit.entry}
+    found = [hit for hit in found if hit.entry or hit.card.name not in said]  # those stand under their title
     end = limit
     while end < len(found) and found[end].cursor == found[end - 1].cursor:
         end += 1  # two of the same moment are on the same page, or the second would be lost between two
@@ -223,11 +257,13 @@ def _hits(index: Index, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]
             at=_EPOCH + timedelta(milliseconds=found.id >> SHIFT),
             snippet=text,
             marks=marks,
-            resume=_resume(card.name, found.step if card.is_ours and found.step < newest[found.session] else 0),
+            resume=_resume(card, found.step if card.is_ours and found.step < newest[found.session] else 0),
             cursor=found.id,
         )
 
 
-def _resume(name: str, seq: int) -> tuple[str, ...]:
-    """How to go on from there: an older entry of ours by a fork."""
-    return ("turnlog", "fork", name, "--at", str(seq)) if seq else ("turnlog", "resume", name)
+def _resume(card: Card, seq: int) -> tuple[str, ...]:
+    """How to go on from there: an older entry of ours by a fork. Of a safety net, what it did."""
+    if not card.is_conversation:
+        return ("turnlog", "diff", "--session", card.name)
+    return ("turnlog", "fork", card.name, "--at", str(seq)) if seq else ("turnlog", "resume", card.name)

@@ -27,8 +27,8 @@ _INDENT = "  "
 _ODD = re.compile(r"[^ -~]")
 FIELDS = {
     "query": "what was asked",
-    "hits": "`session` as in `ls`, `entry`, `seq`, `role`, `tool`, `at`, `snippet`, `marks` (from and to in it), "
-    "`resume` (the command), `cursor` (for --before)",
+    "hits": "`session` as in `ls`, `entry` (empty where the session is called so), `seq`, `role` (also `title`), "
+    "`tool`, `at`, `snippet`, `marks` (from and to in it), `resume` (the command), `cursor` (for --before)",
     "before": "for the next page: `--before`; null at the end",
     "is_cut": "whether it was too much to look through, and only what is newer than `before` was",
 }
@@ -220,7 +220,7 @@ def _reading(hit: Hit, name: str, room: int) -> str:
     from shlex import join
 
     command = ["turnlog", "show", name]
-    whole = join([*command, "--at", str(hit.seq or hit.entry)])
+    whole = join([*command, *(("--at", str(hit.seq or hit.entry)) if hit.entry else ())])
     return whole if whole.isprintable() and len(whole) + len(_INDENT) + 2 <= room else one_line(join(command))
 
 
@@ -232,8 +232,8 @@ def _command(hit: Hit, name: str) -> str:
 
 HELP = """Find what was said and done, in every session of every agent: the newest first.
 
-    Looks into prompts, answers, thinking, what tools were called with, what they answered, and names of files. Every
-    word has to be there.
+    Looks into prompts, answers, thinking, what tools were called with, what they answered, and names of files; and into
+    titles, names and ids of sessions. Every word has to be there.
 
     \b
     turnlog search flaky test              both words, in one message
