@@ -5,19 +5,20 @@ WORKERS ?= 2
 SECONDS ?= 600
 ARGS    ?=
 
-VENV   := .venv
-PEERS  := .venv-peers
-AGENTS := tests/agents/node_modules
-TOOLS  := bench/node/node_modules
-QUICK  := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
-UV     := uv==0.13.7
-PIP    := -m pip --disable-pip-version-check --quiet
-LOCK   := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
-          --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet $(ARGS)
+VENV    := .venv
+PEERS   := .venv-peers
+RELEASE := .venv-release
+AGENTS  := tests/agents/node_modules
+TOOLS   := bench/node/node_modules
+QUICK   := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
+UV      := uv==0.13.7
+PIP     := -m pip --disable-pip-version-check --quiet
+LOCK    := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
+           --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet $(ARGS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test quick test-agents check fmt bench bench-peers mutants soak lock clean
+.PHONY: help venv demo test quick test-agents check fmt bench bench-peers mutants soak release lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -64,15 +65,19 @@ mutants: $(VENV)/.ready ## Plant faults one at a time; fail if the tests do not 
 soak: $(VENV)/.ready ## Crash, race and fuzz for SECONDS=600
 	$(VENV)/bin/python tests/soak.py --seconds $(SECONDS) $(ARGS)
 
+release: $(VENV)/.ready $(RELEASE)/.ready ## Build what would be uploaded, from the last commit, and try it out; uploads nothing
+	@$(RELEASE)/bin/python tests/release.py
+
 lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	@$(call fresh_venv,$(VENV))
 	@$(VENV)/bin/python $(PIP) install '$(UV)'
 	$(LOCK) --group dev --output-file requirements/dev.lock
 	$(LOCK) --group peers --output-file requirements/peers.lock
 	$(LOCK) --group agents --output-file requirements/agents.lock
+	$(LOCK) --group release --output-file requirements/release.lock
 
 clean: ## Remove the environments, caches and builds
-	rm -rf $(VENV) $(PEERS) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(RELEASE) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A venv that lost its interpreter, or was interrupted before it got pip, is made again.
@@ -97,6 +102,11 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@$(PEERS)/bin/python $(PIP) check
+	@touch $@
+
+$(RELEASE)/.ready: requirements/release.lock
+	@$(call fresh_venv,$(RELEASE))
+	@$(RELEASE)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/release.lock
 	@touch $@
 
 # The one tool that comes from npm, at one version; a lock would have to name the programs of every platform. Without

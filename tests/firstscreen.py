@@ -6,6 +6,7 @@ The tests run it with this checkout; `make release` with what was built, install
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.cli.machine import claude_session, three_agents
@@ -57,3 +58,7 @@ def run(python: str, folder: Path) -> dict[str, str]:
     made = subprocess.run([python, "-P", "-c", code], cwd=project, env=surroundings, capture_output=True, check=False)
     assert made.returncode == 0, made.stderr
     return printed
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], Path(sys.argv[2]))
