@@ -22,6 +22,7 @@ ROOT = HERE.parents[2]
 PROJECT = Path("/srv/turnlog-life")
 """Where the life is lived: the logs name it."""
 NOW = ""
+"""For a format that is not committed yet."""
 
 
 class Made(NamedTuple):
@@ -35,13 +36,14 @@ FILES = {
     "blocks": Made("0180d99", "packs with blocks, which home.json does not tell; sessions of other agents"),
     "ignored": Made("2067270", "ignored files of the workspace in trees of their own; what was made here"),
     "ids": Made("1c3ecce", "ids 1: a session is told from others by its first entry"),
-    "packs": Made(NOW, "packs 2: there may be blocks in them"),
+    "packs": Made("b6cc569", "packs 2: there may be blocks in them"),
 }
 POSTGRES = {
     "level-1": Made("6a4e472", "the first tables"),
     "level-3": Made("0180d99", "an index for listings"),
     "level-4": Made("2067270", "rights of tenants, leases"),
     "level-5": Made("1c3ecce", "sessions by their first entry"),
+    "level-6": Made("f246667", "whether a session is a conversation, in the catalog"),
 }
 
 
