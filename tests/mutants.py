@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+COPIES = "tests/catalog/test_copies.py"
 CRASHES = "tests/store/test_crash_states.py"
 ERRORS = "tests/store/test_io_errors.py"
 PROCESSES = "tests/store/test_processes.py"
@@ -569,6 +570,21 @@ MUTANTS = [
         ".difference(head.kept)\n",
         "\n",
         (INTERRUPTED,),
+    ),
+    # Copies for other agents.
+    Mutant(
+        "what is handed over costs its money again",
+        "exchange/handover.py",
+        "    yield written_for(transcript, agent, version, is_free=True)\n",
+        "    yield written_for(transcript, agent, version)\n",
+        (COPIES,),
+    ),
+    Mutant(
+        "a copy stays hidden although its original is gone",
+        "catalog/index/copies.py",
+        "        is_repeat = there is not None and not there.is_deleted\n",
+        "        is_repeat = True\n",
+        (COPIES,),
     ),
     # Checkpoints and the blobs in them.
     Mutant(

@@ -81,7 +81,7 @@ def test_its_json_says_what_came_from_where(process: Cli):
     rows = done.json["sessions"]
     assert len(rows) == 2
     for row in rows:
-        assert set(row) == {"id", "agent", "source", "key", "added", "problems"}
+        assert set(row) == {"id", "agent", "source", "key", "added", "problems", "copy_of"}
         assert row["agent"] == "rho"
         assert Path(row["source"]).is_relative_to(RHO)
         assert row["added"] > 0

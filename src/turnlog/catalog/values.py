@@ -60,7 +60,7 @@ class Card(NamedTuple):
     parent: str | None
     """The id of the session that started it as a subagent."""
     copy_of: str | None
-    """The agent and id that it was imported from, or was imported as."""
+    """The session that it was written from, the agent and id that it was imported from, or what it was imported as."""
     hidden: bool
     archived: bool
     deleted: bool

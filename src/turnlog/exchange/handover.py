@@ -204,12 +204,12 @@ def _place(
 
 def _states(transcript: Transcript, agent: str, version: int | None) -> Iterator[tuple[Rendered, ExportCounts]]:
     """The session under its own id, then under others, each the same whenever it is asked for."""
-    yield written_for(transcript, agent, version)
+    yield written_for(transcript, agent, version, is_free=True)
     fresh = _without_origin(transcript)
     if transcript.agent == agent:
-        yield written_for(fresh, agent, version)
+        yield written_for(fresh, agent, version, is_free=True)
     for number in range(2, _MOST):
-        yield written_for(replace(fresh, id=f"{transcript.id}.{number}"), agent, version)
+        yield written_for(replace(fresh, id=f"{transcript.id}.{number}"), agent, version, is_free=True)
 
 
 def _without_origin(transcript: Transcript) -> Transcript:

@@ -10,12 +10,13 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.exchange.carry import gone_on, keep
 from turnlog.exchange.importer import Importer
+from turnlog.exchange.transcript import lies_in_home
 from turnlog.formats import (
     Format,
     Jump,
@@ -32,7 +33,7 @@ from turnlog.formats import (
     key_id,
     unknown_type,
 )
-from turnlog.log.entry import Child, Spawned, Start
+from turnlog.log.entry import Child, Message, Spawned, Start
 from turnlog.log.secret import mask
 from turnlog.machine.folder import absolute, places_of, workspace_path
 from turnlog.store import Store
@@ -54,6 +55,8 @@ class Imported(Struct, frozen=True):
     source: Source
     added: int
     problems: list[Problem]
+    copy_of: str | None = None
+    """The session that it was written from and only repeats: then that is what it is here, and nothing was brought."""
 
 
 def sources(
@@ -158,6 +161,8 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
     steps = reading.steps
     name, here = _find(creator.store, source, reading.header)
     if here is None:
+        if (known := _repeated(creator.store, source, reading.header)) is not None:
+            return Imported(known, source, 0, list(reading.problems), known)
         if any(found.id == name for found in creator.store.listing("deleted")):
             told = Problem(f"session {name} was deleted here: `turnlog restore {name}` brings it back")
             return Imported(name, source, 0, [*reading.problems, told])
@@ -194,12 +199,30 @@ def written_at(source: Source) -> datetime | None:
 
 
 def imported_as(store: Store, source: Source) -> str | None:
-    """The session that a source was brought in as; None where it was not."""
-    name, here = _find(store, source, format_of(source.agent).read(source).header)
+    """The session that a source was brought in as, or was written from; None where there is none."""
+    header = format_of(source.agent).read(source).header
+    name, here = _find(store, source, header)
     if here is None:
-        return None
+        return _repeated(store, source, header)
     here.close()
     return name
+
+
+def _repeated(store: Store, source: Source, header: SessionHeader) -> str | None:
+    """The session here that a source is a copy of, as long as nothing was added to it there."""
+    copied = header.copied
+    here = _open(store, copied.of[0].session) if copied is not None else None
+    if copied is None or here is None:
+        return None
+    here.close()
+    messages = 0
+    for step in format_of(source.agent).read(source).steps:
+        if isinstance(step, Record) and isinstance(step.entry, Message):
+            messages += 1
+            at = step.entry.at
+            if messages > copied.messages or (at is not None and at.timestamp() * 1000 >= copied.until + 1):
+                return None
+    return copied.of[0].session
 
 
 def session_id(agent: str, native: str) -> str:
@@ -260,6 +283,8 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
     }  # fmt: skip
     if header.origin is not None:
         origin["header"] = mask("", header.origin)[0]
+    if header.copied is not None:
+        origin["copied"] = to_builtins(header.copied)
     fields: dict[str, Any] = {
         "id": name, "agent": source.agent, "title": header.title, "labels": dict(header.labels),
         "hidden": header.hidden, "origin": origin, "at": header.created or written_at(source),
@@ -288,11 +313,7 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
 
 def lies_at_home(source: Source) -> bool:
     """Whether a session lies where its agent keeps this person's; not in a workspace, which may be anybody's clone."""
-    if not is_known(source.agent):
-        return False
-    path = os.path.realpath(source.path)
-    homes = format_of(source.agent).homes(replace(places_of(None), workspace=None))
-    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)
+    return is_known(source.agent) and lies_in_home(format_of(source.agent), source.path)
 
 
 def _shared(parent: SessionReader, steps: Iterator[Step]) -> tuple[int, list[Step]]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
+from turnlog.exchange.copy import copied_by, copied_from, spendings, without_spending
 from turnlog.formats import (
     Format,
     Loss,
@@ -28,7 +29,7 @@ from turnlog.formats import (
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
-from turnlog.machine.folder import absolute
+from turnlog.machine.folder import absolute, places_of
 from turnlog.thread.reader import SessionReader
 from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
 
@@ -64,7 +65,7 @@ def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> T
         return (_filled(entry, get) for entry in session.entries())
 
     # A fork has the first lines of what it builds on as well; its own is the last.
-    firsts = (entry for entry in session.entries(kind="session", reverse=True) if isinstance(entry, Start))
+    firsts = [entry for entry in session.entries(kind="session", reverse=True) if isinstance(entry, Start)]
     start = next((entry for entry in firsts if entry.session_id == session.id), Start(id=session.id))
     origin = cast("dict[str, Any]", start.origin) if isinstance(start.origin, dict) else {}
     agent = origin.get("agent")
@@ -91,6 +92,8 @@ def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> T
         context=context,
         usage=session.usage(),
         head=session.head,
+        before=[entry for entry in firsts if entry is not start],
+        copied=copied_by(start),
     )
 
 
@@ -133,8 +136,13 @@ def render(session: SessionReader, agent: str, *, format_version: int | None = N
     return written_for(transcript_of(session), agent, format_version)[0]
 
 
-def written_for(transcript: Transcript, agent: str, format_version: int | None = None) -> tuple[Rendered, ExportCounts]:
-    """A transcript in another agent's form, and how much of it is there when it is read back."""
+def written_for(
+    transcript: Transcript, agent: str, format_version: int | None = None, *, is_free: bool = False
+) -> tuple[Rendered, ExportCounts]:
+    """A transcript in another agent's form, and how much of it is there when it is read back.
+
+    With `is_free` it carries no spending, unless it goes back to where it came from.
+    """
     form = format_of(agent)
     writing = writing_of(form, agent)
     if format_version is not None:
@@ -144,8 +152,17 @@ def written_for(transcript: Transcript, agent: str, format_version: int | None =
             hint = f"one of {told}" if known else "leave it out: there is only one"
             raise Unsupported(f"no format version {format_version} of {agent} is written", hint=hint)
         transcript = replace(transcript, version=format_version)
+    if transcript.agent == agent:
+        written = writing.render(transcript)
+        return written, _check(form, writing, written, transcript, is_own=True)[0]
+    copied, spent = copied_from(transcript), spendings(transcript) if is_free else []
+    transcript = replace(without_spending(transcript) if spent else transcript, copied=copied)
     written = writing.render(transcript)
-    return written, _check(form, writing, written, transcript, is_own=transcript.agent == agent)
+    carried, messages = _check(form, writing, written, transcript, is_own=False)
+    if messages:  # now that it is known how many they are
+        written = writing.render(replace(transcript, copied=replace(copied, messages=messages)))
+    told = [Loss("spending", len(spent), "it counts where it was spent")] if spent else []
+    return replace(written, lost=[*written.lost, *told]), carried
 
 
 def writing_of(form: Format, agent: str) -> Writing:
@@ -160,12 +177,16 @@ def opened_by(written: Rendered) -> list[str]:
     return [f"opens in {written.opens}"] if written.opens else []
 
 
-def _check(form: Format, writing: Writing, written: Rendered, transcript: Transcript, *, is_own: bool) -> ExportCounts:
+def _check(
+    form: Format, writing: Writing, written: Rendered, transcript: Transcript, *, is_own: bool
+) -> tuple[ExportCounts, int]:
     """Raise `Corrupt` if what was written cannot be read without a problem, or lacks what was said and does not tell.
 
-    A session that goes back to its own agent takes its oddities along: then it is only counted.
+    A session that goes back to its own agent takes its oddities along: then it is only counted. Gives also how many
+    messages there are of any kind.
     """
     counts = [0, 0, 0]
+    messages = 0
     with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
         path = writing.place(written, os.path.join(folder, "there"))
         found: set[str] = set()
@@ -176,18 +197,19 @@ def _check(form: Format, writing: Writing, written: Rendered, transcript: Transc
                 if isinstance(step, Record):
                     found.update(_texts(step.entry))
                     if isinstance(step.entry, Message):
+                        messages += 1
                         counts[0] += step.entry.role in ("user", "assistant")
                         counts[1] += sum(isinstance(block, ToolCall) for block in step.entry.blocks)
                         counts[2] += sum(isinstance(block, ToolResult) for block in step.entry.blocks)
             problems += reading.problems
     carried = ExportCounts(*counts)
     if is_own:
-        return carried
+        return carried, messages
     what = f"session {transcript.id} could not be written"
     if problems:
         raise Corrupt(f"{what}: it reads back with a problem: {problems[0].what}", hint="please report this")
     if written.lost:
-        return carried
+        return carried, messages
     everything = "\n".join(found)
     for message in transcript.context.messages:
         for text in _texts(message) if message.role in ("user", "assistant") else ():
@@ -195,7 +217,7 @@ def _check(form: Format, writing: Writing, written: Rendered, transcript: Transc
                 raise Corrupt(
                     f"{what}: {text.strip()!r:.60} is missing when it is read back", hint="please report this"
                 )
-    return carried
+    return carried, messages
 
 
 def _texts(entry: AnyEntry) -> list[str]:
@@ -235,6 +257,13 @@ def _with_data(blocks: list[AnyBlock], get: Callable[[str], bytes]) -> list[AnyB
     return found
 
 
+def lies_in_home(form: Format, place: str) -> bool:
+    """Whether that is a folder where the agent keeps this person's sessions, or in one; not in a workspace."""
+    path = os.path.realpath(absolute(place)).rstrip("/") + "/"
+    homes = form.homes(replace(places_of(None), workspace=None))
+    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)
+
+
 def send(
     session: SessionReader,
     agent: str,
@@ -247,9 +276,12 @@ def send(
     """Write a session for another agent: to a file, into a folder laid out as that agent does, or here.
 
     Every release of it opens that, unless the session came from a newer one or `format_version` asks for more. `force`
-    overwrites; what is in ignored files stays here unless `include_ignored`, and is named as lost.
+    overwrites; what is in ignored files stays here unless `include_ignored`, and is named as lost. In a folder where
+    the agent keeps its own sessions it carries no spending, so that nobody counts it twice.
     """
-    written, carried = written_for(transcript_of(session, include_ignored=include_ignored), agent, format_version)
+    transcript = transcript_of(session, include_ignored=include_ignored)
+    is_free = place is not None and lies_in_home(format_of(agent), os.fspath(place))
+    written, carried = written_for(transcript, agent, format_version, is_free=is_free)
     path = put(written, agent, place, force=force)
     return Exported(agent, written.id, path, written.lost, carried, opened_by(written))
 

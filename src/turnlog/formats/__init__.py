@@ -24,6 +24,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from turnlog.errors import NotFound, TurnlogWarning, Unsupported
+from turnlog.formats._shared.copied import Copied as Copied
+from turnlog.formats._shared.copied import CopiedSpending as CopiedSpending
+from turnlog.formats._shared.copied import CopyOf as CopyOf
+from turnlog.formats._shared.copied import copied_in as copied_in
 from turnlog.formats._shared.key import content_key as content_key
 from turnlog.formats._shared.key import gist as gist
 from turnlog.formats._shared.key import id_of as id_of
@@ -111,6 +115,8 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
     hidden: bool = False
     fork: Forked | None = None
     spawned: Spawn | None = None
+    copied: Copied | None = None
+    """Of what it is a copy, if Turnlog wrote it from another session."""
     origin: Any = None
     """What the writer needs to write it back to the byte and entries do not say. Fixed when it is first read."""
 

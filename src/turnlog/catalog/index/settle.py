@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turnlog.catalog.index.copies import look
 from turnlog.catalog.index.notes import DIRTY
 from turnlog.catalog.index.spending import QUARTER_MS, QUARTERS
 from turnlog.catalog.index.texts import lines
-from turnlog.catalog.index.totals import book
+from turnlog.catalog.index.totals import book, book_copies
 from turnlog.catalog.values import COUNTS, rounded
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class _Kin(NamedTuple):
     copy_of: str | None
     is_copied: int
     is_deleted: int
+    repeats: int
 
     @property
     def name(self) -> str:
@@ -69,8 +71,9 @@ def _families(db: Engine) -> set[int]:
     """Forks belong to what they were forked from, copies to what they were copied from. Gives who changed."""
     sessions = db.table("sessions")
     rows = db.rows(
-        "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted "
-        f"FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
+        "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted, "
+        f"repeats FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
+        f"OR copied <> '' "
         f"OR (is_ours AND origin <> '') OR native IN (SELECT fork FROM {sessions} WHERE fork IS NOT NULL) "
         f"OR origin IN (SELECT origin FROM {sessions} WHERE origin <> '' GROUP BY origin HAVING count(*) > 1)"
     )
@@ -81,7 +84,7 @@ def _families(db: Engine) -> set[int]:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
         elif one.origin and one.origin != one.name:
             above[one.name] = one.origin
-    whole = _wholes(db, kin)
+    whole, copies = _wholes(db, kin), look(db)
     moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
         family, depth = _root(above, one.name)
@@ -89,12 +92,16 @@ def _families(db: Engine) -> set[int]:
         other = whole.get(one.id)
         if other is not None:
             copy = other[0].native
-        is_copied = other is not None and other[1]
-        if (family, depth, copy, is_copied) != (one.family, one.depth, one.copy_of, bool(one.is_copied)):
-            moved[one.id] = (family, depth, copy, is_copied, one.id)
-    related = ", ".join(f"{column} = {db.mark}" for column in ("family", "depth", "copy_of", "is_copied"))
+        is_copied, repeats = other is not None and other[1], -1
+        if (mine := copies.get(one.id)) is not None:
+            copy = mine.copy_of if other is None else copy
+            is_copied, repeats = is_copied or mine.is_copied, mine.repeats
+        now = (family, depth, copy, is_copied, repeats)
+        if now != (one.family, one.depth, one.copy_of, bool(one.is_copied), one.repeats):
+            moved[one.id] = (*now, one.id)
+    related = ", ".join(f"{column} = {db.mark}" for column in ("family", "depth", "copy_of", "is_copied", "repeats"))
     db.run(f"UPDATE {sessions} SET {related} WHERE id = {db.mark}", moved.values())
-    return set(moved)
+    return set(moved) | book_copies(db, {id: copy.owed for id, copy in copies.items()})
 
 
 def _root(above: dict[str, str], name: str) -> tuple[str, int]:

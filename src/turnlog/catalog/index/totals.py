@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,9 +19,12 @@ from turnlog.log.usage import Usage
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
+    from turnlog.formats import CopiedSpending
 
 _LAST = 1 << 40
 """The step of what is known of a session as a whole, and of no record."""
+_COPIED = _LAST + 1
+"""The step of what a copy knows, and nobody else."""
 
 
 counts_of: Callable[[Usage], tuple[int, ...]] = attrgetter(*COUNTS)
@@ -57,12 +60,36 @@ def book(db: Engine, changed: set[int] | None) -> None:
             usage = _rest(Usage(*numbers), _booked(db, copy, None if len(said) == 1 else model))
             if usage is None:
                 continue
-            when = datetime.fromtimestamp(at / 1000, UTC)
             prices = prices or Prices(db)
-            cost = prices.cost(Paid(None, model, usage, is_total=True), when)
-            token, is_reported = token_of(None, f"total {model}"), usage.cost_micros is not None
-            row = (session, _LAST, token, at, model, is_reported, True, cost, *counts_of(usage))
-            db.run(spend(db), [row])
+            about = (session, _LAST, token_of(None, f"total {model}"), at, model)
+            db.run(spend(db), [_row(about, usage, prices)])
+
+
+def book_copies(db: Engine, owed: dict[int, dict[str, CopiedSpending]]) -> set[int]:
+    """Make the rows for what copies know of spending, and nobody else. Gives the copies of which that changed."""
+    known: dict[int, set[int]] = {session: set() for session in owed}
+    copies = f"SELECT id FROM {db.table('sessions')} WHERE copied <> ''"
+    for session, token in db.rows(
+        f"SELECT session, token FROM {db.table('spent')} WHERE step = {_COPIED} AND session IN ({copies})"
+    ):
+        known.setdefault(session, set()).add(token)
+    tokens = {name: token_of(name, "") for spent in owed.values() for name in spent}
+    changed = {session for session, spent in owed.items() if known[session] != {tokens[name] for name in spent}}
+    prices = Prices(db) if changed else None
+    for session in changed:
+        db.run(db.drop_spent, [(session, _COPIED, _COPIED)])
+        for name, one in owed[session].items():
+            usage = _usage([getattr(one, count) for count in COUNTS], one.cost_micros)
+            assert prices is not None
+            db.run(spend(db), [_row((session, _COPIED, tokens[name], one.at, one.model), usage, prices)])
+    return changed
+
+
+def _row(about: tuple[int, int, int, int, str], usage: Usage, prices: Prices) -> tuple[Any, ...]:
+    """A row of `spent`, of what may be several requests."""
+    *_, at, model = about
+    cost = prices.cost(Paid(None, model, usage, is_total=True), datetime.fromtimestamp(at / 1000, UTC))
+    return (*about, usage.cost_micros is not None, True, cost, *counts_of(usage))
 
 
 def _booked(db: Engine, copy: int | None, model: str | None) -> Usage:

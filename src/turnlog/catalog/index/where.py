@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _EXPRESSIONS = {
     "sessions.shown": "coalesce(nullif(sessions.title, ''), sessions.preview)",
     "sessions.began": "coalesce(sessions.created, sessions.updated)",
+    "docs.is_repeat": "docs.step <= sessions.repeats",
 }
 """Columns that no table has."""
 

@@ -12,7 +12,7 @@ from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import written
 from turnlog.catalog.read.digest import SessionDigest, ms_of
-from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
+from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.catalog.watch.sweep import proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
 from turnlog.machine.folder import workspace_path
@@ -45,6 +45,7 @@ def take(batch: Batch, source: Source, session: int, stamp: Stamp, before: Befor
         taking.story = SessionDigest.thaw(kept.story)
         taking.at, damage.count = kept.at, kept.damage
     created = ms_of(reading.header.created)
+    taking.copied = reading.header.copied
     taking.default_at = created if created is not None else stamp.mtime // 1_000_000
     recent = _steps(reading, taking, damage, start, can_grow=form.growth is not None)
     taking.finish()
@@ -140,6 +141,7 @@ def _row(
         **row,
         **more,
         **heading(source, header),
+        **copy_of(taking),
         "title": None if title is None else clean(title),
         "is_archived": facts.get("archived") is True,
         "is_conversation": story.messages > 0,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from turnlog.catalog.index.sqlite.watchlist import Stamp
+    from turnlog.formats import Copied
     from turnlog.log.entry import Entry
 
     _T = TypeVar("_T")
@@ -30,7 +31,7 @@ class Intake:
     def __init__(self, batch: Batch, session: int, *, start: int, is_new: bool) -> None:
         self._batch = batch
         self._prices = batch.prices
-        self.session = session
+        self.session, self.start = session, start
         self.story = SessionDigest()
         self.default_at = 0
         """The time of entries that do not say when, before any that does."""
@@ -39,6 +40,10 @@ class Intake:
         self._seen: set[int] = set()
         self.at: int | None = None
         """The time of the entry before."""
+        self.copied: Copied | None = None
+        """What the session was written from."""
+        self.carried: int | None = None
+        """The last step that was there then."""
         if is_new:
             return
         for id, step, entry, hash in batch.docs(session):
@@ -55,6 +60,9 @@ class Intake:
         if at is None:
             at = self.at if self.at is not None else self.default_at
         self.at = at
+        is_carried = self.copied is not None and self.story.messages <= self.copied.messages and at <= self.copied.until
+        if is_carried:
+            self.carried = step
         said = said_in(entry, self.story.calls, self._seen)
         if said is not None:
             hash = sum_of(said.text)
@@ -65,7 +73,7 @@ class Intake:
             else:
                 self._batch.add(Doc(at, self.session, step, name, said, hash))
         paid = paid_in(entry)
-        if paid is not None:
+        if paid is not None and not is_carried:
             self.pay(step, name, paid, entry.clock or entry.at or datetime.fromtimestamp(at / 1000, UTC), at)
 
     def pay(self, step: int, name: str, paid: Paid, when: datetime, at: int) -> None:
@@ -83,6 +91,14 @@ class Intake:
         """Nothing more comes: what was there and did not come again is gone."""
         for id, _, _ in self._old.values():
             self._batch.forget(id)
+
+
+def copy_of(taking: Intake) -> dict[str, Any]:
+    """The columns that say what a session was written from; nothing new where only its end was read."""
+    if taking.copied is None:
+        return {} if taking.start else {"copied": ""}
+    carried = {} if taking.carried is None else {"carried": taking.carried}
+    return {"copied": clean(msgspec.json.encode(taking.copied).decode()), **carried}
 
 
 def row_of(story: SessionDigest) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.read.digest import SessionDigest, ms_of
-from turnlog.catalog.read.intake import Intake, carried, row_of, shrank
+from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.catalog.watch.sweep import proof
 from turnlog.errors import TurnlogError, TurnlogWarning
-from turnlog.formats import preview
+from turnlog.exchange.copy import copied_by
+from turnlog.formats import Copied, preview
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
@@ -35,6 +36,7 @@ class _Carried(msgspec.Struct, array_like=True):
     origin: str
     before: str
     proof: bytes
+    copied: Copied | None = None
 
 
 def take(
@@ -66,16 +68,14 @@ def _take(
         taking, damage = _entries(batch, history, session, None, is_new=False)
     taking.finish()
     story, state = taking.story, history.state
-    if kept is None:
-        origin, spent = _origin(history), _before(history)
-    else:
-        origin, spent = kept.origin, kept.before
+    origin, spent = (_origin(history), _before(history)) if kept is None else (kept.origin, kept.before)
     mark = None
     if not damage:
-        kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, _proof(path, stamp.size))
+        proven = _proof(path, stamp.size)
+        kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, proven, taking.copied)
         mark = msgspec.msgpack.encode(kept)
     return {**_row(native, state, story), "writer": "\n".join(map(_writer, _writers(history, story))),
-            "damage": damage, "mark": mark, "origin": origin, "before": spent,
+            **copy_of(taking), "damage": damage, "mark": mark, "origin": origin, "before": spent,
             "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(state, stamp)}  # fmt: skip
 
 
@@ -86,9 +86,11 @@ def _entries(
     start = kept.seq + 1 if kept is not None else 0
     taking = Intake(batch, session, start=start, is_new=is_new)
     if kept is not None:
-        taking.story = SessionDigest.thaw(kept.story)
+        taking.story, taking.copied = SessionDigest.thaw(kept.story), kept.copied
     else:
         _inherit(taking.story, history)
+        first = _first(history)
+        taking.copied = copied_by(first) if first is not None else None
     damage = 0
     for item in history.log.read(after=start - 1 if start else 0):
         if isinstance(item, Damage):
@@ -131,10 +133,15 @@ def _proof(path: str, size: int) -> bytes:
     return proof(path, size) if path else b""  # a database does not change behind its own back
 
 
+def _first(history: History) -> Start | None:
+    first = next((item for item in history.log.read() if isinstance(item, Entry)), None)
+    return first if isinstance(first, Start) else None
+
+
 def _origin(history: History) -> str:
     """The agent and identity that it was imported from."""
-    first = next((item for item in history.log.read() if isinstance(item, Entry)), None)
-    found = first.origin if isinstance(first, Start) else None
+    first = _first(history)
+    found = first.origin if first is not None else None
     if not isinstance(found, dict):
         return ""
     about = cast("dict[str, Any]", found)

@@ -67,6 +67,7 @@ def command(
     What is written for an agent is read back before it is put anywhere, and the report says what was carried, changed
     and lost. Every release of the agent opens it, unless the session came from a newer one; --format-version asks for
     more, and then the report says which release opens it. Nothing that is there is overwritten without --force.
+    Where that agent keeps its own sessions, a copy carries no spending: it counts where it was spent.
     Only Owlen is given what is in files; what is in ignored ones stays here unless --include-ignored.
     `turnlog resume --in AGENT` puts it where that agent looks for it.
 
@@ -139,14 +140,16 @@ def _send(
 ) -> None:
     from turnlog.cli.draw.document import without_secrets
     from turnlog.exchange.handover import report_of
-    from turnlog.exchange.transcript import opened_by, put, transcript_of, written_for
+    from turnlog.exchange.transcript import lies_in_home, opened_by, put, transcript_of, written_for
+    from turnlog.formats import format_of
     from turnlog.view.redact import Redactor
 
     transcript = transcript_of(opened.session, include_ignored=include_ignored)
     redactor = Redactor() if is_redacted else None
     if redactor is not None:
         transcript = without_secrets(transcript, redactor)
-    written, carried = written_for(transcript, agent, version)
+    is_free = output is not None and lies_in_home(format_of(agent), output)
+    written, carried = written_for(transcript, agent, version, is_free=is_free)
     report = report_of(written.lost, carried, opened_by(written))
     told = "not redacted; --redact does"
     if redactor is not None:

@@ -21,7 +21,10 @@ from turnlog.reader.name import is_path
 if TYPE_CHECKING:
     from turnlog.exchange.source import Imported
     from turnlog.formats import Source
-FIELDS = {"sessions": "`id` here, `agent`, `source`, `key`, how many entries were `added`, and `problems`"}
+FIELDS = {
+    "sessions": "`id` here, `agent`, `source`, `key`, how many entries were `added`, `problems`, and `copy_of`: the "
+    "session that it was written from, where it only repeats that one and nothing was brought",
+}
 
 
 @click.command("import")
@@ -101,7 +104,7 @@ def _tell(number: int, total: int, source: Source) -> None:
 def _row(item: Imported) -> dict[str, object]:
     return {
         "id": item.id, "agent": item.source.agent, "source": item.source.path, "key": item.source.key,
-        "added": item.added, "problems": item.problems,
+        "added": item.added, "problems": item.problems, "copy_of": item.copy_of,
     }  # fmt: skip
 
 
@@ -114,7 +117,9 @@ def _print(done: list[Imported]) -> None:
         for line in table(head, rows, right=(1, 2), paths=3):
             print(line)
     tell_problems((f"{item.source.path}", item.problems) for item in here)
+    copies = sum(item.copy_of is not None for item in here)
     new = sum(item.added > 0 for item in here)
-    same = f", {count(len(here) - new, 'session')} as before" if len(here) > new else ""
+    same = f", {count(len(here) - new - copies, 'session')} as before" if len(here) > new + copies else ""
+    same += f", {count(copies, 'copy', 'copies')} of sessions that are here" if copies else ""
     nothing = "no sessions found; `turnlog formats` says where they are looked for"
     print(f"{count(new, 'session')} with something new{same}" if done else nothing, file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from turnlog.formats._shared.copied import Copied
 from turnlog.formats._shared.place import OutputFile
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Start
@@ -56,6 +57,12 @@ class Transcript(Struct, frozen=True, kw_only=True):
     context: Context
     usage: UsageReport
     head: int = 0
+    before: list[Start] = []
+    """The first lines of the sessions it was forked from, the nearest first."""
+    copied: Copied | None = None
+    """What the header of a copy says of itself."""
+    is_free: bool = False
+    """Whether nothing of what it cost is to be written: it counts elsewhere."""
     version: int | None = None
     """The vocabulary that was asked for, one of the format's versions; None for the session's own."""
 

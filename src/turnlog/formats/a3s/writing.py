@@ -49,6 +49,7 @@ class _Writer:
         self.origin = fields(transcript.origin) if self.is_own else {}
         self.tally = Tally(transcript.context.get_blob)
         self.is_kin = self.is_own or shape.UPDATED in self.facts
+        self.has_totals = self.is_kin and not transcript.is_free
         """A fork made here has the facts of the session it was forked from."""
         self.id = self.tally.text(transcript.source_id) if self.is_own else new_id(transcript.id)
         self.fresh: list[Message] = []
@@ -173,8 +174,8 @@ class _Writer:
     def since(self) -> Usage:
         report = self.transcript.usage
         now = report.own + report.inherited
-        before = shape.to_usage(self.facts.get(shape.TOTAL), is_apart=self.is_apart) if self.is_kin else Usage()
-        booked = round((shape.as_float(self.facts.get(shape.COST)) or 0.0) * 1e6) if self.is_kin else 0
+        before = shape.to_usage(self.facts.get(shape.TOTAL), is_apart=self.is_apart) if self.has_totals else Usage()
+        booked = round((shape.as_float(self.facts.get(shape.COST)) or 0.0) * 1e6) if self.has_totals else 0
         names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens")
         more = {name: max(0, getattr(now, name) - getattr(before, name)) for name in names}
         return Usage(**more, cost_micros=max(0, (now.cost_micros or 0) - booked))
@@ -183,7 +184,7 @@ class _Writer:
         return usage.input_tokens if self.is_apart else usage.all_input_tokens
 
     def total_usage(self) -> dict[str, Any]:
-        raw = fields(self.facts.get(shape.TOTAL)) if self.is_kin else {}
+        raw = fields(self.facts.get(shape.TOTAL)) if self.has_totals else {}
         more = self.since()
         written = more.cache_write_tokens + more.cache_write_1h_tokens
         adding = {
@@ -197,12 +198,12 @@ class _Writer:
         return {**total, **{name: value for name, value in raw.items() if name not in total}}
 
     def total_cost(self) -> float:
-        before = (shape.as_float(self.facts.get(shape.COST)) or 0.0) if self.is_kin else 0.0
+        before = (shape.as_float(self.facts.get(shape.COST)) or 0.0) if self.has_totals else 0.0
         more = self.since().cost_micros or 0
         return before + more / 1e6 if more else before
 
     def cost_records(self) -> list[Any]:
-        found = self.facts.get("cost_records") if self.is_kin else None
+        found = self.facts.get("cost_records") if self.has_totals else None
         records = [shape.cost_record(item) for item in listed(found)]
         for message in self.fresh:
             usage, at = message.usage, message.clock or message.at or self.transcript.updated

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
+from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import salvage
 from turnlog.formats._shared.records import rows
 from turnlog.formats._shared.value import fields, moment, text
@@ -55,6 +56,7 @@ class ClaudeHeading:
             spawned=spawned,
             hidden=self.is_side,
             fork=fork,
+            copied=copied_in(first),
             origin=_environment(first),
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files, safe_name
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
@@ -79,6 +80,8 @@ class _Writer:
         # What a compaction kept stands behind it, and only there: nothing counts twice.
         for message in [*view.rest, *view.kept, *view.messages]:
             self._message(message)
+        if self.records:
+            self.records[0] |= mark_of(transcript.copied)
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
         carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())

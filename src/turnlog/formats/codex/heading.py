@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
+from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.records import first_records, record_in
 from turnlog.formats._shared.value import fields, moment, text
@@ -44,6 +45,7 @@ def heading(source: Source) -> SessionHeader:
         fork=Forked(parent, source=_beside(source.path, parent)) if parent else None,
         spawned=_spawned(meta),
         hidden=_spawned(meta) is not None,
+        copied=copied_in(meta),
         origin={key: meta[key] for key in _KEPT if meta.get(key) is not None} or None,
     )
 

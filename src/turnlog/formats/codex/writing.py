@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally
@@ -143,6 +144,7 @@ class _Writer:
                 "base_instructions": {"text": system} if isinstance(system, str) and system else None,
                 "history_mode": "legacy",
                 **({"git": known["git"]} if isinstance(known.get("git"), dict) else {}),
+                **mark_of(transcript.copied),
             },
         )
 

@@ -20,6 +20,7 @@ from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
+from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.key import NONE, overlap
 from turnlog.formats._shared.parts import said
 from turnlog.formats._shared.records import tell
@@ -65,8 +66,7 @@ class _State(Struct):
 
 def _reading(source: Source, chat: Chat, problems: list[Problem]) -> Reading:
     about = chat.about
-    folder = os.path.dirname(os.path.abspath(source.path))
-    parent = os.path.basename(folder)
+    parent = os.path.basename(folder := os.path.dirname(os.path.abspath(source.path)))
     header = SessionHeader(
         id=text(about.get("sessionId")) or os.path.basename(source.path).rpartition(".")[0],
         workspace=_root(folder),
@@ -74,11 +74,11 @@ def _reading(source: Source, chat: Chat, problems: list[Problem]) -> Reading:
         created=moment(about.get("startTime") or about.get("start_time")),
         spawned=Spawn(parent) if about.get("kind") == "subagent" and parent != "chats" else None,
         hidden=about.get("kind") == "subagent",
+        copied=copied_in(about),
         origin={"project_hash": about["projectHash"]} if text(about.get("projectHash")) else None,
     )
     reading = Reading(header=header, steps=iter(()), problems=problems)
-    model = fields(about.get("meta")).get("model")
-    if text(model):
+    if model := text(fields(about.get("meta")).get("model")):
         reading.facts["model"] = model
     if isinstance(about.get("directories"), list):
         reading.facts["directories"] = about["directories"]

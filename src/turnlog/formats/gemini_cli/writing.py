@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_file, put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally
@@ -93,6 +94,7 @@ class _Writer:
             "startTime": iso(None, transcript.created),
             "lastUpdated": iso(transcript.updated, transcript.created),
             "kind": "main",
+            **mark_of(transcript.copied),
         })  # fmt: skip
         if view.compaction is not None:
             self.records += self._messages([*view.hidden, *view.kept])

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
@@ -49,6 +50,7 @@ def read(source: Source) -> Reading:
         created=moment(fields(info.get("time")).get("created")),
         spawned=Spawn(parent) if parent else None,
         hidden=parent is not None,
+        copied=copied_in(fields(info.get("metadata"))),
         fork=Forked(fork, source=Source(NAME, source.path, fork) if fork else None) if fork is not None else None,
         origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
     )

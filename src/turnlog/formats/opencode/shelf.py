@@ -85,6 +85,7 @@ def open_database(source: Source, problems: list[Problem]) -> OpencodeShelf:
         "parentID": about.get("parent_id"), "version": about.get("version"),
         "time": {"created": about.get("time_created"), "updated": about.get("time_updated")},
         "revert": decoded(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
+        "metadata": decoded(about.get("metadata")),
     }  # fmt: skip
     return OpencodeShelf(info, _from_database(source, problems), fork)
 

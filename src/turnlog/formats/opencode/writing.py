@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
@@ -91,6 +92,7 @@ class _Writer:
             "title": transcript.title or os.path.basename(self._folder) or "session",
             "version": _VERSION,
             "time": times,
+            **({"metadata": mark_of(transcript.copied)} if transcript.copied is not None else {}),
         }
         return {"info": info, "messages": self._messages}
 

@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Step
 from turnlog.formats._shared import growth
+from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.key import NONE, Keys, bound
 from turnlog.formats._shared.records import heads, rows, tell
 from turnlog.formats._shared.unknown import UnknownRecords
@@ -40,6 +41,7 @@ def read(source: Source) -> Reading:
         workspace=text(first.get("cwd")),
         created=moment(first.get("timestamp")),
         fork=_fork(parent, source) if parent else None,
+        copied=copied_in(first),
         origin={"version": first["version"]} if "version" in first else None,
     )
     reading = Reading(header=header, steps=iter(()))

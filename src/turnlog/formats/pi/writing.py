@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally
@@ -74,6 +75,7 @@ class _Writer:
             "id": self._session,
             "timestamp": iso(None, transcript.created),
             "cwd": transcript.workspace or "/",
+            **mark_of(transcript.copied),
         })  # fmt: skip
         if view.compaction is not None:
             # What it kept stands before it and is named, or behind it where more than a text stands between.

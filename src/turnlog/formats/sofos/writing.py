@@ -166,7 +166,7 @@ class _Writer:
         """As they were read, and what was spent since."""
         # Without a model in the file, a reader goes by what is there of its reasoning.
         includes = shape.counts_cached(None if self.is_first else model, messages)
-        raw = self.saved.get("counters")
+        raw = self.saved.get("counters") if not self.transcript.is_free else None
         if isinstance(raw, dict):
             counters = Counters.of(fields(raw))
             for seq, usage in self.spent:

@@ -24,6 +24,7 @@ _MANY = 10_000
 """More sessions than this are not named one by one."""
 _NEVER = "'-'"
 """No word."""
+_SHOWN = tuple(Condition("not", name) for name in ("sessions.is_deleted", "sessions.is_copied", "docs.is_repeat"))
 
 
 class PostgresEngine:
@@ -86,7 +87,7 @@ class PostgresEngine:
         if words:
             sql = "select turnlog.own_found(%s::tsquery, %s, %s, %s::bigint[], %s)"
             return [row[0] for row in self.rows(sql, (words, first, last, within, chunk))]
-        sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.entries, wanted.sessions)
+        sql, values = where(self, *_SHOWN, wanted.entries, wanted.sessions)
         rows = self.rows(
             f"select docs.id from turnlog.own_docs as docs join {_SESSIONS} on sessions.id = docs.session "
             f"where docs.id >= %s and docs.id < %s and {sql} order by docs.id desc limit {chunk}",
@@ -97,7 +98,7 @@ class PostgresEngine:
     def _these(self, ids: list[int], wanted: Wanted, with_text: bool) -> Iterator[EntryMatch]:
         if not ids:
             return
-        sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.entries, wanted.sessions)
+        sql, values = where(self, *_SHOWN, wanted.entries, wanted.sessions)
         join = "join turnlog.own_texts as texts on texts.id = docs.id " if with_text else ""
         rows = self.rows(
             "select docs.id, docs.session, docs.step, docs.entry, docs.role, docs.tool, "

@@ -52,7 +52,7 @@ class SqliteEngine:
 
         tables, inside = self._matching(wanted, before)
         tables += " CROSS JOIN sessions ON sessions.id = docs.session"
-        flags = Condition("not", "sessions.is_deleted"), Condition("not", "sessions.is_copied")
+        flags = [Condition("not", name) for name in ("sessions.is_deleted", "sessions.is_copied", "docs.is_repeat")]
         sql, values = where(self, *flags, wanted.entries, wanted.sessions)
         order = f"{tables.split()[0]}.rowid DESC" + ("" if limit is None else f" LIMIT {limit}")
         if with_text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
-VERSION = 3
+VERSION = 4
 COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
@@ -42,7 +42,10 @@ CREATE TABLE sessions (
     is_hidden INTEGER NOT NULL DEFAULT 0,
     is_archived INTEGER NOT NULL DEFAULT 0,
     is_deleted INTEGER NOT NULL DEFAULT 0,
-    is_copied INTEGER NOT NULL DEFAULT 0,  -- another agent's, and all of it was imported: lists and searches show ours
+    is_copied INTEGER NOT NULL DEFAULT 0,  -- all of it is in another one, which lists and searches show
+    copied TEXT NOT NULL DEFAULT '',       -- what it was written from, in JSON, if we wrote it
+    carried INTEGER NOT NULL DEFAULT -1,   -- the last step that it has from there
+    repeats INTEGER NOT NULL DEFAULT -1,   -- the same, while that is here: searches show it there
     tags TEXT NOT NULL DEFAULT '',         -- each with a line feed before and after it
     models TEXT NOT NULL DEFAULT '',       -- the same; every model that answered
     unpriced TEXT NOT NULL DEFAULT '',     -- the same

@@ -1,0 +1,96 @@
+"""Sessions that were written from others: what they repeat, and what they stand for once those are gone.
+
+While the session is here that a copy was written from, that one is found and shown, and the copy for what was added to
+it. What a copy knows of spending counts where none is left of those that spent it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from turnlog.formats import Copied, CopiedSpending, CopyOf
+
+if TYPE_CHECKING:
+    from turnlog.catalog.index.engine import Engine
+
+_AT_ONCE = 500
+_decode = msgspec.json.Decoder(Copied).decode
+
+
+class Repeated(NamedTuple):
+    """What a copy is, as of now."""
+
+    copy_of: str
+    """What to type for the session it was written from; its id with us where that is gone."""
+    repeats: int
+    """The last step that is there only once more; -1 if it is the only one that has it."""
+    is_copied: bool
+    """Whether nothing was added to it."""
+    owed: dict[str, CopiedSpending]
+    """What none of those is left to count, by a name that all copies give it."""
+
+
+class _Original(NamedTuple):
+    name: str
+    is_deleted: bool
+
+
+def look(db: Engine) -> dict[int, Repeated]:
+    """Every copy there is."""
+    sessions = db.table("sessions")
+    rows = list(db.rows(f"SELECT id, copied, carried FROM {sessions} WHERE copied <> ''"))
+    if not rows:
+        return {}
+    copies = {id: _decode(copied) for id, copied, _ in rows}
+    originals = _originals(db, {one for copied in copies.values() for one in copied.of})
+    docs = db.table("docs")
+    longer = {
+        id
+        for (id,) in db.rows(
+            f"SELECT sessions.id FROM {sessions} WHERE copied <> '' AND EXISTS "
+            f"(SELECT 1 FROM {docs} WHERE docs.session = sessions.id AND docs.step > sessions.carried)"
+        )
+    }
+    found: dict[int, Repeated] = {}
+    for id, _, carried in rows:
+        of, spent = copies[id].of, copies[id].spent
+        there = originals.get(of[0])
+        is_repeat = there is not None and not there.is_deleted
+        owed = {
+            f"copied {of[one.of].session} {one.at} {one.model}": one
+            for one in spent
+            if one.of < len(of) and not any(known in originals for known in of[: one.of + 1])
+        }
+        name = there.name if there is not None else of[0].session
+        found[id] = Repeated(name, carried if is_repeat else -1, is_repeat and id not in longer, owed)
+    return found
+
+
+def _originals(db: Engine, wanted: set[CopyOf]) -> dict[CopyOf, _Original]:
+    """Those that are here, ours or as their agents have them; one that is not deleted before one that is."""
+    ours = _found(db, "is_ours AND native", {one.session for one in wanted})
+    origins = _found(db, "origin", {f"{one.agent}\n{one.identity}" for one in wanted if one.agent})
+    found: dict[CopyOf, _Original] = {}
+    for one in wanted:
+        known = [*ours.get(one.session, ()), *origins.get(f"{one.agent}\n{one.identity}", ())]
+        if known:
+            found[one] = min(known, key=lambda original: original.is_deleted)
+    return found
+
+
+def _found(db: Engine, column: str, values: set[str]) -> dict[str, list[_Original]]:
+    found: dict[str, list[_Original]] = {}
+    listed = sorted(values)
+    for begin in range(0, len(listed), _AT_ONCE):
+        some: list[Any] = listed[begin : begin + _AT_ONCE]
+        marks = ", ".join([db.mark] * len(some))
+        for native, origin, is_ours, name, is_deleted in db.rows(
+            f"SELECT native, origin, is_ours, name, is_deleted FROM {db.table('sessions')} "
+            f"WHERE {column} IN ({marks}) ORDER BY is_ours DESC, id",
+            some,
+        ):
+            key = origin if column == "origin" else native
+            found.setdefault(key, []).append(_Original(native if is_ours else name, bool(is_deleted)))
+    return found
