@@ -9,9 +9,10 @@ import pytest
 
 import turnlog
 from turnlog import Message, Text
-from turnlog.exchange.source import bring, session_id
+from turnlog.exchange.source import bring
 from turnlog.formats import Reading, Record, SessionHeader, Source
 from turnlog.log.entry import Start, Turn
+from turnlog.log.ids import imported_id
 from turnlog.machine.process import this_process
 from turnlog.reader.place import place_of
 from turnlog.rewind.files import Files
@@ -41,7 +42,7 @@ class Agent:
 
     def __init__(self, home, place: Path, agent: str = "gemini-cli") -> None:
         self.home, self.agent, self.steps = home, agent, []
-        name = session_id(agent, "one")
+        name = imported_id(agent, "one")
         origin = {"agent": agent, "id": "one", "identity": "one", "path": SOURCE.path}
         home.creator.begin([Start(id=name, session=name, agent=agent, workspace=str(place), origin=origin)]).close()
         self.name = name

@@ -48,13 +48,13 @@ class Hook:
     def __init__(self, home, session, who) -> None:
         self._home, self._session, self._who = home, session, who
 
-    def __call__(self, event: str, *given, late: bool = False) -> bool:
+    def __call__(self, event: str, *given, refused: str = "") -> bool:
         store = self._home.store
         with appending(store, store.open(self._session.id)) as appender:
             appender.is_guest = True
             relay = TurnRelay(store, appender, Files(store, appender.history, self._home.settings))
             if event == "begin":
-                given = (*given, worker_of(self._who), lambda: late)
+                given = (*given, worker_of(self._who), refused)
             done = getattr(relay, event)(*given)
         self._session.refresh()
         return done
@@ -190,10 +190,11 @@ def test_a_turn_of_this_process_is_its_own_to_end(hook, session):
 
 
 def test_what_is_seen_too_late_is_no_beginning(hook, session, place: Path):
-    assert hook("begin", "t1", late=True)
+    assert hook("begin", "t1", refused="it took too long")
+    hook("look")
     (place / "a.txt").write_text("two\n")
     hook("end", "t1")
-    assert kinds(session) == [f"{LATE} None", "note", "begin t1", "end t1", "completed t1"]
+    assert kinds(session) == ["note", "begin t1", f"{LATE} None", "end t1", "completed t1"]
     with pytest.raises(turnlog.NotFound):
         session.diff(turn=1)
 

@@ -27,6 +27,13 @@ def _printed(line: str) -> bool:
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["hook"]:
+        from turnlog.machine.modules import use_own
+
+        use_own()
+        from turnlog.live.hook import run
+
+        return run(arguments[1:])
     if arguments == ["--version"] and _printed(f"turnlog {__version__}"):
         return  # needs nothing else, so it waits for nothing else
     if "_TURNLOG_COMPLETE" in os.environ:

@@ -34,9 +34,11 @@ from turnlog.formats import (
     unknown_type,
 )
 from turnlog.log.entry import Child, Message, Spawned, Start
+from turnlog.log.ids import imported_id
 from turnlog.log.secret import mask
 from turnlog.machine.folder import absolute, places_of, workspace_path
 from turnlog.store import Store
+from turnlog.thread.alias import session_under
 from turnlog.thread.appender import Appender, appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
@@ -225,13 +227,6 @@ def _repeated(store: Store, source: Source, header: SessionHeader) -> str | None
     return copied.of[0].session
 
 
-def session_id(agent: str, native: str) -> str:
-    """The id that a session of another agent has here."""
-    if 0 < len(native) <= 200 and native.isprintable():
-        return f"{agent}-{native}"
-    return f"{agent}-{sha256(native.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-
 def _open(store: Store, name: str) -> History | None:
     try:
         log = store.open(name)
@@ -245,7 +240,7 @@ def _parent(header: SessionHeader) -> str:
 
 
 def _is_here(store: Store, agent: str, native: str) -> bool:
-    here = _open(store, session_id(agent, native))
+    here = _open(store, imported_id(agent, native))
     if here is None:
         return False
     here.close()
@@ -255,12 +250,13 @@ def _is_here(store: Store, agent: str, native: str) -> bool:
 def _find(store: Store, source: Source, header: SessionHeader) -> tuple[str, History | None]:
     """The session that this source already is here, or the id that it will have."""
     identity = header.identity or header.id
-    chosen = session_id(source.agent, header.id)
+    chosen = imported_id(source.agent, header.id)
     other = f"{chosen}-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     for name in (chosen, other):
         here = _open(store, name)
         if here is None:
-            return name, None
+            alias = session_under(store, source.agent, header.id)
+            return (name, None) if alias is None else (alias, _open(store, alias))
         origin = origin_of(here)
         if origin.get("agent") == source.agent and origin.get("identity") == identity:
             return name, here
@@ -290,7 +286,7 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
         "hidden": header.hidden, "origin": origin, "at": header.created or written_at(source),
     }  # fmt: skip
     if header.fork is not None and header.fork.session:
-        parent = _open(creator.store, session_id(source.agent, header.fork.session))
+        parent = _open(creator.store, imported_id(source.agent, header.fork.session))
         if parent is not None:
             try:
                 shared, taken = _shared(SessionReader(parent), steps)
@@ -305,7 +301,7 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
         fields["labels"].setdefault("forked_from", header.fork.session)
     spawned = None
     if header.spawned is not None:
-        spawned = Spawned(session_id(source.agent, header.spawned.session), header.spawned.call, header.spawned.role)
+        spawned = Spawned(imported_id(source.agent, header.spawned.session), header.spawned.call, header.spawned.role)
     # Its first entry is called like it: whoever imports the same has the same session.
     start = Start(workspace=header.workspace, spawned=spawned, **fields)
     return creator.begin([start], is_own=lies_at_home(source)), steps
@@ -340,7 +336,7 @@ def _link(store: Store, source: Source, header: SessionHeader, name: str) -> Non
     if header.spawned is None:
         return
     try:
-        log = store.open(session_id(source.agent, header.spawned.session))
+        log = store.open(imported_id(source.agent, header.spawned.session))
     except NotFound:
         return
     with appending(store, log) as parent:

@@ -113,6 +113,8 @@ class HookedAgent:
         switches: tuple[HookSwitch, ...] = (),
         trusts: bool = False,
         after: str = "start it anew",
+        folder_variable: str = "",
+        takes_context: bool = False,
     ) -> None:
         self.name = name
         """As its sessions are called."""
@@ -127,6 +129,10 @@ class HookedAgent:
         """Whether it runs only what its user has said that he trusts."""
         self.after = after
         """What its user has to do then."""
+        self.folder_variable = folder_variable
+        """What tells a hook the folder that a session began in, wherever the agent is by now."""
+        self.takes_context = takes_context
+        """Whether what a hook prints as a turn begins is put before the model."""
 
     def event(self, name: str) -> HookEvent | None:
         """The event of that name, if it is one that we ask for."""

@@ -108,8 +108,8 @@ class State(Struct, omit_defaults=True):
     undo: list[Undoable] = []
     redo: list[Undoable] = []
     children: list[str] = []
-    aliases: list[str] = []
-    """The other ids that it has in its agent, each behind the agent's name."""
+    aliases: dict[str, str] = {}
+    """The other ids that it has in its agent, each behind the agent's name, and where the agent keeps that."""
     writers: dict[str, dict[str, Any]] = {}
     """The last few processes that wrote, by the word their entry ids begin with."""
     tracked: list[str] = []
@@ -169,7 +169,7 @@ def fork_state(state: State, seq: int) -> State:
         state.inherited.first_at or state.first_at,
     )
     child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()
-    child.undo, child.redo, child.children, child.aliases, child.writers = [], [], [], [], {}
+    child.undo, child.redo, child.children, child.aliases, child.writers = [], [], [], {}, {}
     child.turn, child.turn_before, child.start, child.intent = None, None, {}, 0
     child.first_at = child.last_at = None
     return child
@@ -341,8 +341,7 @@ def _fold_child(state: State, entry: Child) -> None:
 
 
 def _fold_alias(state: State, entry: Alias) -> None:
-    name = f"{entry.agent}\n{entry.native}"
-    state.aliases = [known for known in state.aliases if known != name] + [name]
+    state.aliases[f"{entry.agent}\n{entry.native}"] = entry.path
 
 
 def _fold_writer(state: State, entry: Writer) -> None:

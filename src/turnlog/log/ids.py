@@ -72,6 +72,15 @@ def new_session_id(stamp: str) -> str:
     return f"{stamp}-{word(8)}"
 
 
+def imported_id(agent: str, native: str) -> str:
+    """The id that a session of another agent has here."""
+    if 0 < len(native) <= 200 and native.isprintable():
+        return f"{agent}-{native}"
+    from hashlib import sha256
+
+    return f"{agent}-{sha256(native.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
 def handle_of(session_id: str) -> str:
     """The short name of a session: the last part of a generated id, any other id as it is."""
     parts = session_id.split("-")

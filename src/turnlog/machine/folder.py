@@ -95,6 +95,23 @@ def refuses_checkpoints(root: str) -> str:
     return ""
 
 
+def top_of(folder: str) -> tuple[str, str]:
+    """The top of the repository that a folder is in, or the folder itself; and what of the repository, if refused."""
+    folder = top = os.path.realpath(folder)
+    while not has_git(top):
+        above = os.path.dirname(top)
+        if above == top:
+            return folder, ""
+        top = above
+    refused = refuses_checkpoints(top) if top != folder else ""
+    return (folder, f"{top}: {refused}") if refused else (top, "")
+
+
+def has_git(folder: str) -> bool:
+    """Whether that is the top of a repository or worktree."""
+    return os.path.lexists(os.path.join(folder, ".git"))
+
+
 def places_of(workspace: str | None) -> Places:
     """What formats may know of this machine."""
     from turnlog.formats import Places

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh"})
+
 
 def this_process() -> dict[str, Any]:
     """What tells this process from any other, now or later: its pid alone does not."""
@@ -20,6 +22,43 @@ def process_of(pid: int) -> dict[str, Any]:
         "boot": _read_word("/proc/sys/kernel/random/boot_id"),
         "namespace": _read_link("/proc/self/ns/pid"),  # where it counts for us
     }
+
+
+def caller(pid: int) -> int:
+    """The process that works where that one runs: itself or the nearest above it that is no shell; 0 if none is."""
+    while pid > 1:
+        name, above = _named(pid)
+        if name is None:
+            return 0
+        if name.lstrip("-") not in _SHELLS:
+            return pid
+        pid = above
+    return 0
+
+
+def _named(pid: int) -> tuple[str | None, int]:
+    """The name of a process, and the one above it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        return text[text.index("(") + 1 : text.rindex(")")], int(text.rpartition(")")[2].split()[1])
+    except FileNotFoundError:
+        return _asked(pid) if not os.path.exists("/proc/self/stat") else (None, 0)
+    except (OSError, ValueError):
+        return None, 0
+
+
+def _asked(pid: int) -> tuple[str | None, int]:
+    """The same where there is no `/proc`."""
+    import subprocess
+
+    try:
+        found = subprocess.run(
+            ["/bin/ps", "-o", "ppid=,comm=", "-p", str(pid)], capture_output=True, text=True, timeout=1, check=True
+        ).stdout.split(None, 1)
+        return os.path.basename(found[1].strip()), int(found[0])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None, 0
 
 
 def _read_link(path: str) -> str | None:

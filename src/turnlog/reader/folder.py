@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnlog.machine.environment import user_folder
-from turnlog.machine.folder import current_folder, is_here, refuses_checkpoints, workspace_path
+from turnlog.machine.folder import current_folder, has_git, is_here, refuses_checkpoints, top_of, workspace_path
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow
@@ -29,7 +29,7 @@ def project_told() -> tuple[str, str]:
 
 def in_repository() -> bool:
     """Whether here is a repository, and not only a folder."""
-    return _has_git(_top()[0])
+    return has_git(_top()[0])
 
 
 def levels() -> Iterator[list[str]]:
@@ -39,7 +39,7 @@ def levels() -> Iterator[list[str]]:
     up to the first that is no project, such as the home folder.
     """
     folder, top = os.path.realpath(current_folder()), _top()[0]
-    if _has_git(top):
+    if has_git(top):
         level = [workspace_path(folder)]
         while folder != top:
             folder = os.path.dirname(folder)
@@ -56,18 +56,8 @@ def levels() -> Iterator[list[str]]:
 
 def _top() -> tuple[str, str]:
     """The top of the repository, or the folder itself; and what of the repository, if it is not to be taken."""
-    folder = top = os.path.realpath(current_folder())
-    while is_here() and not _has_git(top):  # of a folder that is gone nobody knows which repository it was in
-        above = os.path.dirname(top)
-        if above == top:
-            return folder, ""
-        top = above
-    refused = refuses_checkpoints(top) if top != folder else ""
-    return (folder, f"{top}: {refused}") if refused else (top, "")
-
-
-def _has_git(folder: str) -> bool:
-    return os.path.lexists(os.path.join(folder, ".git"))
+    # Of a folder that is gone nobody knows which repository it was in.
+    return top_of(current_folder()) if is_here() else (os.path.realpath(current_folder()), "")
 
 
 def is_in(path: str, folder: str) -> bool:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.log.entry import Entry, Note, Turn
-from turnlog.rewind.files import Files
+from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.register import Worker, enter, here, leave
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
@@ -20,7 +20,7 @@ _LOOK_BACK = 200
 class Bracket:
     """Appends the ends of a session's turns."""
 
-    def __init__(self, store: Store, appender: Appender, files: Files) -> None:
+    def __init__(self, store: Store, appender: Appender, files: Coverage) -> None:
         self._store = store
         self._history = appender.history
         self._files = files

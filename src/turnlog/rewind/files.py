@@ -9,21 +9,21 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound, Unavailable
+from turnlog.errors import NotFound
 from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
-from turnlog.machine.folder import refuses_checkpoints
+from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.intent import carry_out, place_of
 from turnlog.rewind.others import Work, seen_by_others
 from turnlog.rewind.overlay import Overlay, same_root
-from turnlog.rewind.snapshot import WORKSPACE, Progress, Snapshots, load_rules, roots_of
+from turnlog.rewind.snapshot import WORKSPACE, load_rules, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.store import Store
 from turnlog.thread.content import given_up, newest_kept
 from turnlog.thread.history import History
 from turnlog.thread.report import Settings
 from turnlog.workspace.diff import Difference, differences
-from turnlog.workspace.folder import PRIVATE, permissions_of, why_not_made
+from turnlog.workspace.folder import PRIVATE, why_not_made
 from turnlog.workspace.git import git_left
 from turnlog.workspace.ignore import Outside, was_covered
 from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, make_plan
@@ -34,38 +34,16 @@ from turnlog.workspace.tree import FOLDER, Tree, TreeNode, lookup, path_bytes, p
 GONE = "the folder is gone"
 
 
-class Files:
+class Files(Coverage):
     """The files of one session."""
 
     def __init__(self, store: Store, history: History, settings: Settings) -> None:
-        self._store = store
-        self._history = history
-        self._settings = settings
-        self._snapshots = Snapshots(store, settings)
+        super().__init__(store, history, settings)
         self._glance = Glance()
         self._overlay = Overlay(lambda name: self._glance.trees.get(name) or self._store.get(name))
         self._tree = self._overlay.get
 
     # ── checkpoints ───────────────────────────────────────────────────────────────────────────────
-
-    def why_not(self) -> str:
-        """Why there are no checkpoints of this session; empty if there are."""
-        workspace = self._history.state.wide.get("workspace")
-        if not workspace:
-            return "" if self._history.state.tracked else "the session has no workspace"
-        refused = refuses_checkpoints(os.fsdecode(path_bytes(str(workspace))))
-        return f"{workspace} is never scanned: {refused}" if refused else ""
-
-    def missing(self) -> str:
-        """What is to be said where the workspace is not there now; empty if it is."""
-        workspace = self._history.state.wide.get("workspace")
-        if not workspace:
-            return ""
-        try:
-            is_there = permissions_of(os.fsdecode(path_bytes(str(workspace)))) is not None
-        except OSError as error:
-            raise Unavailable(f"{workspace} cannot be looked at: {error.strerror or error}") from error
-        return "" if is_there else f"the folder {workspace} is gone"
 
     def refuse_missing(self) -> None:
         """Raise `NotFound` where the workspace is not there, and cannot be made."""
@@ -80,35 +58,11 @@ class Files:
             hint = f"{way}, and try again; `turnlog rewind --conversation` leaves the files alone"
             raise NotFound(f"{missing}: {reason}", hint=hint)
 
-    def take(
-        self, *, label: str | None = None, when: str | None = None, progress: Progress | None = None
-    ) -> Checkpoint:
-        """A draft of a checkpoint: the files as they are now. What is new is on the disk when this returns.
-
-        The caller is inside `keeping` until the entry is in the log.
-        """
-        self._refuse()
-        if when in (None, "begin") and (missing := self.missing()):
-            raise NotFound(f"no checkpoint: {missing}", hint="`turnlog rewind` brings it back")
-        tell = progress or self._telling("scanning")
-        return self._snapshots.take(self._history.state, label=label, when=when, progress=tell)
-
     def look(self) -> Checkpoint:
         """The files as they are now. Nothing is written: it is there to compare with, until the next look."""
         self._refuse()
         now, self._glance = self._snapshots.look(self._history.state, self._telling("scanning"))
         return now
-
-    def _refuse(self) -> None:
-        refused = self.why_not()
-        if refused:
-            raise Invalid(
-                f"no checkpoint: {refused}", hint="create it with a project folder as workspace, or s.track(path)"
-            )
-
-    def _telling(self, what: str) -> Progress | None:
-        tell = self._settings.progress
-        return None if tell is None else lambda number: tell(what, number)
 
     def at_or_before(self, seq: int) -> Checkpoint | None:
         """The last checkpoint at or before an entry."""

@@ -16,7 +16,7 @@ from turnlog.errors import Conflict
 from turnlog.log.entry import Changed, Checkpoint, Entry, Note, Track, Turn, Writer
 from turnlog.log.ids import word, word_for, word_of
 from turnlog.rewind.bracket import Bracket
-from turnlog.rewind.files import Files
+from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.register import Worker, strike
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
@@ -45,9 +45,10 @@ def worker_of(who: dict[str, Any] | None) -> Worker:
 class TurnRelay:
     """Appends what is told of the turns of one session. The appender is a guest's."""
 
-    def __init__(self, store: Store, appender: Appender, files: Files) -> None:
+    def __init__(self, store: Store, appender: Appender, files: Coverage) -> None:
         self._store = store
         self._appender = appender
+        self.history = appender.history
         self._files = files
         self._bracket = Bracket(store, appender, files)
 
@@ -60,20 +61,17 @@ class TurnRelay:
         found = self.open_turn
         return found is not None and native in (None, native_of(found))
 
-    def begin(self, native: str, worker: Worker, is_late: Callable[[], bool] = lambda: False) -> bool:
+    def begin(self, native: str, worker: Worker, refused: str = "") -> bool:
         """A turn begins. One that is still open was interrupted: it ended where its last tool ended.
 
-        Told again, it is nothing; gives whether it was new. `is_late` is asked when the files were looked at: what is
-        seen too late is no beginning, and only helps the next one.
+        Told again, it is nothing; gives whether it was new. `refused` says why there is to be no checkpoint.
         """
         if self._has_begun(native):
             return False
         turn = Turn(state="begin", turn=f"{worker.word}{_NATIVE}{native}", native=native)
         with self._store.keeping():
             gone = self._bracket.known_gone(worker) if worker.who else []
-            files = self._bracket.files_at(turn, "begin", gone=gone, is_inside=False)
-            if is_late():
-                files = [_late(entry) for entry in files] + [_too_long(turn)]
+            files = self._files_at(turn, "begin", refused, gone)
             return self._append(lambda: None if self._has_begun(native) else [*self._left(worker), *files, turn])
 
     def _has_begun(self, native: str) -> bool:
@@ -112,23 +110,35 @@ class TurnRelay:
 
     def _is_last(self, seen: Checkpoint) -> bool:
         """Whether the last checkpoint of the turn says the same."""
-        for entry in self._appender.history.back():
+        for entry in self.history.back():
             if isinstance(entry, Checkpoint):
                 is_same = (entry.turn, entry.roots, entry.skipped) == (seen.turn, seen.roots, seen.skipped)
                 return is_same and not given_up(self._store, [entry], self._appender.state.dropped)
         return False
 
-    def end(self, native: str | None, state: str = "completed", error: str | None = None) -> bool:
+    def end(self, native: str | None, state: str = "completed", refused: str = "") -> bool:
         """The open turn ends; one that did not begin does not end. Gives whether it did."""
         turn = self.open_turn
         if turn is None or not self._is_open(native):
             return False
-        ended = Turn(state=state, error=error, turn=turn)
+        ended = Turn(state=state, turn=turn)
         with self._store.keeping():
-            files = self._bracket.files_at(ended, "end", gone=[], is_inside=True)
+            files = self._files_at(ended, "end", refused, [])
             done = self._append(lambda: [*files, ended] if self.open_turn == turn else None)
         strike(self._store, word_of(turn))
         return done
+
+    def _files_at(self, turn: Turn, when: str, refused: str, gone: list[str]) -> list[Entry]:
+        if refused:
+            text = f"no checkpoint at the {when} of this turn: {refused}"
+            return [Note(text=text, data={"no_checkpoint": refused}, turn=turn.turn)]
+        return self._bracket.files_at(turn, when, gone=gone, is_inside=when == "end")
+
+    def look(self) -> None:
+        """The files as they are some time in a turn, where its beginning took too long: it helps the next one."""
+        if not self._files.why_not():
+            with self._store.keeping():
+                self._appender.append([self._files.take(when=LATE)])
 
     def cut(self) -> bool:
         """Whoever worked in the open turn is gone, or left it: it ended where its last tool ended."""
@@ -150,14 +160,3 @@ class TurnRelay:
                 self._appender.catch_up()
             else:
                 return True
-
-
-def _late(entry: Entry) -> Entry:
-    return replace(entry, when=LATE, turn=None) if isinstance(entry, Checkpoint) else entry
-
-
-def _too_long(turn: Turn) -> Note:
-    reason = "it took too long to look at the files, so nobody can tell what this turn changed"
-    return Note(
-        text=f"no checkpoint at the begin of this turn: {reason}", data={"no_checkpoint": reason}, turn=turn.turn
-    )

@@ -30,4 +30,6 @@ AGENT = HookedAgent(
         ),
         HookSwitch("allowManagedHooksOnly", True, *_MANAGED),
     ),
+    folder_variable="CLAUDE_PROJECT_DIR",
+    takes_context=True,
 )  # fmt: skip

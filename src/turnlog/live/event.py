@@ -1,0 +1,174 @@
+"""One event that an agent tells of, taken into the session that it is about. Raises what goes wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from turnlog.errors import AlreadyExists, Invalid, NotFound
+from turnlog.log.entry import Start
+from turnlog.log.ids import imported_id
+from turnlog.machine.environment import default_home, environment
+from turnlog.machine.folder import place_in, top_of, workspace_path
+from turnlog.machine.location import connect
+from turnlog.machine.process import caller, process_of
+from turnlog.rewind.coverage import Coverage
+from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.store import Store, derived
+from turnlog.thread.alias import session_under
+from turnlog.thread.appender import Appender
+from turnlog.thread.creator import Creator
+from turnlog.thread.history import History, loaded
+from turnlog.thread.made import Made
+from turnlog.thread.report import Settings
+
+if TYPE_CHECKING:
+    from turnlog.hooks import HookedAgent
+    from turnlog.live.payload import Payload
+
+_LEAST_FREE = 2 << 30
+LATE = "it took too long to look at the files, so nobody can tell what this turn changed"
+
+
+class TooLate(BaseException):
+    """The agent has waited long enough. Raised wherever the work is: nothing of it is kept then."""
+
+
+class LiveEvent:
+    """An event of a session, and the session."""
+
+    def __init__(self, agent: HookedAgent, payload: Payload, pid: int) -> None:
+        self._agent = agent
+        self._payload = payload
+        self._pid = payload.pid or caller(pid)
+        location = default_home()
+        self.store: Store = connect(location)
+        self._made = Made(location)
+        self.name = ""
+        """The session, when it is known."""
+        self.context = ""
+        """What the model is to be told."""
+
+    def take(self, means: str) -> None:
+        """A turn begins, a tool ended, a turn ends, the agent ends."""
+        if not self._payload.session:
+            raise Invalid("the agent did not say which session it is")
+        if means == "begin" and not self._payload.is_asked:
+            return
+        with self._relay(is_new=means == "begin") as relay:
+            if relay is None:
+                return  # of a session that nothing is known of, nothing began
+            getattr(self, f"_{means}")(relay)
+
+    # ── what happens ──────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, relay: TurnRelay) -> None:
+        native, worker = self._payload.turn_or_digest(), worker_of(process_of(self._pid) if self._pid else None)
+        if self._agent.takes_context:
+            from turnlog.live.context import taken_back
+
+            self.context = taken_back(relay.history)
+        try:
+            relay.begin(native, worker, self._refused())
+        except TooLate:
+            relay.begin(native, worker, LATE)
+            raise
+
+    def _tool(self, relay: TurnRelay) -> None:
+        if self._refused():
+            return
+        workspace = relay.history.state.wide.get("workspace")
+        named = [place_in(workspace, path, is_relative=True) for path in self._payload.edited()]
+        outside = [path for path in named if os.path.isabs(path)]
+        relay.tool(self._payload.turn or None, [path for path in named if path not in outside], outside)
+
+    def _end(self, relay: TurnRelay) -> None:
+        try:
+            relay.end(self._payload.turn or None, refused=self._refused())
+        except TooLate:
+            relay.end(self._payload.turn or None, refused=LATE)
+            raise
+
+    def _leave(self, relay: TurnRelay) -> None:
+        relay.cut()
+
+    def look(self) -> None:
+        """What took too long, with all the time it needs: it helps the next turn."""
+        with self._relay(is_new=False) as relay:
+            if relay is not None:
+                relay.look()
+
+    def follow(self, *, is_over: bool) -> None:
+        """Bring in what was said; where a turn is over, until its last word is there."""
+        from turnlog.live.follow import catch_up, follow
+
+        (follow if is_over else catch_up)(self.store, self.name, self._payload.path, self._payload.session)
+
+    def _refused(self) -> str:
+        """Why no checkpoint is to be taken of itself."""
+        folder = getattr(self.store, "folder", None)
+        if folder is None:
+            return ""
+        status = os.statvfs(folder if os.path.isdir(folder) else os.path.dirname(folder) or "/")
+        free = status.f_bavail * status.f_frsize
+        return "" if free >= _LEAST_FREE else f"only {free >> 20} MB are free on the disk of {folder}"
+
+    # ── which session ─────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _relay(self, *, is_new: bool) -> Generator[TurnRelay | None]:
+        history = self._history(is_new=is_new)
+        if history is None:
+            yield None
+            return
+        try:
+            appender = Appender(self.store, history)
+            appender.is_guest = True
+            yield TurnRelay(self.store, appender, Coverage(self.store, history, Settings()))
+        finally:
+            history.close()
+
+    def _history(self, *, is_new: bool) -> History | None:
+        """The session under the agent's id, or the one that goes on under it; made where a turn begins in a new one."""
+        native = self._payload.session
+        name = imported_id(self._agent.name, native)
+        for _ in range(2):
+            try:
+                self.name = name
+                return loaded(self.store, self.store.open(name))
+            except NotFound:
+                other = session_under(self.store, self._agent.name, native)
+                if other is None:
+                    break
+                name = other
+        return self._made_new(name, native) if is_new else None
+
+    def _made_new(self, name: str, native: str) -> History:
+        folder = self._payload.folder
+        if not folder:
+            raise NotFound("the folder that the agent works in is not there")
+        if name in derived.ids(self.store, like=name, deleted=True):
+            raise NotFound(f"session {name} was deleted here", hint=f"`turnlog restore {name}` brings it back")
+        origin: dict[str, Any] = {"agent": self._agent.name, "id": native, "identity": native, "path": ""}
+        if self._payload.path and self._is_at_home(self._payload.path):
+            origin["path"] = self._payload.path
+        workspace = workspace_path(top_of(folder)[0])
+        # Its first entry is called like it: whoever imports the same has the same session.
+        start = Start(id=name, session=name, agent=self._agent.name, workspace=workspace, origin=origin)
+        try:
+            return Creator(self.store, self._made, None).begin([start])
+        except AlreadyExists:  # another hook of the same session was faster
+            return loaded(self.store, self.store.open(name))
+
+    def _is_at_home(self, path: str) -> bool:
+        from turnlog.exchange.source import lies_at_home
+        from turnlog.formats import Source
+
+        return lies_at_home(Source(self._agent.name, path))
+
+
+def is_quiet() -> bool:
+    """Whether nothing is to be told to a model."""
+    return environment().get("TURNLOG_QUIET", "") not in ("", "0")

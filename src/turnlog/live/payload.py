@@ -1,0 +1,105 @@
+"""What an agent tells a hook, as far as it matters. Anybody may have written it: what is not as it should be is none.
+
+The agents have different words for the same things; those of all of them are known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.errors import Invalid
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,199}")
+"""No id of an agent looks otherwise; one that is a path is none."""
+_EDITS = frozenset({
+    "apply_patch", "create", "edit", "edit_file", "insert", "multiedit", "notebookedit", "patch", "replace",
+    "str_replace", "str_replace_editor", "write", "write_file",
+})  # fmt: skip
+"""Tools that change the files that they name, and no others."""
+_PATHS = ("file_path", "filePath", "absolute_path", "notebook_path", "path")
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+)$", re.MULTILINE)
+_MOST_PATHS = 500
+
+
+class _Raw(Struct):
+    session_id: Any = None
+    sessionId: Any = None
+    transcript_path: Any = None
+    transcriptPath: Any = None
+    cwd: Any = None
+    prompt_id: Any = None
+    turn_id: Any = None
+    parent_id: Any = None
+    prompt: Any = None
+    timestamp: Any = None
+    tool_name: Any = None
+    toolName: Any = None
+    tool_input: Any = None
+    toolArgs: Any = None
+    pid: Any = None
+
+
+_decode = msgspec.json.Decoder(_Raw).decode
+
+
+class Payload:
+    """What is told of one event."""
+
+    def __init__(self, data: bytes, environ: Mapping[str, str], folder_variable: str = "") -> None:
+        try:
+            raw = _decode(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise Invalid(f"what the agent said is no JSON object: {str(error)[:100]}") from None
+        self.session = _id(raw.session_id if raw.session_id is not None else raw.sessionId)
+        self.path = _text(raw.transcript_path) or _text(raw.transcriptPath) or ""
+        self.cwd = _folder(raw.cwd)
+        self.folder = _folder(environ.get(folder_variable)) or self.cwd
+        """Where the session began."""
+        self.pid = raw.pid if type(raw.pid) is int and 1 < raw.pid < 1 << 31 else 0
+        self.turn = _id(raw.prompt_id) or _id(raw.turn_id)
+        """The agent's own id of the turn."""
+        self.is_asked = self.turn != "" or raw.prompt != ""
+        """Whether a beginning is one: some agents tell of a tool's answer as if something empty had been asked."""
+        self._told = (raw.timestamp, raw.prompt, raw.parent_id)
+        self._tool = str(raw.tool_name or raw.toolName or "")
+        self._input: Any = raw.tool_input if raw.tool_input is not None else raw.toolArgs
+
+    def turn_or_digest(self) -> str:
+        """The id of a turn that begins: where the agent has none, one that is the same if it is told twice."""
+        if self.turn:
+            return self.turn
+        from hashlib import sha256
+
+        told = self._told if self._told[0] is not None or self._told[2] is not None else (os.urandom(8),)
+        return sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+    def edited(self) -> list[str]:
+        """The files that a tool says it edited, from the root."""
+        about = cast("dict[str, Any]", self._input) if isinstance(self._input, dict) else {}
+        if self._tool.lower() not in _EDITS or about.get("command") == "view":
+            return []
+        named = [_text(about.get(key)) for key in _PATHS]
+        for text in (about.get("command"), about.get("patch"), about.get("patchText"), about.get("input")):
+            named += _PATCHED.findall(text) if isinstance(text, str) else []
+        found = dict.fromkeys(os.path.normpath(os.path.join(self.cwd, path)) for path in named if path)
+        return [path for path in found if os.path.isabs(path)][:_MOST_PATHS]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and 0 < len(value) < 4096 and "\0" not in value else ""
+
+
+def _id(value: Any) -> str:
+    return value if isinstance(value, str) and _ID.fullmatch(value) is not None else ""
+
+
+def _folder(value: Any) -> str:
+    """A folder that is there; nothing, if it is not."""
+    path = _text(value)
+    return path if os.path.isabs(path) and os.path.isdir(path) else ""

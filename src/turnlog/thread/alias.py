@@ -1,0 +1,55 @@
+"""Under which other ids a session goes on in its agent: which session is meant by one of them.
+
+The log of each session says it. What is kept beside the logs only saves looking into all of them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnlog.errors import NotFound
+from turnlog.log.entry import Alias
+from turnlog.store import Store, derived
+from turnlog.thread.appender import appending
+from turnlog.thread.history import opened
+
+_NAME = "aliases"
+_decode = msgspec.msgpack.Decoder(dict[str, str]).decode
+
+
+def session_under(store: Store, agent: str, native: str) -> str | None:
+    """The session that goes on under that id of its agent."""
+    return _known(store).get(f"{agent}\n{native}")
+
+
+def go_on_under(store: Store, session: str, alias: Alias) -> None:
+    """From now on, what that agent says under that id is said in the session."""
+    name = f"{alias.agent}\n{alias.native}"
+    known = _known(store)
+    with appending(store, store.open(session)) as appender:
+        if name not in appender.state.aliases:
+            appender.append([alias])
+    derived.save(store, _NAME, msgspec.msgpack.encode({**known, name: session}))
+
+
+def _known(store: Store) -> dict[str, str]:
+    data = derived.load(store, _NAME)
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        found = _looked(store)
+        derived.save(store, _NAME, msgspec.msgpack.encode(found))
+        return found
+
+
+def _looked(store: Store) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for row in store.listing():
+        if row.start is None or row.start.agent is None or row.start.origin is None:
+            continue  # one that was made here goes on here
+        try:
+            with opened(store, store.open(row.id, read_only=True)) as history:
+                found.update({name: row.id for name in history.state.aliases})
+        except NotFound:
+            continue  # it was removed meanwhile
+    return found

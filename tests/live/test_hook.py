@@ -1,0 +1,241 @@
+"""`turnlog hook`, the real executable, as agents call it: it takes every turn, and is never in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from turnlog.hooks.trace import NAME, newest
+
+PROGRAM = [str(Path(sys.executable).with_name("turnlog")), "hook"]
+ID = "93a31366-ffe9-4705-8426-f81d3cf67c6b"
+
+
+class Machine:
+    """A person's home, a project, and hooks that are called in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.place = folder / "home", folder / "shop"
+        (self.place / "src").mkdir(parents=True)
+        (folder / "person").mkdir()
+        (self.place / "a.py").write_text("x = 1\n")
+        (self.place / ".git").mkdir()
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(folder / "person"), "TURNLOG_HOME": str(self.home)}
+
+    def start(self, agent: str, event: str, data: bytes, **more: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*PROGRAM, agent, event], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=self.place, env={**self.environ, **more},
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(data)
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def hook(self, agent: str, event: str, payload: dict[str, Any] | bytes, **more: str) -> str:
+        data = payload if isinstance(payload, bytes) else json.dumps({"cwd": str(self.place), **payload}).encode()
+        process = self.start(agent, event, data, **more)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, err) == (0, b"")
+        return out.decode()
+
+    def session(self, name: str):
+        return turnlog.open(self.home).resume(name)
+
+    def log(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.home / NAME).read_text().splitlines()]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def paths(session, turn: int) -> list[str]:
+    return sorted(item.path for item in session.diff(turn=turn))
+
+
+TOLD = {
+    "claude-code": (
+        ("UserPromptSubmit", {"session_id": ID, "prompt_id": "59afd286-60b5-49c1-9bdb-1a1f49d135d5", "prompt": "go"}),
+        ("PostToolUse", {"session_id": ID, "tool_name": "Edit", "tool_input": {"file_path": "a.py"}}),
+        ("Stop", {"session_id": ID, "prompt_id": "59afd286-60b5-49c1-9bdb-1a1f49d135d5", "stop_hook_active": False}),
+    ),
+    "codex": (
+        ("UserPromptSubmit", {"session_id": ID, "turn_id": "01a1e04f-9016-7221-b0c6-a1b1581d2cd2", "prompt": "go"}),
+        ("PostToolUse", {"session_id": ID, "tool_name": "apply_patch", "tool_input": {
+            "command": "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** End Patch"}}),
+        ("Stop", {"session_id": ID, "turn_id": "01a1e04f-9016-7221-b0c6-a1b1581d2cd2"}),
+    ),
+    "gemini-cli": (
+        ("BeforeAgent", {"session_id": ID, "timestamp": "2026-11-15T17:45:09.032Z", "prompt": "go"}),
+        ("AfterTool", {"session_id": ID, "tool_name": "replace", "tool_input": {"file_path": "a.py"}}),
+        ("AfterAgent", {"session_id": ID, "prompt": "go", "prompt_response": "Done."}),
+    ),
+    "qwen-code": (
+        ("UserPromptSubmit", {"session_id": ID, "timestamp": "2026-11-15T17:45:09.032Z", "prompt": "go"}),
+        ("PostToolUse", {"session_id": ID, "tool_name": "edit", "tool_input": {"file_path": "a.py"}}),
+        ("Stop", {"session_id": ID, "stop_hook_active": True}),
+    ),
+    "copilot-cli": (
+        ("userPromptSubmitted", {"sessionId": ID, "timestamp": 1794764921136, "prompt": "go"}),
+        ("postToolUse", {"sessionId": ID, "toolName": "edit", "toolArgs": {"path": "a.py"}}),
+        ("agentStop", {"sessionId": ID, "stopReason": "end_turn"}),
+    ),
+    "opencode": (
+        ("chat.message", {"session_id": "ses_e1faf00b1ffe", "prompt_id": "msg_1e05100b8001", "pid": 1 << 30}),
+        ("tool.execute.after", {
+            "session_id": "ses_e1faf00b1ffe", "tool_name": "edit", "tool_input": {"file_path": "a.py"}}),
+        ("session.idle", {"session_id": "ses_e1faf00b1ffe"}),
+    ),
+    "pi": (
+        ("before_agent_start", {"session_id": ID, "parent_id": "f595a895"}),
+        ("tool_result", {"session_id": ID, "tool_name": "edit", "tool_input": {"file_path": "a.py"}}),
+        ("agent_end", {"session_id": ID}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", TOLD)
+def test_each_agent_tells_of_a_turn_in_its_own_words(machine: Machine, agent: str):
+    begin, tool, end = TOLD[agent]
+    assert machine.hook(agent, *begin) == ""
+    (machine.place / "a.py").write_text("x = 2\n")
+    assert machine.hook(agent, *tool) == ""
+    (machine.place / "made by the shell").write_text("")
+    assert machine.hook(agent, *end) == ""
+    native = begin[1].get("session_id") or begin[1]["sessionId"]
+    session = machine.session(f"{agent}-{native}")
+    assert session.workspace == str(machine.place)
+    assert [e.state for e in session.entries(kind="turn")] == ["begin", "completed"]
+    assert [c.when for c in session.checkpoints()] == ["begin", "tool", "end"]
+    assert [e.paths for e in session.entries(kind="changed")] == [["a.py"]]
+    assert paths(session, 1) == ["a.py", "made by the shell"]
+    assert [line["event"] for line in machine.log()][:3] == [begin[0], tool[0], end[0]]
+    assert not any("error" in line or "go" in line.values() for line in machine.log())
+    assert (machine.home / NAME).stat().st_mode & 0o777 == 0o600
+
+
+HOSTILE: dict[str, tuple[str, str, bytes]] = {
+    "nothing": ("claude-code", "UserPromptSubmit", b""),
+    "no JSON": ("claude-code", "UserPromptSubmit", b"\xff\xfe{"),
+    "a list": ("claude-code", "UserPromptSubmit", b"[1, 2]"),
+    "other types": ("claude-code", "UserPromptSubmit", b'{"session_id": {"a": 1}, "cwd": 7, "tool_input": "x"}'),
+    "deep": ("claude-code", "PostToolUse", b'{"session_id": "s", "tool_input": ' + b"[" * 200_000),
+    "an id that is a path": ("claude-code", "UserPromptSubmit", b'{"session_id": "../../../etc/x", "cwd": "CWD"}'),
+    "a folder that is not there": ("codex", "UserPromptSubmit", b'{"session_id": "s1", "cwd": "/nowhere/at/all"}'),
+    "the whole file system": ("codex", "UserPromptSubmit", b'{"session_id": "s2", "turn_id": "t", "cwd": "/"}'),
+    "an agent that nobody knows": ("no-such", "Stop", b'{"session_id": "s3", "cwd": "CWD"}'),
+    "an event that nobody knows": ("codex", "PreModelRequest", b'{"session_id": "s3", "cwd": "CWD"}'),
+    "an end without a beginning": ("codex", "Stop", b'{"session_id": "s3", "turn_id": "t", "cwd": "CWD"}'),
+    "a path of elsewhere": (
+        "codex", "UserPromptSubmit", b'{"session_id": "s4", "cwd": "CWD", "transcript_path": "/etc/passwd"}',
+    ),
+}  # fmt: skip
+
+
+def test_whatever_comes_in_it_is_silent_and_ends_well(machine: Machine):
+    folder = str(machine.place).encode()
+    started = {
+        name: machine.start(agent, event, data.replace(b"CWD", folder))
+        for name, (agent, event, data) in HOSTILE.items()
+    }
+    done = {name: (*process.communicate(timeout=30), process.returncode) for name, process in started.items()}
+    assert done == {name: (b"", b"", 0) for name in HOSTILE}
+    with turnlog.open(machine.home) as home:
+        assert sorted(row.id for row in home.sessions()) == ["codex-s2", "codex-s4"]
+        with home.read("codex-s2") as whole:
+            assert [note.text.partition(":")[0] for note in whole.entries(kind="note")] == ["turns take no checkpoints"]
+            assert whole.checkpoints() == []
+        with home.read("codex-s4") as elsewhere:
+            assert next(elsewhere.entries()).origin["path"] == ""  # type: ignore[union-attr,index,call-overload]
+    errors = {(line["agent"], line["event"]) for line in machine.log() if "error" in line}
+    assert ("claude-code", "UserPromptSubmit") in errors
+    assert ("no-such", "Stop") in errors
+    assert newest(str(machine.home))["no-such"]["last_error"].startswith("NotFound: no hooks are known")
+
+
+def test_other_peoples_modules_and_settings_of_python_are_in_nobodys_way(machine: Machine, tmp_path: Path):
+    for folder in (machine.place, tmp_path / "modules"):
+        folder.mkdir(exist_ok=True)
+        for name in ("json", "select", "signal", "msgspec", "datetime", "hashlib"):
+            (folder / f"{name}.py").write_text("raise SystemExit('wrong module')\n")
+    begin = TOLD["codex"][0]
+    machine.hook("codex", *begin, PYTHONPATH=str(tmp_path / "modules"))
+    machine.hook("codex", *TOLD["codex"][2])
+    assert [e.state for e in machine.session(f"codex-{ID}").entries(kind="turn")] == ["begin", "completed"]
+
+
+def test_an_agent_that_never_closes_what_it_says_is_understood(machine: Machine):
+    data = json.dumps({"cwd": str(machine.place), **TOLD["codex"][0][1]}).encode()
+    began = time.monotonic()
+    with subprocess.Popen(
+        [*PROGRAM, "codex", "UserPromptSubmit"], stdin=subprocess.PIPE, cwd=machine.place, env=machine.environ
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(data)
+        process.stdin.flush()
+        assert process.wait(timeout=10) == 0
+        assert time.monotonic() - began < 8
+    assert [e.state for e in machine.session(f"codex-{ID}").entries(kind="turn")] == ["begin"]
+
+
+def test_what_goes_on_behind_an_agents_back_holds_nothing_of_its(machine: Machine):
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    process = subprocess.Popen(
+        [*PROGRAM, "codex", "UserPromptSubmit"], stdin=subprocess.PIPE, stdout=write, stderr=write, pass_fds=[write],
+        cwd=machine.place, env=machine.environ,
+    )  # fmt: skip
+    process.communicate(json.dumps({"cwd": str(machine.place), **TOLD["codex"][0][1]}).encode(), timeout=10)
+    os.close(write)
+    began = time.monotonic()
+    assert os.read(read, 1) == b""  # nobody has it any more
+    assert time.monotonic() - began < 2
+    os.close(read)
+
+
+def test_the_model_is_told_what_was_taken_back_and_nothing_else_ever(machine: Machine):
+    agent, (begin, _, end) = "claude-code", TOLD["claude-code"]
+    assert machine.hook(agent, *begin) == ""
+    (machine.place / "a.py").write_text("x = 2\n")
+    machine.hook(agent, *end)
+    session = machine.session(f"{agent}-{ID}")
+    session.rewind(to=session.checkpoints()[0])
+    session.close()
+    second = {**begin[1], "prompt_id": "second"}
+    assert machine.hook(agent, begin[0], {**second, "prompt_id": "quiet"}, TURNLOG_QUIET="1") == ""
+    session = machine.session(f"{agent}-{ID}")
+    session.rewind(to=session.checkpoints()[0], force=True)
+    (machine.place / "a.py").write_text("x = 3\n")
+    machine.hook(agent, end[0], {**end[1], "prompt_id": "quiet"})
+    session.refresh()
+    session.rewind(to=session.checkpoints()[0])
+    session.close()
+    told = machine.hook(agent, begin[0], second)
+    assert told.count("\n") == 1
+    assert "a.py" in told
+    assert machine.hook(agent, begin[0], {**second, "prompt_id": "third"}) == ""
+
+
+def test_the_log_of_hooks_does_not_grow_without_end(tmp_path: Path):
+    from turnlog.hooks import trace
+
+    path = tmp_path / NAME
+    trace.note(str(tmp_path), "codex", "Stop", "s", 0.0, "x" * 10_000)
+    line = path.read_bytes()
+    assert len(line) < 1000
+    path.write_bytes(line * ((1 << 20) // len(line) + 1))
+    trace.note(str(tmp_path), "codex", "SessionEnd", "s", time.monotonic())
+    assert path.stat().st_size < 300_000
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert newest(str(tmp_path))["codex"]["last_event"] == "SessionEnd"
