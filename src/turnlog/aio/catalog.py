@@ -62,6 +62,8 @@ class Catalog:
     lines = _call(blocking.Catalog.lines)
     find = _call(blocking.Catalog.find)
     ids = _call(blocking.Catalog.ids)
+    standing = _call(blocking.Catalog.standing)
+    complete = _call(blocking.Catalog.complete)
     search = _call(blocking.Catalog.search)
     usage = _call(blocking.Catalog.usage)
     refresh = _call(blocking.Catalog.refresh)

@@ -18,11 +18,11 @@ from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import database_of, is_damage, whole
 from turnlog.catalog.upkeep import LocalUpkeep
-from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Synced, TokenSums
-from turnlog.errors import Invalid
+from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Standing, Synced, TokenSums
+from turnlog.errors import Invalid, NotFound
 from turnlog.machine.environment import default_home
 from turnlog.machine.folder import workspace_path
-from turnlog.machine.location import folder_of, is_shared
+from turnlog.machine.location import is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
-__all__ = ["Card", "Catalog", "Hit", "Hits", "ListingRow", "Spending", "Synced", "TokenSums"]
+__all__ = ["Card", "Catalog", "Hit", "Hits", "ListingRow", "Spending", "Standing", "Synced", "TokenSums"]
 
 FRESH_S = 1.0
 """So long a look at the disk is good."""
@@ -68,6 +68,8 @@ class Catalog:
 
     `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
     what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
+    With `deferred`, much that is new is read by another process, which ends by itself: answers are of what was read so
+    far, with a glance at the newest of the rest, and `standing` says how much that is.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Catalog:
         agents: bool | None = None,
         progress: Callable[[str, int, int], None] | None = None,
         fresh_for: float = FRESH_S,
+        deferred: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.mutex = RLock()
@@ -93,7 +96,9 @@ class Catalog:
         self._looked_at: float | None = None
         """When the disk was last looked at."""
         database = database_of(self._location, agents=self._agents)
-        self._local = LocalUpkeep(database, folder_of(self._location), self._open_home, progress, agents=self._agents)
+        self._local = LocalUpkeep(
+            database, self._location, self._open_home, progress, agents=self._agents, deferred=deferred
+        )
         self._server: TableConnection | None = None
         """Where our own sessions are in a database, and so is what is known of them."""
 
@@ -182,6 +187,20 @@ class Catalog:
             is_rebuilt=here.is_rebuilt,
         )
 
+    def complete(self) -> None:
+        """Read everything that is there before this returns, whoever began with it."""
+        with self.mutex:
+            self._refuse_closed()
+            self._local.complete()
+            self._looked_at = None
+            self.refresh()
+
+    def make(self, workspace: str) -> None:
+        """The same for the process that others leave it to: for somebody in that workspace, and to be kept."""
+        with self.mutex:
+            self._refuse_closed()
+            self._local.make(workspace)
+
     def rebuild(self) -> Synced:
         """Throw it away, and read everything again."""
         with self.mutex:
@@ -203,7 +222,7 @@ class Catalog:
 
     def _indexes(self) -> list[Index]:
         """Where there is something to be found."""
-        found = [self._local.index]
+        found = self._local.indexes
         if self._server is not None:
             from turnlog.catalog.index.postgres.engine import PostgresEngine
 
@@ -260,7 +279,17 @@ class Catalog:
         """
         from turnlog.catalog.ask.naming import find
 
-        return find(self._indexes(), name, workspace_path("."), deleted=deleted)
+        try:
+            return find(self._indexes(), name, workspace_path("."), deleted=deleted)
+        except NotFound:
+            if self._local.glanced is None or not self._local.glanced.look_for(name):
+                raise
+            return find(self._indexes(), name, workspace_path("."), deleted=deleted)
+
+    @_question
+    def standing(self) -> Standing:
+        """How many sessions were read, and how many are still to be."""
+        return self._local.standing()
 
     @_question
     def ids(self) -> list[str]:

@@ -4,47 +4,87 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.index.cards import UNREAD, time_of
+from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.sqlite.database import IN_MEMORY, Damaged, Database, MemoryDatabase, remove_old, whole
+from turnlog.catalog.index.notes import MAKING
+from turnlog.catalog.index.sqlite.database import (
+    IN_MEMORY,
+    Damaged,
+    Database,
+    MemoryDatabase,
+    has_room,
+    remove_old,
+    whole,
+)  # fmt: skip
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
-from turnlog.catalog.values import PRICES, Synced
+from turnlog.catalog.values import PRICES, Standing, Synced
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.layout import HOME_FILE, LAYOUT_LINE, SESSIONS, TRASH
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
+from turnlog.machine.location import folder_of
 from turnlog.machine.pricelist import stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
 
+    from turnlog.catalog.glance.index import GlanceIndex
     from turnlog.session import Home
     from turnlog.store import Store
 
+    _T = TypeVar("_T")
+
 _TRIES = 3
+AT_ONCE = 8 << 20
+"""So much is read before anybody is answered; more is read by another process, if it may be."""
+_FIRST, _SLICE = 8 << 20, 32 << 20
+"""So much is read at once: little to begin with, so that there is soon something to be found."""
+_PAUSE_S = 0.1
+READ = Condition("<>", "sessions.ending", UNREAD)
+SHOWN = (
+    Condition("not", "sessions.is_deleted").and_(Condition("not", "sessions.is_hidden"))
+    .and_(Condition("unknown", "sessions.parent")).and_(Condition("not", "sessions.is_copied"))
+)  # fmt: skip
 
 
 class LocalUpkeep:
-    """Looks what has changed, and reads that into the index. `folder` is the home of ours, where it is one."""
+    """Looks what has changed, and reads that into the index. With `deferred`, another process may."""
 
     def __init__(
         self,
         database: Database,
-        folder: str | None,
+        location: str,
         home: Callable[[], Home],
         progress: Callable[[str, int, int], None] | None,
         *,
         agents: bool,
+        deferred: bool,
     ) -> None:
         self.database = database
-        self._folder = folder
+        self._location = location
+        self._folder = folder_of(location)
         self._home = home
         self._progress = progress
         self._agents = agents
+        self._deferred = deferred and agents
+        self._workspace = ""
+        self.glanced: GlanceIndex | None = None
+        """What nobody has read yet, as far as a glance tells, where another process reads it."""
+
+    @property
+    def indexes(self) -> list[Index]:
+        """Where something is known."""
+        if self.glanced is None:
+            return [self.index]
+        return [self.index, self.glanced.index] if self.glanced.is_beside else [self.glanced.index]
 
     @property
     def index(self) -> Index:
@@ -57,13 +97,36 @@ class LocalUpkeep:
             self._progress("another turnlog is indexing", 0, 0)
 
     def sync(self) -> Synced:
-        """Look what has changed since, and read it."""
-        told = ""
+        """Look what has changed since, and read it; where that is much and may wait, only take a glance."""
         if self._folder is not None:
             remove_old(self._folder)
+        return self._tried(self._sync)
+
+    def complete(self) -> None:
+        """Read everything that is there, the newest first. Whoever was at it before goes on afterwards."""
+        self._tried(self._complete)
+
+    def _complete(self) -> None:
+        with self.database.lock(self.waiting):
+            for most in _slices():
+                if not self._slice(most):
+                    break
+        self.glanced = None
+
+    def make(self, workspace: str) -> None:
+        """The same for the process that others leave it to: somebody who waits comes in between."""
+        self._workspace = workspace
+        for most in _slices():
+            with self.database.lock():
+                if not self._slice(most):
+                    return
+            time.sleep(_PAUSE_S)
+
+    def _tried(self, work: Callable[[], _T]) -> _T:
+        told = ""
         for _ in range(_TRIES):
             try:
-                return self._sync()
+                return work()
             except OutOfSpace:
                 self._into_memory()
             except Damaged as error:
@@ -142,22 +205,65 @@ class LocalUpkeep:
             self._check_home(self._folder)
         if not self.database.is_current:
             self.database.close()
-        version, changes = -1, None
+        self.glanced = None
+        version, changes, is_there, is_making = -1, None, False, False
         try:
             version = self.database.version
+            is_making, is_there = self._is_making(), True
             places = self._remembered()
-            changes = None if places is None or self.database.is_unfinished else self._sweep(places)
+            changes = None
+            if places is not None and (is_making or not self.database.is_unfinished):
+                changes = self._sweep(places)
         except Damaged:
-            changes = None  # it is looked at again when nobody else is at it
-        if changes is not None and not changes and self.database.noted(PRICES) == stamp():
+            is_there = is_making = False  # it is looked at again when nobody else is at it
+        if changes is not None and not changes and not is_making and self.database.noted(PRICES) == stamp():
+            return Synced(self.index.count(), 0, 0, 0, is_rebuilt=False)
+        if self._deferred and self._later(changes, is_there=is_there, is_making=is_making):
+            return Synced(sum(index.count() for index in self.indexes), 0, 0, 0, is_rebuilt=False)
+        if is_making:
+            self.complete()
             return Synced(self.index.count(), 0, 0, 0, is_rebuilt=False)
         with self.database.lock(self.waiting):
             return self._catch_up(version, changes)
 
-    def _catch_up(self, version: int, found: Changes | None) -> Synced:
-        """Read what has changed. Nobody else writes meanwhile; `found` holds if nobody did since that version."""
+    def _is_making(self) -> bool:
+        with whole():
+            return self.database.noted(MAKING) is not None
+
+    def _later(self, changes: Changes | None, *, is_there: bool, is_making: bool) -> bool:
+        """Whether there is so much to read that another process does it. Then a glance is taken of what is new."""
+        from turnlog.catalog import making
+        from turnlog.catalog.glance.index import GlanceIndex, surveyed
+
+        if self.database.path == IN_MEMORY or not making.is_allowed():
+            return False
+        workspace = workspace_path(".")
+        watchlist = Watchlist(self.database.connection) if is_there else None
+        survey = surveyed(None if changes is None else changes.roots, watchlist, self._own_places(), workspace)
+        if watchlist is not None and changes is not None:
+            survey.size_bytes += sum(watchlist.growth(file.id, file.path) for file in changes.files)
+        if not is_making and survey.size_bytes <= AT_ONCE:
+            return False
+        if not has_room(self.database.path, survey.size_bytes):
+            return False
+        if not making.start(self.database.path, self._folder or self._location):
+            return False
+        self.glanced = GlanceIndex(survey, workspace, self._home, is_beside=is_there)
+        return True
+
+    def standing(self) -> Standing:
+        """How much of all there is was read."""
+        since = [index.first(SHOWN) for index in self.indexes]
+        if self.glanced is None:
+            return Standing(self.index.count(SHOWN), 0, time_of(min(filter(None, since), default=None)))
+        indexed = self.index.count(SHOWN.and_(READ)) if self.glanced.is_beside else 0
+        pending = sum(index.count(SHOWN.but_not(READ)) for index in self.indexes) + self.glanced.unseen
+        since.append(self.glanced.first)
+        return Standing(indexed, pending, time_of(min(filter(None, since), default=None)), self.glanced.unseen)
+
+    def _prepared(self) -> list[tuple[str, str]]:
+        """A catalog that can be written to, and where the agents keep their sessions. Only under the lock."""
         from turnlog.catalog.index.notes import note
-        from turnlog.catalog.read.indexer import Indexer
 
         if not self.database.is_current:
             self.database.close()
@@ -170,12 +276,35 @@ class LocalUpkeep:
             places, told = homes.ask(environment(), user_folder())
             with self.database.writing() as db:
                 note(SqliteEngine(db), homes.key(), told)
+        return places
+
+    def _catch_up(self, version: int, found: Changes | None) -> Synced:
+        """Read what has changed. Nobody else writes meanwhile; `found` holds if nobody did since that version."""
+        from turnlog.catalog.read.indexer import Indexer
+
+        places = self._prepared()
         is_same = found is not None and self.database.version == version
         changes = found if found is not None and is_same else self._sweep(places)
         indexer = Indexer(self.database, self._home, self._progress)
         indexer.run(changes)
         is_new, self.database.is_new = self.database.is_new, False
         return Synced(self.index.count(), indexer.read, indexer.read_bytes, indexer.gone, is_rebuilt=is_new)
+
+    def _slice(self, most: int) -> bool:
+        """Read the newest of what is not read, up to so many bytes. Gives whether there is more. Under the lock."""
+        from turnlog.catalog.index.notes import note
+        from turnlog.catalog.read.indexer import Indexer
+
+        places = self._prepared()
+        with self.database.writing() as db:
+            note(SqliteEngine(db), MAKING, 1)
+        indexer = Indexer(self.database, self._home, self._progress)
+        indexer.run(self._sweep(places), most=most)
+        if indexer.read and self.index.count(Condition("=", "sessions.ending", UNREAD)):
+            return True
+        with self.database.writing() as db:
+            SqliteEngine(db).run(SqliteEngine.drop_note, [(MAKING,)])
+        return False
 
     def _remembered(self) -> list[tuple[str, str]] | None:
         """Where the agents keep their sessions; None if they have to be asked."""
@@ -184,8 +313,18 @@ class LocalUpkeep:
         with whole():
             return homes.remembered(self.database.noted(homes.key()), environment(), user_folder())
 
+    def _own_places(self) -> list[tuple[str, str]]:
+        names = () if self._folder is None else (SESSIONS, TRASH)
+        return [(OURS, os.path.join(self._folder or "", name)) for name in names]
+
     def _sweep(self, agents: list[tuple[str, str]]) -> Changes:
-        own = [] if self._folder is None else [(OURS, os.path.join(self._folder, name)) for name in (SESSIONS, TRASH)]
-        places = own + homes.here(agents, workspace_path("."))
+        places = self._own_places() + homes.here(agents, self._workspace or workspace_path("."))
         with whole():
             return sweep(Watchlist(self.database.connection), places, agents=self._agents)
+
+
+def _slices() -> Iterator[int]:
+    most = _FIRST
+    while True:
+        yield most
+        most = min(2 * most, _SLICE)

@@ -79,6 +79,8 @@ class Card(NamedTuple):
     size_bytes: int
     is_conversation: bool
     """Whether anything was said; not where only `turnlog run` or `turnlog checkpoint` was at work."""
+    is_indexed: bool = True
+    """Whether it was read; else a glance was taken, and counts, cost and state are not known."""
 
 
 class ListingRow(NamedTuple):
@@ -136,6 +138,22 @@ class Spending(NamedTuple):
     requests: int
     sessions: int
     unpriced: tuple[str, ...]
+
+
+class Standing(NamedTuple):
+    """How much of all there is was read: as long as something is pending, sums and searches are of a part."""
+
+    indexed: int
+    pending: int
+    since: datetime | None
+    """When the first of them was begun."""
+    unseen: int = 0
+    """Of those that are pending, how many no answer has yet."""
+
+    @property
+    def sessions(self) -> int:
+        """All there are, without subagents and hidden ones."""
+        return self.indexed + self.pending
 
 
 class Synced(NamedTuple):

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.formats import typed, without_preamble
 from turnlog.log.block import Text, ToolCall
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
+from turnlog.log.prompt import typed, without_preamble
 from turnlog.log.text import cut, one_line
 
 META = "turnlog.summary"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from turnlog.formats import typed, without_preamble
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Child, Message
+from turnlog.log.prompt import typed, without_preamble
 from turnlog.log.text import one_line
 
 _PREVIEW = 120

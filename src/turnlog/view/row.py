@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from msgspec import Struct, json
 
-from turnlog.formats import typed, unknown_type, without_preamble
+from turnlog.formats import unknown_type
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
@@ -27,6 +27,7 @@ from turnlog.log.entry import (
     Uncompact,
     Unknown,
 )  # fmt: skip
+from turnlog.log.prompt import typed, without_preamble
 from turnlog.log.usage import Usage
 from turnlog.view.number import money, used
 from turnlog.view.tool import FileChange, changes, in_full, is_diff, printed, telling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.texts import path_of
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 LATELY_MS = 600_000
 """So long somebody whom nobody here can look for is taken to be there after the last thing that was written."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+LATEST = (1 << 43) - 1
+"""As many milliseconds as fit beside the number that makes the id of a text."""
+_AHEAD_MS = 60_000
+"""So far another clock may be ahead; what is later than that is no sign of life."""
 _NOTHING = TokenSums()
 CARD = (
     "name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages, turns, "
@@ -23,6 +29,8 @@ CARD = (
 )
 OPEN = ("turn", "call", "result", "asked")
 """The endings inside a turn."""
+UNREAD = "unread"
+"""Where a session stopped of which only a glance was taken: nobody knows."""
 _SIMPLE = (
     "fork IS NULL AND parent IS NULL AND NOT is_hidden AND NOT is_archived AND damage = 0 AND problem = '' "
     "AND tags = '' AND writer = ''"
@@ -125,6 +133,7 @@ class CardMaker:
             time_of(created), time_of(updated), messages, turns, tool_calls, branches, fork, parent, copy_of,
             hidden == 1, archived == 1, deleted == 1, words(tags), tokens(own), tokens(inherited), tokens(subagents),
             words(unpriced), self.state(is_ours, ending, writer, updated), damage, problem, size, is_conversation == 1,
+            ending != UNREAD,
         )  # fmt: skip
 
     def state(self, is_ours: int, ending: str, writer: str, updated: int | None) -> str:
@@ -139,7 +148,7 @@ class CardMaker:
         return "crashed" if is_there is False and ending != "asked" else "stopped"
 
     def _is_young(self, updated: int | None) -> bool:
-        return updated is not None and self.now_ms - updated < LATELY_MS
+        return updated is not None and -_AHEAD_MS < self.now_ms - updated < LATELY_MS
 
     def _is_there(self, writer: str) -> bool | None:
         """Whether one of the processes that wrote it last still runs; None where nobody here can tell."""
@@ -154,6 +163,15 @@ class CardMaker:
 def _who(line: str) -> dict[str, str | None]:
     names = ("pid", "started", "host", "boot", "namespace")
     return dict(zip(names, (word or None for word in (line + "\t" * 4).split("\t")), strict=False))
+
+
+def ms_of(at: datetime | None) -> int | None:
+    """Milliseconds since 1970, as far as a column can have them."""
+    if at is None:
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return min(max((at - _EPOCH) // _MS, 0), LATEST)
 
 
 def time_of(ms: int | None) -> datetime | None:

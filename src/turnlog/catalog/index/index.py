@@ -57,6 +57,12 @@ class Index:
         [(count,)] = self.engine.rows(f"SELECT count(*) FROM {self._sessions} WHERE {sql}", values)
         return count
 
+    def first(self, sessions: Condition = _ANY) -> int | None:
+        """When the first of them was begun."""
+        sql, values = where(self.engine, sessions)
+        [(first,)] = self.engine.rows(f"SELECT min(created) FROM {self._sessions} WHERE created > 0 AND {sql}", values)
+        return first
+
     def labels(self, column: str) -> dict[int, Any]:
         """One column of every session that has something there."""
         sql = f"SELECT id, {column} FROM {self._sessions} WHERE {column} IS NOT NULL"

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 DIRTY = "unsettled"
 """Noted while something was written and never settled."""
+MAKING = "making"
+"""Noted while sessions are known of which only a glance was taken."""
 
 
 def noted(db: Engine, key: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from turnlog.catalog.index.cards import OPEN
@@ -12,23 +11,10 @@ from turnlog.formats import is_prompt, preview
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Checkpoint, Compaction, Entry, Message, Spent, Turn
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MS = timedelta(milliseconds=1)
-LATEST = (1 << 43) - 1
-"""As many milliseconds as fit beside the number that makes the id of a text."""
 _CALLS = 1000
 _RUN = "run: "
 _GIVEN_UP = ("aborted", "error")
 """Answers that ended before what they asked for was done."""
-
-
-def ms_of(at: datetime | None) -> int | None:
-    """Milliseconds since 1970, as far as they can be stored."""
-    if at is None:
-        return None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
-    return min(max((at - _EPOCH) // _MS, 0), LATEST)
 
 
 def paid_in(entry: Entry) -> Paid | None:

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, Before
+from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import written
-from turnlog.catalog.read.digest import SessionDigest, ms_of
+from turnlog.catalog.read.digest import SessionDigest
 from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.catalog.watch.sweep import proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id

@@ -6,7 +6,9 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.glance.survey import QUICK
 from turnlog.catalog.index.batch import Batch, Before
+from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.notes import DIRTY, noted
 from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.database import UNSCRUBBED
@@ -15,8 +17,8 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.index.texts import clean, path_column
 from turnlog.catalog.read import foreign
-from turnlog.catalog.read.digest import ms_of
-from turnlog.catalog.watch.discovery import Finder, can_read
+from turnlog.catalog.read.announcer import Announcer
+from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, ends_of, stamp_of
 from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
@@ -44,6 +46,8 @@ class _Job:
         self.stamp = stamp
         self.before = before
         self.is_deleted = False
+        self.is_unread = False
+        """Whether a glance was all that was taken of it."""
         self.told = ""
         """What its database says of when it changed."""
         self.parts: dict[str, Stamp] = {path: stamp}
@@ -67,10 +71,14 @@ class Indexer:
         self._next = 1 + self._watchlist.last()
         self.read = self.read_bytes = self.gone = 0
 
-    def run(self, changes: Changes) -> None:
-        """All of it; what was read is there, whatever happens to the rest."""
-        finder = Finder(self._watchlist, self._batch)
-        jobs = self._jobs(changes, finder)
+    def run(self, changes: Changes, *, most: int | None = None) -> None:
+        """All of it; what was read is there, whatever happens to the rest.
+
+        With `most`, sessions that are new are only announced, and then the newest of those are read, up to so many
+        bytes.
+        """
+        finder = Finder(self._watchlist, self._batch, is_quick=most is not None)
+        jobs = self._jobs(changes, finder, most)
         total = sum(max(job.stamp.size, 0) for job in jobs)
         was_dirty = noted(self._batch.db, DIRTY) is not None
         if total > _BULK:
@@ -101,14 +109,14 @@ class Indexer:
             self.read_bytes += max(job.stamp.size, 0)
         if self._progress is not None and jobs:
             self._progress("indexing", total, total)
-        finder.remember()
-        self._batch.flush()
-        self._writer.wait()
+        self._announce_inner(jobs, finder)
 
     # ── what there is to do ───────────────────────────────────────────────────────────────────────
 
-    def _jobs(self, changes: Changes, finder: Finder) -> list[_Job]:
+    def _jobs(self, changes: Changes, finder: Finder, most: int | None) -> list[_Job]:
         found = finder.look(changes)
+        if most is not None:
+            found = self._announce(found, finder)
         jobs: dict[tuple[str, str, str], _Job] = {}
         moved = {native for _, native, _ in found.ours}
         for known in changes.files:
@@ -135,6 +143,10 @@ class Indexer:
             jobs["", one.id, OURS] = job
         for number in changes.gone:
             self._remove(number, is_ours=1)
+        for id, native, is_ours, agent, path, key in () if most is None else self._watchlist.unread(most):
+            job = self._job(id, native, is_ours, agent, path, key)
+            if job is not None:
+                jobs.setdefault((path, key, OURS if is_ours else agent or ""), job).is_unread = True
         for job in jobs.values():
             if job.source is not None:
                 job.parts |= {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in finder.parts(job.source)}
@@ -168,18 +180,52 @@ class Indexer:
             if keys and key not in keys:
                 self._remove(id, is_ours)  # the others in the same file can be read, so it was deleted there
                 continue
-            if not is_ours and (agent is None or not can_read(agent)):
-                continue
-            source = None if is_ours or agent is None else Source(agent, own, key)
-            job = _Job(source, native, own, stamp, self._watchlist.session(id))
-            job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(own)) == TRASH
-            jobs.append(job)
+            job = self._job(id, native, is_ours, agent, own, key)
+            if job is not None:
+                jobs.append(job)
         stamp = stamp_of(known.path)
         if stamp is None:
             self._watchlist.drop_file(self._batch, known.id)
         elif not sessions:
             self._watchlist.put_stamp(self._batch, known.id, _sure(stamp, False))
         return jobs
+
+    def _job(self, id: int, native: str, is_ours: int, agent: str | None, path: str, key: str) -> _Job | None:
+        """A session that is known, to be read; None where that cannot be."""
+        stamp = stamp_of(path)
+        if stamp is None:
+            self._remove(id, is_ours)
+            return None
+        if not is_ours and (agent is None or not can_read(agent)):
+            return None
+        source = None if is_ours or agent is None else Source(agent, path, key)
+        job = _Job(source, native, path, stamp, self._watchlist.session(id))
+        job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(path)) == TRASH
+        return job
+
+    def _announce(self, found: Discovered, finder: Finder) -> Discovered:
+        """Note what is new with what a glance tells, to be read later. Gives what has to be read now."""
+        announcer = Announcer(self._watchlist, self._batch, self._home, self._next)
+        for source in found.sources:
+            announcer.take(source, finder.parts(source))
+        moved = announcer.take_ours(found.ours)
+        self._next = announcer.next
+        if not moved:
+            finder.remember()
+        self._batch.flush()
+        self._writer.wait()
+        return Discovered([], moved)
+
+    def _announce_inner(self, jobs: list[_Job], finder: Finder) -> None:
+        """What else is in files that were announced by their names: an agent may keep subagents inside."""
+        inner = [
+            source
+            for job in jobs
+            if job.is_unread and job.source is not None and job.source.agent in QUICK and job.stamp.size >= 0
+            for source in format_of(job.source.agent).find(job.path)
+            if source.key and not self._watchlist.has_source(source.agent, source.path, source.key)
+        ]
+        self._announce(Discovered(inner, []), finder)
 
     def _remove(self, id: int, is_ours: int) -> None:
         """A session whose file is gone; what was said in one of ours is to be gone as well."""
@@ -210,6 +256,7 @@ class Indexer:
                 raise
             row = self._problem(job, error)
         row["stamp"] = "" if row.get("problem") else job.told
+        row.setdefault("ending", "")
         if job.source is None:
             row["is_deleted"] = job.is_deleted
             row["path"] = path_column(job.path)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, Before, Doc
+from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.prices import NOTHING, Paid
 from turnlog.catalog.index.texts import clean, sum_of, token_of
 from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.index.wanted import SHIFT
-from turnlog.catalog.read.digest import SessionDigest, ms_of, paid_in
+from turnlog.catalog.read.digest import SessionDigest, paid_in
 from turnlog.catalog.read.words import said_in
 
 if TYPE_CHECKING:

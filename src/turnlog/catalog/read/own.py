@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, Before
+from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of
-from turnlog.catalog.read.digest import SessionDigest, ms_of
+from turnlog.catalog.read.digest import SessionDigest
 from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.catalog.watch.sweep import proof
 from turnlog.errors import TurnlogError, TurnlogWarning

@@ -6,6 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.catalog.glance.survey import QUICK
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import NotFound, Unsupported
@@ -46,7 +47,9 @@ def can_read(agent: str) -> bool:
 class Finder:
     """Looks into folders, and remembers in the batch how they looked."""
 
-    def __init__(self, watchlist: Watchlist, batch: Batch) -> None:
+    def __init__(self, watchlist: Watchlist, batch: Batch, *, is_quick: bool = False) -> None:
+        self._is_quick = is_quick
+        """Whether a file counts by its name where a glance will tell whether it is a session."""
         self._watchlist = watchlist
         self._batch = batch
         self._found = Discovered([], [])
@@ -152,7 +155,10 @@ class Finder:
         if stamp.size == DANGLING and path.endswith(".jsonl"):
             self._found.sources.append(Source(agent, path))
             return
-        sources = list(format_of(agent).find(path)) if stamp.size >= 0 else []
+        if self._is_quick and agent in QUICK and stamp.size >= 0:
+            sources = [Source(agent, path)] if QUICK[agent].is_session_name(os.path.basename(path)) else []
+        else:
+            sources = list(format_of(agent).find(path)) if stamp.size >= 0 else []
         self._found.sources.extend(sources)
         if not sources:
             is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS

@@ -45,6 +45,11 @@ class Changes(NamedTuple):
     def __bool__(self) -> bool:
         return any(self)
 
+    @property
+    def roots(self) -> list[tuple[str, str]]:
+        """The agents and folders in which there may be new names."""
+        return [*self.homes, *((agent, path) for _, agent, _, path in self.folders)]
+
 
 def stamp_of(path: str) -> Stamp | None:
     """The stamp of a file; None if there is none. What is no regular file has a size below zero."""

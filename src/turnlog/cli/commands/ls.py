@@ -10,7 +10,7 @@ from turnlog.cli.draw.listing import json_card, listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, QuickCommand
-from turnlog.cli.pick.catalog import catalog, query_of
+from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import ask_here, tilde, within
 from turnlog.view.number import count
@@ -25,8 +25,10 @@ FIELDS = {
     "sessions": "the `name` to type, `id`, `handle`, `is_ours`, `agent`, `path`, `key`, `workspace`, `title`, "
     "`preview`, `model`, `is_conversation`, `created_at`, `updated_at`, `messages`, `turns`, `tool_calls`, "
     "`branches`, `fork`, `parent`, `copy_of`, `hidden`, `archived`, `deleted`, `tags`, `labels`, `seq`, `state`, "
-    "`damage`, `problem`, `is_readable`, `size_bytes`, tokens and `cost_micros` in `own`, `inherited` and "
-    "`subagents`, and models that are `unpriced`",
+    "`damage`, `problem`, `is_readable`, `is_indexed` (else only a glance was taken), `size_bytes`, tokens and "
+    "`cost_micros` in `own`, `inherited` and `subagents`, and models that are `unpriced`",
+    "indexed": "how many sessions were read, of all there are",
+    "pending": "how many are still to be: `turnlog index` waits for them",
 }
 
 
@@ -58,11 +60,13 @@ def work(
             _nothing(asked, words, query, where, deleted)
             return
         ids = asked.ids() if screen_width() is not None else []
+        tell_pending(asked, so="of the others, turns, cost and state are not known yet")
+        indexed, pending, *_ = asked.standing() if as_json else (0, 0)
     if limit is None and not as_json and sys.stdout.isatty():
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4)
     shown = found[: limit or None]
     if as_json:
-        print_json({"sessions": _for_programs(shown, home, deleted)})
+        print_json({"sessions": _for_programs(shown, home, deleted), "indexed": indexed, "pending": pending})
         return
     is_mixed = where is None or len({line.workspace for line in shown}) > 1
     sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, ids=ids)) + "\n")

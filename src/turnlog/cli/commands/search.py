@@ -12,7 +12,7 @@ from turnlog.cli.draw.listing import json_card
 from turnlog.cli.draw.text import ago, clip, coloured, moment, one_line, plain, safe, screen_width, width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, QuickCommand
-from turnlog.cli.pick.catalog import catalog, query_of
+from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import tilde, within
 from turnlog.reader.shortname import short_names
@@ -31,6 +31,8 @@ FIELDS = {
     "`tool`, `at`, `snippet`, `marks` (from and to in it), `resume` (the command), `cursor` (for --before)",
     "before": "for the next page: `--before`; null at the end",
     "is_cut": "whether it was too much to look through, and only what is newer than `before` was",
+    "indexed": "how many sessions were searched",
+    "pending": "how many are not indexed yet: `turnlog index` waits for them",
 }
 
 
@@ -57,12 +59,16 @@ def work(
     limit = LIMIT if limit is None else limit
     with catalog(home) as asked:
         hits = asked.search(query, limit=limit, before=before)
+        is_partial = tell_pending(asked, so="others are not searched yet")
         if as_json:
-            rows = [_for_programs(hit) for hit in hits]
-            print_json({"query": query, "hits": rows, "before": hits.next, "is_cut": hits.is_cut})
+            indexed, pending, *_ = asked.standing()
+            print_json({
+                "query": query, "hits": [_for_programs(hit) for hit in hits], "before": hits.next,
+                "is_cut": hits.is_cut, "indexed": indexed, "pending": pending,
+            })  # fmt: skip
             return
         if not hits and not hits.is_cut:
-            _nothing(asked, asked_for, is_narrow=query != asked_for or before is not None)
+            _nothing(asked, asked_for, is_narrow=query != asked_for or before is not None, is_partial=is_partial)
             return
         ids = asked.ids() if screen_width() is not None else []
     if screen_width() is None:
@@ -83,8 +89,10 @@ def _for_programs(hit: Hit) -> dict[str, Any]:
     return row
 
 
-def _nothing(asked: Catalog, query: str, *, is_narrow: bool) -> None:
-    print(one_line(f"nothing found for {query}"), file=sys.stderr)
+def _nothing(asked: Catalog, query: str, *, is_narrow: bool, is_partial: bool) -> None:
+    print(one_line(f"nothing found for {query}{' so far' if is_partial else ''}"), file=sys.stderr)
+    if is_partial:
+        return
     hints: list[str] = []
     bare = query.split()
     if is_narrow and asked.search(query, limit=1):

@@ -11,7 +11,7 @@ from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
 from turnlog.cli.frame.output import print_json
 from turnlog.cli.frame.quick import Option, QuickCommand
-from turnlog.cli.pick.catalog import catalog, query_of
+from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import project, tilde, within
 from turnlog.reader.shortname import short_names
@@ -52,10 +52,12 @@ def work(
         from turnlog.machine.folder import workspace_path
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
-    with catalog(home) as asked:
+    # A program does not see that a sum is not of everything, so it waits for everything.
+    with catalog(home, is_whole=as_json or not sys.stdout.isatty()) as asked:
         *rows, total = asked.usage(query, by=by)
         titles = {line.name: line for line in asked.lines(everything=True)} if by == "session" and not as_json else {}
         ids = asked.ids() if titles else []
+        tell_pending(asked, so="the sums are of these")
     if as_json:
         print_json({"by": by, "groups": [_for_programs(row) for row in rows], "total": _for_programs(total)})
         return

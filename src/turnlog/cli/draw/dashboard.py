@@ -1,13 +1,14 @@
-"""`turnlog` alone: what is going on here, what it cost today, and what to type next."""
+"""`turnlog` alone: what there is, what it cost, what needs a look, and the newest sessions of this folder."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+import time
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.listing import listing
-from turnlog.cli.draw.text import coloured, one_line, plain, screen_width
+from turnlog.cli.draw.notice import notices
+from turnlog.cli.draw.text import clip, clip_path, coloured, one_line, plain, screen_width, width
 from turnlog.cli.frame.quick import QuickCommand
 from turnlog.cli.pick.catalog import catalog
 from turnlog.machine.folder import workspace_path
@@ -17,10 +18,13 @@ from turnlog.version import __version__
 from turnlog.view.number import count, dollars
 
 if TYPE_CHECKING:
-    from turnlog.catalog import ListingRow, Spending
+    from datetime import datetime
 
-_SHOWN = 5
-_NAMED = 5
+    from turnlog.catalog import ListingRow, Spending, Standing
+
+_SHOWN, _ELSEWHERE = 5, 3
+_COMMANDS = 56
+"""Where the commands beside the lines begin, if those leave room."""
 
 
 def work(*, as_json: bool = False, home: str | None = None) -> None:
@@ -31,50 +35,95 @@ def work(*, as_json: bool = False, home: str | None = None) -> None:
         if not lines:
             _welcome()
             return
-        today = asked.usage("since:today", by="day")[-1]
-        week = asked.usage("since:7d", by="day")[-1]
+        months = asked.usage(by="month")
+        standing = asked.standing()
         ids = asked.ids()
     here, folder = of_here(lines)
-    _headline(lines, today, week)
-    if not any(line.is_ours for line in lines):
-        print("They are read where they lie; nothing was copied or changed.")
-    running = [line for line in lines if line.state == "running" and line not in here]
+    print(coloured(_headline(lines, standing), "bold", sys.stdout))
+    money = _money(months, (screen_width() or 80) - len("  turnlog usage"))
+    _beside([(money, "usage")] * bool(money) + [(notice.text, notice.command) for notice in notices(standing)])
+    busy = [line for line in lines if line.state in ("running", "waiting") and line not in here]
     if here:
-        _section(f"Here, in {tilde(folder)}", here, ids, is_mixed=False)
-    if running:
-        _section("Running elsewhere", running, ids, is_mixed=True)
+        _section(_title(tilde(folder), here, standing), here[:_SHOWN], ids, is_mixed=False)
+    if busy:
+        _section("At work elsewhere", busy[:_ELSEWHERE], ids, is_mixed=True)
     elif not here:
-        _section(f"No session in {tilde(project())} yet; the newest elsewhere", lines, ids, is_mixed=True)
-    shown = here or lines
-    # What `show` takes, if it is not told: a conversation, if there is one, and not what `turnlog run` did.
+        _section(_title(f"No session in {tilde(project())} yet", lines, standing), lines[:_SHOWN], ids, is_mixed=True)
+    shown = here or busy or lines
+    # What `resume` takes, if it is not told: a conversation, if there is one, and not what `turnlog run` did.
     _next(next((line for line in shown if line.agent != "turnlog"), shown[0]), ids, is_here=bool(here))
 
 
-def _headline(lines: list[ListingRow], today: Spending, week: Spending) -> None:
-    agents = Counter(line.agent or "turnlog" for line in lines)
-    most = agents.most_common(len(agents) if len(agents) <= _NAMED else _NAMED - 1)
-    parts = [f"{number:,} of {plain(agent)}" for agent, number in most]
-    if len(most) < len(agents):
-        others = f"{len(agents) - len(most)} others"
-        parts.append(f"{len(lines) - sum(number for _, number in most):,} of {others}")
-    print(coloured(f"{count(len(lines), 'session')} on this machine", "bold", sys.stdout) + f": {', '.join(parts)}")
-    spent = [f"today {_cost(today)}", f"the last 7 days {_cost(week)}"]
-    print(", ".join(spent))
-    if today.unpriced or week.unpriced:
-        print(coloured("+ and ? : some models have no known price; `turnlog usage` says which", "dim", sys.stdout))
+def _headline(lines: list[ListingRow], standing: Standing) -> str:
+    agents = {line.agent or "turnlog" for line in lines}
+    of = plain(*agents) if len(agents) == 1 else count(len(agents), "agent")
+    since = f" since {_day(standing.since)}" if standing.since is not None else ""
+    number = max(standing.sessions, len(lines))
+    where = ", read where they lie" if number > 1 else ", read where it lies"
+    return f"{count(number, 'session')} of {of}{since}{'' if all(line.is_ours for line in lines) else where}"
 
 
-def _cost(spent: Spending) -> str:
-    return dollars(spent.tokens.cost_micros, is_partial=bool(spent.unpriced))
+def _day(at: datetime) -> str:
+    """`3 August`, with the year if it is another one."""
+    day, now = at.astimezone(), time.localtime()
+    month = time.strftime("%B", day.timetuple())
+    return f"{day.day} {month}" if day.year == now.tm_year else f"{day.day} {month} {day.year}"
+
+
+def _money(months: list[Spending], room: int) -> str:
+    """What was spent this month, the last, and in all, as far as that is anything and there is room."""
+    *groups, total = months
+    known = {row.group: row for row in groups}
+    now = time.localtime()
+    before = (now.tm_year, now.tm_mon - 1) if now.tm_mon > 1 else (now.tm_year - 1, 12)
+    spent = [
+        ("this month", known.get(f"{now.tm_year}-{now.tm_mon:02}")),
+        ("last month", known.get(f"{before[0]}-{before[1]:02}")),
+        ("in all", total),
+    ]
+    parts = [f"{_cost(row)} {when}" for when, row in spent if row is not None and (_micros(row) or row.unpriced)]
+    if len(parts) == 2 and len(groups) == 1:
+        del parts[1]  # there is only this month
+    while len(told := f"{' · '.join(parts)}, at API prices") > room and len(parts) > 1:
+        del parts[-2]
+    return told if parts else ""
+
+
+def _micros(row: Spending) -> int:
+    return row.tokens.cost_micros
+
+
+def _cost(row: Spending) -> str:
+    """Whole dollars where cents say nothing."""
+    is_partial = bool(row.unpriced)
+    if _micros(row) >= 9_995_000:
+        return f"${_micros(row) / 1e6:,.0f}{'+' * is_partial}"
+    return dollars(_micros(row), is_partial=is_partial)
+
+
+def _title(place: str, lines: list[ListingRow], standing: Standing) -> str:
+    more = " · newest" if standing.unseen else f" · newest of {len(lines):,}" if len(lines) > _SHOWN else ""
+    return clip_path(place, (screen_width() or 10_000) - len(more)) + more
+
+
+def _beside(rows: list[tuple[str, str]]) -> None:
+    """Lines, each with its command: in a column of their own where there is room."""
+    room = screen_width() or 80
+    start = max([_COMMANDS, *(width(text) + 2 for text, _ in rows)])
+    for text, command in rows:
+        typed = f"turnlog {command}"
+        line = text + " " * (start - width(text)) if start + len(typed) <= room else f"{text}  "
+        if width(line) + len(typed) > room:
+            print(clip(one_line(text), room))
+        else:
+            print(line + coloured(typed, "cyan", sys.stdout))
 
 
 def _section(title: str, lines: list[ListingRow], ids: list[str], *, is_mixed: bool) -> None:
     print()
     print(coloured(one_line(title), "bold", sys.stdout))
-    for line in listing(lines[:_SHOWN], is_mixed=is_mixed, ids=ids):
-        print(line)
-    if len(lines) > _SHOWN:
-        print(coloured(f"… {len(lines) - _SHOWN:,} more", "dim", sys.stdout))
+    for line in listing(lines, is_mixed=is_mixed, ids=ids, is_short=True):
+        print(f" {line}")
 
 
 def _next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
@@ -82,22 +131,17 @@ def _next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
     # Without a name, a command takes the newest session of this folder or of one above it.
     is_meant = is_here and is_in(workspace_path("."), newest.workspace)
     which = "" if is_meant else f" {name}"
-    all_of_it = ("turnlog ls", "all of this folder") if is_here else ("turnlog ls --all", "all of them")
     rows = [
-        (f"turnlog show{which}", "read the newest one" + (" of this folder" if is_here else "")),
-        (f"turnlog diff{which and f' --session{which}'}", "what it changed in the files")
+        (f"turnlog diff{which and f' --session{which}'}", "what it changed")
         if newest.agent == "turnlog"  # of `turnlog run`: there is nobody to go on with it
-        else (f"turnlog resume{which}", "go on with it"),
-        all_of_it,
-        ("turnlog search WORDS", "find what was said or done anywhere"),
-        ("turnlog usage", "tokens and dollars, day by day"),
-        ("turnlog --help", "everything else"),
+        else (f"turnlog resume{which}", "go on"),
+        ("turnlog search WORDS", "find anything"),
     ]
-    wide = max(len(command) for command, _ in rows)
+    texts = [f"{coloured(command, 'cyan', sys.stdout)}   {about}" for command, about in rows]
     print()
-    print(coloured("Next", "bold", sys.stdout))
-    for command, about in rows:
-        print(f"  {coloured(f'{command:{wide}}', 'cyan', sys.stdout)}  {about}")
+    is_one = sum(len(command) + len(about) + 3 for command, about in rows) + 9 <= (screen_width() or 80)
+    for text in [(" " * 8).join(texts)] if is_one else texts:
+        print(f" {text}")
 
 
 def _welcome() -> None:

@@ -18,10 +18,10 @@ _STATES = {"running": "green", "waiting": "yellow"}
 _PAINTS = {"SESSION": "cyan", "LAST": "dim", "AGENT": "dim", "TURNS": "dim", "FOLDER": "dim"}
 
 
-def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str]) -> list[str]:
+def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str], is_short: bool = False) -> list[str]:
     """A table of sessions. On a screen it fits; in a pipe it has everything, names and times in full.
 
-    `ids` are those of all sessions there are.
+    `ids` are those of all sessions there are. With `is_short`, it is a few lines that need no heads.
     """
     is_free = screen_width() is None
     now = time.time()
@@ -36,14 +36,17 @@ def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str]) -> list[
     if is_free or any(line.state != "idle" for line in lines):
         columns.append(Column("STATE", [line.state if is_free or line.state != "idle" else "" for line in lines]))
     columns += [
-        Column("TURNS", [str(line.turns) for line in lines], right=True, drop=4),
+        Column("TURNS", [str(line.turns or "") for line in lines], right=True, drop=4),
         Column("COST", [_cost(line.cost_micros, line.is_partial) for line in lines], right=True, drop=1),
     ]
     if is_free or is_mixed:
         folders = [line.workspace if is_free else line.workspace.rstrip("/").rpartition("/")[2] for line in lines]
         columns.append(Column("WORKSPACE" if is_free else "FOLDER", folders, least=8, drop=3))
     columns.append(Column("TITLE", [line.title for line in lines], least=24))
-    return grid(columns, paint=_paint if has_colour(sys.stdout) else None)
+    if is_short:
+        columns = [column for column in columns if column.head != "TURNS" and any(column.cells)]
+    drawn = grid(columns, paint=_paint if has_colour(sys.stdout) else None, margin=int(is_short))
+    return drawn[1:] if is_short else drawn
 
 
 def _cost(micros: int, is_partial: bool) -> str:

@@ -79,10 +79,14 @@ def table(
     return grid(columns, paint=paint and (lambda column, text: paint(text) if column is columns[0] else text))
 
 
-def grid(columns: Sequence[Column], *, paint: Paint | None = None) -> list[str]:
-    """Lines of a table. It fits the screen: columns are left out, then cut, most of all the last one."""
+def grid(columns: Sequence[Column], *, paint: Paint | None = None, margin: int = 0) -> list[str]:
+    """Lines of a table. It fits the screen: columns are left out, then cut, most of all the last one.
+
+    A `margin` is left free for who indents it.
+    """
     shown = list(columns)
     room = screen_width()
+    room = None if room is None else room - margin
     is_ragged = not shown[-1].right  # then nobody needs to know how wide the last one is, unless it has to be cut
     for column in shown if room is not None or not is_ragged else shown[:-1]:
         column.measure()

@@ -105,17 +105,21 @@ def moment(at: datetime | None) -> str:
 
 
 def ago(ms: int | None, now: float) -> str:
-    """How long ago a time in milliseconds was: `now`, `5m ago`, `3d ago`."""
+    """How long ago a time in milliseconds was: `now`, `5m ago`, `3d ago`; `in 2h` where a clock is ahead of ours."""
     if ms is None:
         return ""
     past = now - ms / 1000
-    if past < 10:
-        return "now"  # also what comes out of a clock that is ahead of ours
+    if abs(past) < 10:
+        return "now"
+    return f"{_span(past)} ago" if past > 0 else f"in {_span(-past)}"
+
+
+def _span(seconds: float) -> str:
     for below, unit, name in _STEPS:
-        if past < below:
-            return f"{int(past // unit)}{name} ago"
-    months = int(past // (30.44 * 86_400))
-    return f"{months}mo ago" if months < 24 else f"{months // 12}y ago"
+        if seconds < below:
+            return f"{int(seconds // unit)}{name}"
+    months = int(seconds // (30.44 * 86_400))
+    return f"{months}mo" if months < 24 else f"{months // 12}y"
 
 
 def clock_times(times: Sequence[int | None]) -> list[str]:

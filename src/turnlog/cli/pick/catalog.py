@@ -11,12 +11,13 @@ from turnlog.cli.frame.progress import part, patience
 
 
 @contextmanager
-def catalog(home: str | None) -> Generator[Catalog]:
+def catalog(home: str | None, *, is_whole: bool = False) -> Generator[Catalog]:
     """The catalog of that home, and of other agents on this machine.
 
-    The first question reads what is new, and says how far it is if that takes a while.
+    The first question reads what is new, and says how far it is if that takes a while; where it is much, a process of
+    its own goes on with that, unless all of it is wanted.
     """
-    with Catalog(home, agents=True, progress=part) as opened, patience():
+    with Catalog(home, agents=True, progress=part, deferred=not is_whole) as opened, patience():
         try:
             yield opened
             if opened.path == ":memory:":
@@ -26,6 +27,15 @@ def catalog(home: str | None) -> Generator[Catalog]:
             if sys.stderr.isatty():
                 print("\r\x1b[Kstopped: what was read so far is kept, and the next command goes on", file=sys.stderr)
             raise
+
+
+def tell_pending(asked: Catalog, *, so: str) -> bool:
+    """Say on stderr that an answer is not of everything yet, and what follows from that; whether it is so."""
+    standing = asked.standing()
+    if standing.pending:
+        told = f"{standing.indexed:,} of {standing.sessions:,} sessions are indexed so far, the newest first: {so}"
+        print(f"note: {told}; `turnlog index` waits for the rest", file=sys.stderr)
+    return bool(standing.pending)
 
 
 def forget_purged(home: str | None) -> None:

@@ -328,6 +328,15 @@ def _is_ours(folder: str) -> bool:
     return is_private and os.access(folder, os.W_OK | os.X_OK)
 
 
+def has_room(path: str, size_bytes: int) -> bool:
+    """Whether its disk may have room for the index of so much: it takes about three quarters of that."""
+    try:
+        found = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize > size_bytes
+
+
 def remove_old(folder: str) -> None:
     """Take away the catalog that earlier versions kept in the home itself, where we may."""
     path = os.path.join(folder, OLD)

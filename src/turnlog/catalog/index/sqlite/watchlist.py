@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turnlog.catalog.index.cards import UNREAD
 from turnlog.catalog.index.texts import path_column, path_of
 
 if TYPE_CHECKING:
@@ -100,11 +102,34 @@ class Watchlist:
         from turnlog.catalog.index.batch import Before
 
         row = self._db.execute(
-            "SELECT s.id, s.native, s.size, s.title, s.preview, s.mark, coalesce(f.inode, 0) FROM sessions s "
-            "LEFT JOIN files f ON f.path = s.path WHERE s.id = ?",
-            (id,),
+            "SELECT s.id, s.native, s.size, CASE WHEN s.ending = ? THEN NULL ELSE s.title END, s.preview, s.mark, "
+            "coalesce(f.inode, 0) FROM sessions s LEFT JOIN files f ON f.path = s.path WHERE s.id = ?",
+            (UNREAD, id),
         ).fetchone()
         return Before(*row)
+
+    def growth(self, file: int, path: str) -> int:
+        """By how much a file has grown since; all of it, if it is shorter now."""
+        try:
+            size = os.stat(path).st_size
+        except OSError:
+            return 0
+        before = self._one("SELECT size FROM files WHERE id = ?", file) or 0
+        return size - before if 0 <= before <= size else size
+
+    def unread(self, most: int) -> list[tuple[int, str, int, str | None, str, str]]:
+        """Sessions of which only a glance was taken, as `read_from` has them: the newest, of so many bytes together."""
+        rows = self._db.execute(
+            "SELECT id, native, is_ours, agent, path, key, size FROM sessions WHERE ending = ? ORDER BY updated DESC",
+            (UNREAD,),
+        )
+        found: list[tuple[int, str, int, str | None, str, str]] = []
+        for id, native, ours, agent, path, key, size in rows:
+            found.append((id, native, ours, agent, path_of(path), key))
+            most -= size
+            if most <= 0:
+                break
+        return found
 
     def stamp_of(self, session: int) -> str:
         """What its database said of when it changed."""
@@ -163,6 +188,11 @@ class Watchlist:
             "INSERT INTO sessions (id, name, native, is_ours, agent, path, key) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (session, name, native, agent is None, agent, path_column(path), key),
         )
+
+    def announce(self, batch: Batch, session: int, columns: Iterable[str], row: tuple[Any, ...]) -> None:
+        """A session of which a glance was taken."""
+        marks = ", ".join("?" * (len(row) + 1))
+        batch.do(f"INSERT INTO sessions (id, {', '.join(columns)}) VALUES ({marks})", (session, *row))
 
     def drop_session(self, batch: Batch, session: int) -> None:
         """A session that is gone, and what was said in it."""

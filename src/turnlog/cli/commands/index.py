@@ -1,0 +1,54 @@
+"""`turnlog index`."""
+
+from __future__ import annotations
+
+import os
+
+from turnlog.catalog import Catalog
+from turnlog.catalog.making import lock_of
+from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame.progress import part, patience
+from turnlog.cli.frame.quick import Option, QuickCommand
+from turnlog.machine.folder import workspace_path
+from turnlog.view.number import count
+
+FIELDS = {"sessions": "how many are indexed", "path": "the file that the index lies in"}
+
+
+def work(*, background: bool, as_json: bool, home: str | None) -> None:
+    """See `HELP`."""
+    if background:
+        _make(home)
+        return
+    with Catalog(home, agents=True, progress=part) as catalog, patience():
+        catalog.complete()
+        sessions, path = catalog.standing().sessions, catalog.path
+    if as_json:
+        print_json({"sessions": sessions, "path": path})
+    else:
+        print(f"{count(sessions, 'session')} {'is' if sessions == 1 else 'are'} indexed")
+
+
+def _make(home: str | None) -> None:
+    """For somebody who is not waiting, in this folder, which is not kept busy."""
+    from turnlog.machine.detached import alone
+
+    workspace = workspace_path(".")
+    os.chdir("/")
+    with Catalog(home, agents=True) as catalog, alone(lock_of(catalog.path)) as is_alone:
+        if is_alone:
+            catalog.make(workspace)
+
+
+HELP = """Read everything that is new, and wait until it is done.
+
+    The first command on a machine answers at once and leaves the reading to a process in the background, which every
+    further command joins and starts again if it was stopped. Nobody has to run this: it is for scripts, and for who
+    wants to be sure that a search or a sum is of everything. TURNLOG_BACKGROUND=off in the environment makes every
+    command read everything first, without any other process.
+
+    \b
+    turnlog index && turnlog usage month
+    """
+
+QUICK = QuickCommand("index", work, (Option("background", ("--background",), "", hidden=True),), help=HELP)

@@ -1,0 +1,84 @@
+"""What a person typed, without what agents put around it; and whether that says what a session is about. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from turnlog.log.text import one_line
+
+PREVIEW = 120
+_INJECTED = re.compile(
+    r"\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
+    r"|# Context from my IDE setup:.*?## My request for Codex:"
+    r"|<(system-reminder|environment_context|user_instructions|ide_context|ide_opened_file|ide_selection"
+    r"|local-command-caveat|local-command-stdout|local-command-stderr|command-message|task-notification"
+    r"|subagent_notification)>.*?(?:</\1>|\Z)"
+    r"|<(file|image) (?:name|path)=[^>]*>.*?(?:</\2>|\Z))\s*",
+    re.DOTALL,
+)
+_COMMAND = re.compile(
+    r"<command-name>([^<]*)</command-name>\s*(?:<command-message>[^<]*</command-message>\s*)?"
+    r"(?:<command-args>(.*?)</command-args>\s*)?",
+    re.DOTALL,
+)
+_MACHINE = re.compile(
+    r"Caveat: The messages below were generated|This session is being continued from a previous conversation"
+    r"|# AGENTS\.md instructions for |\[Request interrupted by user|Warmup\Z"
+    r"|</?(?:bash-(?:input|stdout|stderr)|collaboration_mode|instructions|permissions[ _]instructions"
+    r"|recommended_plugins|session_context|skill|turn_aborted|user-prompt-submit-hook|user_action|user_shell_command)\b",
+    re.IGNORECASE,
+)
+"""Programs speak so in the place of a person."""
+HOUSEKEEPING = frozenset((
+    "/clear", "/compact", "/config", "/context", "/cost", "/exit", "/help", "/ide", "/login", "/logout", "/mcp",
+    "/model", "/quit", "/resume", "/status",
+))  # fmt: skip
+"""Commands that ask no model for anything."""
+INTERRUPTED = ("[Request interrupted by user", "<turn_aborted>")
+_SETTINGS = HOUSEKEEPING.union((
+    "/add-dir", "/agents", "/approvals", "/bug", "/compress", "/doctor", "/effort", "/export", "/fast", "/hooks",
+    "/init", "/memory", "/mode", "/new", "/output-style", "/permissions", "/plugin", "/release-notes", "/rename",
+    "/rewind", "/settings", "/stats", "/statusline", "/terminal-setup", "/theme", "/undo", "/upgrade", "/usage", "/vim",
+))  # fmt: skip
+"""Commands that say nothing about the work, whatever follows them."""
+_SMALL_TALK = frozenset((
+    "continue", "go", "go ahead", "go on", "good evening", "good morning", "hallo", "hello", "hello there", "hey",
+    "hey there", "hi", "hi claude", "hi there", "hola", "k", "no", "ok", "okay", "ping", "please continue", "proceed",
+    "resume", "start", "sure", "test", "testing", "thank you", "thanks", "y", "yes", "yo",
+))  # fmt: skip
+_SLASH = re.compile(r"(/[\w:.-]+)(\s|\Z)")
+_PATH = re.compile(r"(?:[~.]{0,2}/)?[^\s/]+(?:/[^\s/]*)+")
+
+
+def preview_of(text: str) -> str:
+    """A prompt on one line, if it says what somebody wants; "" for a greeting, a setting, a machine's words."""
+    said = typed(without_preamble(text)).strip()
+    if not said or _MACHINE.match(said):
+        return ""
+    if (command := _SLASH.match(said)) and command[1] in _SETTINGS:
+        return ""
+    plain = said[: PREVIEW + 1].casefold().strip(" \t\n.!?,;:-")
+    if not plain or plain in _SMALL_TALK or _PATH.fullmatch(plain):
+        return ""
+    return one_line(said, PREVIEW)
+
+
+def is_title(title: str, workspace: str | None) -> bool:
+    """Whether a title says more than where the work was done, or how it was begun."""
+    folder = (workspace or "").rstrip("/").rpartition("/")[2]
+    return bool(preview_of(title)) and title.strip() != folder
+
+
+def without_preamble(text: str) -> str:
+    """The text without what an agent put in front of it, such as `[SYSTEM: …]`."""
+    while match := _INJECTED.match(text):
+        text = text[match.end() :]
+    return text
+
+
+def typed(text: str) -> str:
+    """The command that a person typed, where an agent wrote it down in tags; any other text as it is."""
+    match = _COMMAND.match(text)
+    if match is None:
+        return text
+    return f"{match[1]} {(match[2] or '').strip()}".strip() + "\n" * bool(text[match.end() :]) + text[match.end() :]

@@ -1,0 +1,151 @@
+"""The first index is made by a process of its own: everybody has an answer before, and all of it afterwards."""
+
+import signal
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.catalog.machine import Machine, run, same
+from turnlog.catalog import Catalog, upkeep
+from turnlog.catalog.glance import survey
+from turnlog.catalog.index.notes import MAKING
+from turnlog.catalog.index.sqlite.database import Damaged, Database
+from turnlog.catalog.making import VARIABLE, lock_of
+from turnlog.machine.detached import is_taken
+
+_MAKE = """
+import os, signal, sys
+from turnlog.catalog import Catalog, upkeep
+upkeep._FIRST = upkeep._SLICE = 2000
+home, left = sys.argv[1], int(sys.argv[2])
+def progress(what, done, total):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+with Catalog(home, progress=progress) as catalog:
+    catalog.make(os.getcwd())
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(tmp_path, monkeypatch)
+    for number in range(5):
+        made.claude(f"a{number}", 2)
+        made.codex(f"b{number}", 2)
+    inner = made.claude("a0").read_text().replace('"isSidechain": false', '"isSidechain": true')
+    with (made.user / ".claude/projects/-work/a1.jsonl").open("a") as file:
+        file.write(inner.replace('"a0', '"s0'))
+    (made.user / ".claude/projects/-work/nothing.jsonl").write_text('{"type": "queue-operation"}\n')
+    made.ours("cccc", 4)
+    made.settle()
+    return made
+
+
+@pytest.fixture
+def much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever there is, it is too much to be read while somebody waits."""
+    monkeypatch.setattr(upkeep, "AT_ONCE", 0)
+
+
+def ended(catalog: Catalog) -> None:
+    """The process that makes the index is done."""
+    for _ in range(600):
+        with suppress(Damaged, sqlite3.Error), closing(Database(catalog.path)) as made:
+            if made.noted("prices") and not made.noted(MAKING) and not is_taken(lock_of(catalog.path)):
+                return
+        time.sleep(0.05)
+    pytest.fail("it never ended")
+
+
+def test_what_is_read_in_slices_is_what_is_read_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(upkeep, "_FIRST", 2000)
+    monkeypatch.setattr(upkeep, "_SLICE", 2000)
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        catalog.complete()
+        assert catalog.sync().read == 0
+        assert catalog.standing().pending == 0
+        same(catalog, fresh)
+
+
+@pytest.mark.usefixtures("much")
+def test_there_is_an_answer_before_anything_was_read(machine: Machine):
+    with machine.fresh() as fresh:
+        told = {card.name: (card.workspace, card.preview) for card in fresh.cards() if not card.is_ours}
+        names = {card.name for card in fresh.cards()}
+    with machine.catalog(deferred=True) as catalog:
+        with catalog._local.database.lock():  # whoever makes it waits here
+            lines = catalog.lines()
+            assert {line.name for line in lines} == names
+            found = {card.name: (card.workspace, card.preview) for card in catalog.cards() if not card.is_ours}
+            assert found == told
+            assert not any(card.is_indexed for card in catalog.cards())
+            assert catalog.find("claude-code:a3").path.endswith("a3.jsonl")
+            assert (catalog.standing().indexed, catalog.standing().pending) == (0, len(names))
+            assert not catalog.search("needle")
+            assert catalog.usage()[-1].requests == 0
+        ended(catalog)
+    with machine.catalog(deferred=True) as catalog, machine.fresh() as fresh:
+        assert catalog.sync().read == 0
+        assert catalog.standing().pending == 0
+        same(catalog, fresh)
+
+
+@pytest.mark.usefixtures("much")
+def test_a_session_that_begins_while_the_index_is_made_is_there_at_once(machine: Machine):
+    with machine.catalog() as catalog:
+        catalog._local.make(str(machine.work))
+        with catalog._local.database.lock(), machine.catalog(deferred=True) as other:
+            machine.claude("new")
+            assert "claude-code:new" in {line.name for line in other.lines()}
+            assert other.find("claude-code:new").is_indexed is False
+            assert other.standing().pending == 1
+            assert other.search("needle"), "what was read before is found as ever"
+        ended(catalog)
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        same(catalog, fresh)
+
+
+@pytest.mark.parametrize("left", [3, 8])
+def test_who_is_killed_making_it_leaves_what_can_be_gone_on_with(machine: Machine, left: int):
+    assert run(_MAKE, str(machine.home), str(left)).returncode == -signal.SIGKILL
+    with machine.catalog(deferred=True) as catalog:
+        assert len(catalog.lines()) > 5
+        ended(catalog)
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        assert catalog.standing().pending == 0
+        same(catalog, fresh)
+
+
+@pytest.mark.usefixtures("much")
+def test_it_can_be_forbidden(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(VARIABLE, "off")
+    with machine.catalog(deferred=True) as catalog:
+        assert catalog.search("needle")
+        assert catalog.standing().pending == 0
+        assert not Path(lock_of(catalog.path)).exists()
+
+
+@pytest.mark.usefixtures("much")
+def test_where_there_is_no_room_for_it_everything_is_read_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(upkeep, "has_room", lambda path, size: False)
+    with machine.catalog(deferred=True) as catalog:
+        assert catalog.search("needle")
+        assert catalog.standing().pending == 0
+
+
+@pytest.mark.usefixtures("much")
+def test_what_nobody_looked_at_is_counted_and_found_by_its_name(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(survey, "_SHOWN", 2)
+    monkeypatch.setattr(survey, "_NEAR", 0)
+    with machine.catalog(deferred=True) as catalog:
+        with catalog._local.database.lock():
+            assert len([line for line in catalog.lines() if not line.is_ours]) == 2
+            assert catalog.standing().unseen == 9  # one of them is no session: that is not known yet
+            assert catalog.find("a0").name == "claude-code:a0"
+            assert catalog.find("codex:b4").agent == "codex"
+        ended(catalog)
