@@ -1,11 +1,10 @@
 """`make release`: what would be uploaded, built from a clean checkout and tried where nothing else is. Uploads nothing.
 
 The source distribution is built from the last commit, the wheel from the source distribution. Each is installed into
-an empty environment and shows the README's first screen there, with every Python that is here. Then uv, pipx and pip
-install, upgrade and remove it, each in a home of its own, and leave the sessions.
+an empty environment and shows the README's first screen there, with every Python of the classifiers that is here. Then
+uv, pipx and pip install, upgrade and remove it, each in a home of its own, and leave the sessions.
 """
 
-import json
 import os
 import re
 import shutil
@@ -15,11 +14,10 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = [f"python3.{minor}" for minor in range(11, 20)]
 SAMPLE = ("tests/log", "tests/test_format_doc.py", "tests/test_readme.py", "tests/store/test_homes.py")
 """What is run in the unpacked source distribution: tests that need data, documents and the Makefile."""
 
@@ -77,6 +75,14 @@ def run(words: list[str | Path], **options: object) -> str:
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)  # type: ignore[call-overload]
     assert done.returncode == 0, f"`{' '.join(map(str, words))}` failed: {(done.stderr or done.stdout).strip()[-2000:]}"
     return done.stdout
+
+
+class Way(NamedTuple):
+    """How one program installs another, upgrades it and removes it."""
+
+    install: list[str | Path]
+    upgrade: list[str | Path]
+    remove: list[str | Path]
 
 
 class Trial:
@@ -150,22 +156,18 @@ class Trial:
     def first_screens(self, sdist: Path, wheel: Path) -> None:
         said = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
         claimed = {line.rpartition(" ")[2] for line in said if re.fullmatch(r".*Python :: 3\.\d+", line)}
-        tried: set[str] = set()
-        for name in PYTHONS:
-            python = shutil.which(name)
-            if python is None or subprocess.run([python, "--version"], capture_output=True).returncode:
+        for version in sorted(claimed):
+            python = shutil.which(f"python{version}")
+            if python is None or subprocess.run([python, "--version"], capture_output=True, check=False).returncode:
+                print(f"not tried  Python {version}, which is not on this machine")
                 continue
-            tried.add(name.removeprefix("python"))
-            for path in (sdist, wheel) if name == f"python3.{sys.version_info.minor}" else (wheel,):
+            for path in (sdist, wheel) if version == f"3.{sys.version_info.minor}" else (wheel,):
                 self.first_screen(python, path)
-        if claimed - tried:
-            print(f"not tried  Python {', '.join(sorted(claimed - tried))}: not on this machine")
 
     def first_screen(self, python: str, path: Path) -> None:
         place = self.folder / f"first-{Path(python).name}-{path.name}"
         run([self.tools / "uv", "venv", "-q", "--python", python, place])
-        how = ["--no-index", "--find-links", self.near]
-        run([self.tools / "uv", "pip", "install", "-q", "--python", place / "bin/python", *how, path])
+        run([self.tools / "pip", "--python", place / "bin/python", "install", "-q", path])
         run([ROOT / ".venv/bin/python", "-m", "tests.firstscreen", place / "bin/python", place / "trial"], cwd=ROOT)
         print(f"runs       the README's first screen from {path.name}, {Path(python).name}")
 
@@ -182,54 +184,54 @@ class Trial:
         _, wheel = self.build(later, self.folder / "later")
         near = ["--no-index", "--find-links", self.near]
         args = f"--pip-args=--no-index --find-links {self.near}"
-        uv, pipx, pip = self.tools / "uv", self.tools / "pipx", Path("venv/bin/pip")
-        ways: dict[str, tuple[list[str | Path], list[str | Path], list[str | Path]]] = {
-            "uv": (
+        uv, pipx, pip = self.tools / "uv", self.tools / "pipx", self.folder / "home-pip/venv/bin/pip"
+        ways = {
+            "uv": Way(
                 [uv, "tool", "install", "-q", *near, "--python", sys.executable, "turnlog"],
                 [uv, "tool", "upgrade", "-q", *near, "turnlog"],
                 [uv, "tool", "uninstall", "-q", "turnlog"],
             ),
-            "pipx": (
+            "pipx": Way(
                 [pipx, "install", "--python", sys.executable, args, "turnlog"],
                 [pipx, "upgrade", args, "turnlog"],
                 [pipx, "uninstall", "turnlog"],
             ),
-            "pip": (
+            "pip": Way(
                 [pip, "install", "-q", *near, "turnlog"],
                 [pip, "install", "-q", "--upgrade", *near, "turnlog"],
                 [pip, "uninstall", "-q", "--yes", "turnlog"],
             ),
         }
-        for name, (install, upgrade, remove) in ways.items():
+        for name, way in ways.items():
             home = self.folder / f"home-{name}"
-            home.mkdir()
+            (home / "project").mkdir(parents=True)
             for path in self.near.glob("turnlog-*"):
                 path.unlink()
             shutil.copy(next(self.dist.glob("*.whl")), self.near)
-            how = {"cwd": home, "env": {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}}
             if name == "pip":
                 run([sys.executable, "-m", "venv", home / "venv"])
-            self.comes_and_goes(home, lambda words, how=how: run(words, **how), install, upgrade, remove, wheel)
+            self.comes_and_goes(home, way, wheel)
             print(f"comes      and goes with {name}: {self.version}, then {later}; sessions stay")
 
-    def comes_and_goes(
-        self, home: Path, do: Callable[[list[str | Path]], str],
-        install: list[str | Path], upgrade: list[str | Path], remove: list[str | Path], later: Path,
-    ) -> None:  # fmt: skip
-        do(install)
+    def comes_and_goes(self, home: Path, way: Way, later: Path) -> None:
+        surroundings = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+
+        def do(words: list[str | Path]) -> str:
+            return run(words, cwd=home / "project", env=surroundings)
+
+        do(way.install)
         [program] = [path for path in (home / ".local/bin/turnlog", home / "venv/bin/turnlog") if path.exists()]
         assert self.version in do([program, "--version"])
         do([program, "run", "--", "sh", "-c", "echo hello"])
         shutil.copy(later, self.near)
-        do(upgrade)
+        do(way.upgrade)
         assert f"{self.version}.post1" in do([program, "--version"])
-        [row] = json.loads(do([program, "ls", "--all", "--json"]))
-        do(remove)
+        assert "echo hello" in do([program, "show"]), "what was written before cannot be read"
+        do(way.remove)
         assert not os.path.lexists(program), f"{program} is still there"
         assert list((home / ".turnlog/sessions").glob("*.jsonl")), "the session is gone"
-        left = {path.name for path in home.iterdir()} - {"venv", ".local", ".cache"}
-        assert left == {".turnlog"}, f"left in the home folder: {sorted(left)}"
-        assert row
+        parts = [*(home / ".local/share").rglob("turnlog"), *(home / "venv").rglob("turnlog")]
+        assert not parts, f"left of the program: {parts[:3]}"
 
 
 if __name__ == "__main__":
