@@ -5,6 +5,7 @@ an empty environment and shows the README's first screen there, with every Pytho
 uv, pipx and pip install, upgrade and remove it, each in a home of its own, and leave the sessions.
 """
 
+import json
 import os
 import re
 import shutil
@@ -32,6 +33,7 @@ def main() -> int:
         refuse_dirty(ROOT)
         version = version_of(ROOT)
         is_dated = refuse_unwritten(ROOT, version)
+        refuse_unkept(ROOT)
         with tempfile.TemporaryDirectory(prefix="turnlog-release-") as folder:
             found = Trial(Path(folder), tools, version).run()
     except (Refused, AssertionError) as error:
@@ -68,6 +70,22 @@ def refuse_unwritten(root: Path, version: str) -> bool:
         found = f"its first is {first[1]}" if first else "it has none"
         raise Refused(f"CHANGELOG.md has no section for {version}: {found}")
     return first[2] != "Unreleased"
+
+
+def refuse_unkept(root: Path) -> None:
+    """What this version writes has to be among the homes and databases that all later ones are tried with."""
+    kept, hint = root / "tests/store/homes", "add one in tests/store/homes/make.py"
+    [layout] = re.findall(r"^LAYOUT = (.+)$", (root / "src/turnlog/layout.py").read_text(), re.MULTILINE)
+    homes = []
+    for path in kept.glob("[!l]*.tar.xz"):
+        with tarfile.open(path) as file:
+            told = file.extractfile("home/home.json")
+            homes.append(told and json.loads(told.read()))
+    if json.loads(layout) not in homes:
+        raise Refused(f"no home is kept with {layout}: {hint}")
+    level = max(int(path.stem) for path in (root / "src/turnlog/store/postgres/migrations").glob("*.sql"))
+    if not (kept / f"level-{level}.tar.xz").exists():
+        raise Refused(f"no database is kept after migration {level}: {hint}")
 
 
 def run(words: list[str | Path], **options: object) -> str:

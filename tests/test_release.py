@@ -1,5 +1,7 @@
 """What `make release` refuses, and what a release says of itself. The rest of it takes minutes, and a network."""
 
+import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -9,6 +11,8 @@ import pytest
 
 import turnlog
 from tests import release
+from turnlog.layout import LAYOUT
+from turnlog.store.postgres import schema
 
 PROJECT = tomllib.loads((release.ROOT / "pyproject.toml").read_text())["project"]
 
@@ -38,6 +42,23 @@ def test_a_version_that_the_changelog_does_not_tell_of_is_refused(checkout: Path
         release.refuse_unwritten(checkout, "1.3.0")
     (checkout / "CHANGELOG.md").write_text("## [1.2.3] - Unreleased\n")
     assert not release.refuse_unwritten(checkout, version)
+
+
+def test_a_format_of_which_nothing_is_kept_is_refused(checkout: Path):
+    (checkout / "tests").mkdir()
+    for name in ("tests/store/homes", "src/turnlog/store/postgres/migrations"):
+        shutil.copytree(release.ROOT / name, checkout / name)
+    layout = checkout / "src/turnlog/layout.py"
+    layout.write_text(f"LAYOUT = {json.dumps(LAYOUT)}\n")
+    newest = schema.newest()
+    shutil.copy(checkout / "tests/store/homes/level-1.tar.xz", checkout / f"tests/store/homes/level-{newest}.tar.xz")
+    release.refuse_unkept(checkout)
+    (checkout / f"tests/store/homes/level-{newest}.tar.xz").unlink()
+    with pytest.raises(release.Refused, match=f"after migration {newest}: add one"):
+        release.refuse_unkept(checkout)
+    layout.write_text(f"LAYOUT = {json.dumps({**LAYOUT, 'packs': 99})}\n")
+    with pytest.raises(release.Refused, match='"packs": 99'):
+        release.refuse_unkept(checkout)
 
 
 def test_a_refusal_is_one_line_and_builds_nothing(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys):

@@ -130,13 +130,3 @@ def test_a_database_is_brought_up_to_date_and_goes_on(database: str, tmp_path: P
         goes_on(home, tmp_path / "project")
     done = cli("--home", database, "doctor")
     assert (done.code, done.out.endswith("nothing wrong\n")) == (0, True), done.out
-
-
-def test_there_is_one_of_the_format_of_now():
-    """Whoever changes the format adds a home of it in `homes/make.py`, as it was made by then."""
-    newest = list(FILES)[-1]
-    with tarfile.open(HERE / f"{newest}.tar.xz") as file:
-        told = file.extractfile("home/home.json")
-        assert told is not None
-        assert json.loads(told.read()) == LAYOUT
-    assert list(POSTGRES)[-1] == f"level-{schema.newest()}"

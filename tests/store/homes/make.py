@@ -1,7 +1,7 @@
 """Homes and databases as earlier versions left them: `python -m tests.store.homes.make [NAME …]` made the files here.
 
 Each is the same life (`life.py`), lived with the code of one commit in a worktree of its own. A version that changes
-what lies on the disk or in the database gets a line here, and its home is kept for good; the test asks for one.
+what lies on the disk or in the database gets a line here, and its home is kept for good; `make release` asks for it.
 """
 
 import os
