@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.entry import Drop
 from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import connect
@@ -17,7 +16,6 @@ from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.session.session import Session
 from turnlog.store import Clock, Store, derived
-from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
@@ -286,8 +284,8 @@ class Home:
     def gc(self, *, quota_bytes: int | None = None, dry_run: bool = False) -> Collected:
         """Give back what no session needs. Safe beside running agents; damage never makes it remove more.
 
-        With a quota, automatic checkpoints are given up, the oldest first, until the rest fits. A home that has a
-        quota itself makes room for as much again: it goes down to half of that.
+        With a quota, automatic checkpoints are given up, the oldest first, and those of tools before those of turns,
+        until the rest fits. A home that has a quota itself makes room for as much again: it goes down to half of that.
         """
         from turnlog.thread.garbage import collect, estimate
 
@@ -298,10 +296,9 @@ class Home:
         return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
 
     def _drop(self, given_up: list[Kept]) -> None:
-        """Written into their sessions. Forks, which have them, too, see it by what is there."""
-        for session_id in {kept.session: None for kept in given_up}:
-            with appending(self.store, self.store.open(session_id)) as appender:
-                appender.append([Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id])])
+        from turnlog.thread.garbage import drop
+
+        drop(self.store, given_up)
 
     def disk(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""

@@ -120,6 +120,15 @@ class Measured(Protocol):
 
 
 @runtime_checkable
+class Scattered(Protocol):
+    """Keeps blobs in more and more places, until they are written together by a collection."""
+
+    def is_scattered(self) -> bool:
+        """Whether it is time for that."""
+        ...
+
+
+@runtime_checkable
 class Cache(Protocol):
     """Keeps what can be made again. Losing it is no loss."""
 

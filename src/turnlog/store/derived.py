@@ -94,6 +94,12 @@ def blob_bytes(store: Store) -> int:
     return _measured(store).disk()["blobs"]
 
 
+def is_scattered(store: Store) -> bool:
+    """Whether blobs lie in so many places that it is time to write them together."""
+    scattered = ability(store, can.Scattered)
+    return scattered is not None and scattered.is_scattered()
+
+
 def unneeded(store: Store, needed: Container[str]) -> dict[str, int]:
     """How many `blobs` and `bytes` a collection would remove, about."""
     return _measured(store).unneeded(needed)

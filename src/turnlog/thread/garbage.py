@@ -14,6 +14,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.entry import Checkpoint, Drop, Head, Intent, Start
 from turnlog.store import Freed, Log, Store, derived
 from turnlog.store.derived import stamp
+from turnlog.thread.appender import appending
 from turnlog.thread.content import private_of, trees_of
 from turnlog.thread.history import refuse_newer
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
@@ -31,6 +32,8 @@ class Kept(Struct):
     trees: list[str]
     private: list[str]
     others: list[str]
+    is_inside: bool = False
+    """Of a tool in a turn that has another one at its end."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -120,6 +123,7 @@ def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
 def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
     hidden: Damage | None = None
     intent, first = 0, log.id
+    tools: dict[str | None, list[Kept]] = {}
     for item in log.read():
         if isinstance(item, Damage):
             hidden = item if item.seq is None else hidden
@@ -133,6 +137,10 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
             is_automatic = item.when is not None and item.label is None
             kept = Kept(log.id, first, item.id, item.at, is_automatic, trees, private, others)
             found.checkpoints.append(kept)
+            if item.when in ("tool", "end"):
+                for earlier in tools.get(item.turn, ()):
+                    earlier.is_inside = True
+                tools[item.turn] = [kept] if item.when == "tool" else []
         elif isinstance(item, Drop):
             dropped.update((first, name) for name in item.checkpoints)  # only the session's own
         else:
@@ -216,13 +224,20 @@ class _Removal:
     """
 
     def __init__(
-        self, store: Store, known: Known, *, excess: int = 0, drop: Callable[[list[Kept]], None] | None = None
+        self,
+        store: Store,
+        known: Known,
+        *,
+        excess: int = 0,
+        drop: Callable[[list[Kept]], None] | None = None,
+        spared: Collection[str] = (),
     ) -> None:
         self.given_up: list[Kept] = []
         self._store = store
         self._known = known
         self._excess = excess
         self._drop = drop
+        self._spared = spared
         self._chosen: list[Kept] | None = None
         self._needed: set[str] = set()
 
@@ -232,7 +247,7 @@ class _Removal:
         with self._store.keeping(), suppress(NotFound):  # a session is moved under us
             found = needs(self._store, self._known)
             if self._drop is not None:
-                self._chosen = _enough(self._store, found, self._excess)
+                self._chosen = _enough(self._store, found, self._excess, self._spared)
                 found.give_up(self._chosen)
             self._needed = all_needed(self._store, found)
             gone = found.gone - self._needed
@@ -253,7 +268,7 @@ class _Removal:
     def _give_up(self, found: Needs, drop: Callable[[list[Kept]], None]) -> None:
         """Have it given up. What somebody made, moved or began meanwhile is not."""
         live = {row.first for row in self._store.listing()}
-        chosen = _enough(self._store, found, self._excess) if self._chosen is None else self._chosen
+        chosen = _enough(self._store, found, self._excess, self._spared) if self._chosen is None else self._chosen
         names = {kept.name for kept in chosen}
         there = [kept for kept in found.checkpoints if kept.is_automatic and kept.first in live]
         self.given_up = [kept for kept in there if kept.name in names]
@@ -283,6 +298,14 @@ def forget_unneeded(store: Store, trees: set[str]) -> None:
     store.collect(others, expected=_AllBut(trees - needed), strictly=True)
 
 
+def tidy(store: Store) -> bool:
+    """Write blobs together that lie in many places, where that pays: nothing is given up. Gives whether it did."""
+    if not derived.is_scattered(store):
+        return False
+    store.collect(lambda: _AllBut(()), expected=_AllBut(()))
+    return True
+
+
 def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
     """What `collect` would do, about. Nothing is touched."""
     with store.keeping():
@@ -297,16 +320,23 @@ def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
         return Collected(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
 
 
-def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]], None]) -> Collected:
+def collect(
+    store: Store,
+    *,
+    quota_bytes: int | None,
+    drop: Callable[[list[Kept]], None],
+    spared: Collection[str] = (),
+) -> Collected:
     """Remove what nobody needs; where that is not enough for the quota, give up automatic checkpoints, oldest first.
 
-    `drop` writes that into their sessions. Labelled and explicit checkpoints are never given up.
+    Those of tools go before those of whole turns; `drop` writes that into their sessions. Labelled and explicit
+    checkpoints are never given up, nor is any of the sessions that are `spared`, by their first entries.
     """
     dropped, known = 0, Known()
     freed = [_Removal(store, known).run()]
     # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
     while quota_bytes is not None and (left := derived.blob_bytes(store)) > quota_bytes:
-        removal = _Removal(store, known, excess=left - quota_bytes, drop=drop)
+        removal = _Removal(store, known, excess=left - quota_bytes, drop=drop, spared=spared)
         freed.append(removal.run())
         if not removal.given_up:
             break
@@ -315,15 +345,22 @@ def collect(store: Store, *, quota_bytes: int | None, drop: Callable[[list[Kept]
     return Collected(blobs, size, dropped, derived.disk(store).get("blobs", 0))
 
 
-def _enough(store: Store, found: Needs, wanted: int) -> list[Kept]:
-    """The oldest automatic checkpoints that together hold at least so much that nobody else needs."""
+def drop(store: Store, given_up: list[Kept]) -> None:
+    """Written into their sessions. Forks, which have them, too, see it by what is there."""
+    for session_id in {kept.session: None for kept in given_up}:
+        with appending(store, store.open(session_id)) as appender:
+            appender.append([Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id])])
+
+
+def _enough(store: Store, found: Needs, wanted: int, spared: Collection[str] = ()) -> list[Kept]:
+    """The automatic checkpoints to go first that together hold at least so much that nobody else needs."""
     # Nobody can write into the log of a deleted session that something of it is gone.
-    live = {row.first for row in store.listing()}
+    live = {row.first for row in store.listing()} - {*spared}
     for kept in found.checkpoints:
         kept.is_automatic = kept.is_automatic and kept.first in live
     automatic = sorted(
         (kept for kept in found.checkpoints if kept.is_automatic),
-        key=lambda kept: kept.at.timestamp() if kept.at is not None else 0.0,
+        key=lambda kept: (not kept.is_inside, kept.at.timestamp() if kept.at is not None else 0.0),
     )
     rest = set(found.blobs)
     for kept in found.checkpoints:

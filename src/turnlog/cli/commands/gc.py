@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size
-from turnlog.cli.frame.command import DRY_RUN, print_json, shared, this_home
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared, this_home
+from turnlog.errors import Invalid, Unsupported
+from turnlog.machine.environment import default_home
+from turnlog.machine.location import folder_of
+from turnlog.machine.space import set_limit, size_of
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """`500MB`, `2 GB`, `1.5G`, or a number of bytes."""
-    if value is None:
-        return None
-    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?\s*", value.lower())
-    if match is None:
-        raise click.BadParameter(f"{value!r} is not a size: 500MB, 2GB, or a number of bytes", context, parameter)
-    return int(float(match[1]) * _UNITS[match[2]])
+    """A size, as `size_of` takes it."""
+    try:
+        return None if value is None else size_of(value)
+    except Invalid as error:
+        raise click.BadParameter(f"{error.message}: {error.hint}", context, parameter) from None
 
 
 FIELDS = {
@@ -36,19 +34,28 @@ FIELDS = {
 
 @click.command()
 @click.option("--quota", callback=_bytes, metavar="SIZE", help="Give up automatic checkpoints until blobs fit in that.")
+@click.option("--limit", callback=_bytes, metavar="SIZE", help="What hooks may fill it to from now on.")
 @click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
 @shared
-def command(quota: int | None, dry_run: bool, as_json: bool) -> None:
+def command(quota: int | None, limit: int | None, dry_run: bool, as_json: bool) -> None:
     """Give back disk space that no session needs.
 
     Logs are never touched. Blobs (contents of files, long texts) go when no session refers to them any more, for
     example after one was purged. With --quota, checkpoints that were taken automatically at the ends of turns are given
     up as well, the oldest first, until the rest fits; those that somebody asked for always stay. Safe while agents run.
 
+    A home that hooks of agents fill has a limit of its own: 10 GB, or a tenth of the room on its disk if that is less.
+
     \b
     turnlog gc --dry-run                     what there is, and what could go
     turnlog gc --quota 2GB                   keep blobs below two gigabytes
+    turnlog gc --limit 50GB                  let hooks keep more than the usual
     """
+    if limit is not None and not dry_run:
+        folder = folder_of(home_location() or default_home())
+        if folder is None:
+            raise Unsupported("a home in a database has no limit of its own", hint="set TURNLOG_LIMIT where agents run")
+        set_limit(folder, str(limit))
     with this_home() as home:
         before = home.disk()
         done = home.gc(quota_bytes=quota, dry_run=dry_run)

@@ -56,7 +56,7 @@ class FileStore:
         self.add, self.get, self.has, self.stream = blobs.add, blobs.get, blobs.has, blobs.stream
         self.keeping, self.collect = blobs.keeping, blobs.collect
         self.lacking, self.packs, self.doubt = blobs.lacking, blobs.packs, blobs.doubt
-        self.unneeded, self.damaged_blobs = blobs.unneeded, blobs.damaged_blobs
+        self.unneeded, self.damaged_blobs, self.is_scattered = blobs.unneeded, blobs.damaged_blobs, blobs.is_scattered
 
         self._trash = Trash(self._layout, blobs, clock)
         self.delete, self.restore, self.purge = self._trash.delete, self._trash.restore, self._trash.purge

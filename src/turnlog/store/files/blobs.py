@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from turnlog.errors import NotFound, OutOfSpace
 from turnlog.log.payload import digest_key
 from turnlog.store import Freed
-from turnlog.store.files.collect import collect, prepare, unneeded
+from turnlog.store.files.collect import are_many_small, collect, prepare, unneeded
 from turnlog.store.files.disk import Held, as_error, disk_errors
 from turnlog.store.files.layout import BLOBS, Layout
 from turnlog.store.files.packs import Packs
@@ -51,6 +51,11 @@ class FileBlobs:
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
         with disk_errors("looking at blobs"):
             return unneeded(self._packs, needed)
+
+    def is_scattered(self) -> bool:
+        with disk_errors("looking at packs"), suppress(FileNotFoundError):  # one that is collected meanwhile
+            return are_many_small(self._packs)
+        return False
 
     def keeping(self) -> AbstractContextManager[object]:
         alone = getattr(self._inside, "alone", None)

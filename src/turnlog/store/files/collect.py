@@ -12,6 +12,7 @@ from turnlog.store.files.packwriter import PackWriter
 
 _SMALL = 1 << 20
 _SPARSE = 0.1
+_MANY = 64
 
 
 def collect(packs: Packs, needed: Container[str], *, strictly: bool) -> Freed:
@@ -51,6 +52,12 @@ def collect(packs: Packs, needed: Container[str], *, strictly: bool) -> Freed:
     packs.prepared = ""
     packs.learn()
     return Freed(gone, freed)
+
+
+def are_many_small(packs: Packs) -> bool:
+    """Whether there are so many small packs that whoever looks into all of them takes notice."""
+    sizes = (packs.disk.stat(os.path.join(packs.folder, name)).st_size for name in packs.names())
+    return sum(size < _SMALL for size in sizes) > _MANY
 
 
 def prepare(packs: Packs, needed: Container[str], *, strictly: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from turnlog.log.ids import word
 from turnlog.store import OpenFile
 from turnlog.store.files.disk import disk_errors
-from turnlog.store.files.packblock import BLOCK_BYTES, SMALL, Block, Press
+from turnlog.store.files.packblock import ANEW_BYTES, ANEW_SMALL, BLOCK_BYTES, SMALL, Block, Press
 from turnlog.store.files.packformat import END, FOOTER, LEVEL, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, ZSTD, pack_name
 from turnlog.store.files.packs import Packs
 
@@ -39,6 +39,7 @@ class PackWriter:
         self._block: Block = {}
         """Small blobs that are on their way together."""
         self._blocked = 0
+        self._small, self._full = (ANEW_SMALL, ANEW_BYTES) if anew else (SMALL, BLOCK_BYTES)
         self._press = Press()
         self._end = 0
         """Where the next object goes, what is buffered included."""
@@ -77,13 +78,13 @@ class PackWriter:
         hashed = hashlib.sha256(data)
         key = hashed.digest()
         if not self._has(key):
-            if len(data) > SMALL:
+            if len(data) > self._small:
                 self._add_alone(key, data)
             else:
                 self._place()
                 self._block[key] = data
                 self._blocked += len(data)
-                if self._blocked >= BLOCK_BYTES:
+                if self._blocked >= self._full:
                     self._close_block()
         return "sha256:" + hashed.hexdigest()
 

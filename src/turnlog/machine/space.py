@@ -1,0 +1,70 @@
+"""How much room there is for what agents fill by themselves: a limit for blobs, and what has to stay free."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from turnlog.errors import Invalid
+from turnlog.machine.environment import environment
+from turnlog.machine.replace import read_bytes, replace_file
+
+SPARE_BYTES = 2 * 10**9
+"""With less than that free, nothing is kept by itself."""
+_MOST_BYTES, _SHARE = 10 * 10**9, 0.1
+_FILE, _VARIABLE = "limit", "TURNLOG_LIMIT"
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+class Space(NamedTuple):
+    """The room of one home."""
+
+    used_bytes: int
+    """By its blobs."""
+    limit_bytes: int
+    free_bytes: int | None
+    """On its disk; None where nobody knows."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether no checkpoint is to be taken by itself."""
+        return self.free_bytes is not None and self.free_bytes < SPARE_BYTES
+
+
+def space(folder: str | None, used_bytes: int) -> Space:
+    """The room of the home in that folder, if it is one. Raises `Invalid` for a limit that is no size."""
+    free = free_bytes(folder) if folder is not None else None
+    most = _MOST_BYTES if free is None else min(_MOST_BYTES, int((free + used_bytes) * _SHARE))
+    chosen = environment().get(_VARIABLE) or _written(folder)
+    return Space(used_bytes, size_of(chosen) if chosen else most, free)
+
+
+def free_bytes(folder: str) -> int | None:
+    """What this user may still write on the disk of a folder, there or not yet."""
+    while folder and not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
+def set_limit(folder: str, text: str) -> None:
+    """From now on that is the limit of the home in that folder."""
+    path = os.path.join(folder, _FILE)
+    size_of(text)
+    replace_file(path, read_bytes(path), f"{text}\n".encode())
+
+
+def size_of(text: str) -> int:
+    """`500MB`, `2 GB`, `1.5G`, or a number of bytes. Raises `Invalid`."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?\s*", text.lower())
+    if match is None:
+        raise Invalid(f"{text!r:.80} is not a size", hint="500MB, 2GB, or a number of bytes")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def _written(folder: str | None) -> str:
+    return (read_bytes(os.path.join(folder, _FILE)) or b"").decode(errors="replace") if folder is not None else ""
