@@ -82,7 +82,7 @@ def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> 
         "id": number, "name": name, "native": f"s{number}", "is_ours": session.is_ours, "agent": session.agent,
         "path": f"/logs/{number}", "key": "", "workspace": session.workspace, "title": session.title,
         "created": min(times), "updated": max(times), "tags": listed(session.tags), "models": listed(session.models),
-        "cost": session.cost, **dict(session.more),
+        "cost": session.cost, "is_conversation": True, **dict(session.more),
     }  # fmt: skip
     marks = ", ".join("?" * len(columns))
     db.execute(f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))

@@ -137,7 +137,7 @@ def test_a_newer_record_type_anywhere_is_kept(home, tmp_path, at):
     lines.insert(at, '{"type":"mood","timestamp":"1782031202","лице":["🙂",1.5]}\n'.encode())
     path = file(tmp_path, b"".join(lines))
     done = bring(home, path)
-    assert done.problems == []
+    assert [problem.is_news for problem in done.problems] == [True]
     session = home.resume(done.id)
     assert len(session.messages()) == 5
     (note,) = [entry for entry in session.entries() if isinstance(entry, Note)]

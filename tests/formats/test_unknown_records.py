@@ -11,7 +11,7 @@ import pytest
 
 import turnlog
 from tests.formats.composing import bring, talk
-from turnlog.formats import unknown_type
+from turnlog.formats import names, unknown_type
 from turnlog.log.entry import Note
 from turnlog.view.row import Row, Rows
 
@@ -25,7 +25,18 @@ SAMPLES = {
     "qwen-code": "qwen-code/orchard.jsonl",
     "copilot-cli": "copilot-cli/session-state",
     "kimi": "kimi/dot-kimi-code",
+    "rho": "../seeds/rho/v1_late",
+    "claw": "../seeds/claw/seed_12c364da/workspace/.claw/sessions/session-1775128999000-1.jsonl",
 }
+WITHOUT_TYPES = {
+    "a3s": "one object, and files beside it",
+    "cline": "a list of messages",
+    "goose": "messages, in lines or in a database",
+    "opencode": "tables, or an object for each message",
+    "owlen": "one object",
+    "sofos": "one object",
+}
+"""What these keep has no types: a role or a block that is not known is kept in its message."""
 
 
 def copied(sample: str, folder: Path) -> Path:
@@ -54,6 +65,11 @@ def told(agent: str, path: Path, home: Any = None) -> tuple[list[Row], list[str]
         said += talk(session.context())
         kinds += [kind for entry in session.entries() if (kind := unknown_type(entry))]
     return rows, said, [problem for item, _ in brought for problem in item.problems], kinds
+
+
+def test_no_format_is_left_out() -> None:
+    assert {*SAMPLES, *WITHOUT_TYPES} == set(names())
+    assert not SAMPLES.keys() & WITHOUT_TYPES
 
 
 @pytest.mark.parametrize("agent", SAMPLES)

@@ -335,6 +335,19 @@ def test_what_is_brought_in_is_as_old_as_its_conversation(any_home, count):
         assert (card.updated_at, card.state) == (last, "idle")
 
 
+def test_what_an_import_of_before_added_with_its_own_time_makes_nothing_new(tmp_path):
+    with turnlog.open(tmp_path / "home") as home:
+        take(home, read(Record(key="a", entry=said("user", "hi", at=DAY)), created=DAY))
+        for key, value in (("title", "given while importing"), ("tags", ["t"])):
+            home.resume("test-one").set(key, value)
+        with Catalog(home, agents=False) as catalog:
+            assert catalog.find("test-one").updated_at == DAY
+            assert catalog.cards("since:1d") == []
+            home.resume("test-one").user("it goes on here")
+            catalog.sync()
+            assert [card.id for card in catalog.cards("since:1d")] == ["test-one"]
+
+
 def test_what_says_no_time_is_as_old_as_its_file(home, tmp_path):
     path = tmp_path / "s.json"
     path.write_text("")

@@ -39,6 +39,8 @@ class SessionDigest:
         self.models: tuple[str, ...] = ()
         self.first: int | None = None
         self.last: int | None = None
+        self.spoke: int | None = None
+        """When the conversation last went on: a node, or an end of a turn."""
         self.said = ""
         """Who spoke last: user, assistant or tool."""
         self.waiting: frozenset[str] = frozenset()
@@ -64,6 +66,8 @@ class SessionDigest:
             if self.last is None or at > self.last:
                 self.last = at
         kind = type(entry)
+        if at is not None and (entry.is_node or kind is Turn) and (self.spoke is None or at > self.spoke):
+            self.spoke = at
         if kind is Message:
             self._message(cast("Message", entry))
         elif kind is Turn:
@@ -148,7 +152,7 @@ class SessionDigest:
         return (
             self.messages, self.turns, self.tool_calls, self.preview, self.model, self.models, self.first, self.last,
             self.said, self.waiting, self.turn, self.cursor, self.tips, self.inner, dict(self.calls),
-            self.net,
+            self.net, self.spoke,
         )  # fmt: skip
 
     @classmethod
@@ -158,6 +162,7 @@ class SessionDigest:
         (
             story.messages, story.turns, story.tool_calls, story.preview, story.model, models, story.first, story.last,
             story.said, waiting, story.turn, story.cursor, tips, inner, calls, story.net,
+            story.spoke,
         ) = frozen  # fmt: skip
         story.models, story.calls = tuple(models), dict(calls)
         story.waiting, story.tips, story.inner = frozenset(waiting), frozenset(tips), frozenset(inner)

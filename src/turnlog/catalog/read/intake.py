@@ -17,13 +17,20 @@ from turnlog.catalog.read.digest import SessionDigest, paid_in
 from turnlog.catalog.read.words import said_in
 
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import Protocol, TypeVar
 
     from turnlog.catalog.index.sqlite.watchlist import Stamp
     from turnlog.formats import Copied
     from turnlog.log.entry import Entry
 
-    _T = TypeVar("_T")
+    class Carried(Protocol):
+        """What was kept: the story, among others."""
+
+        story: tuple[Any, ...]
+
+    _T = TypeVar("_T", bound=Carried)
+
+_COUNTED = len(SessionDigest().freeze())
 
 
 class Intake:
@@ -116,13 +123,14 @@ def row_of(story: SessionDigest) -> dict[str, Any]:
 
 
 def carried(kind: type[_T], before: Before | None, stamp: Stamp) -> _T | None:
-    """What was kept for whoever goes on reading, if it is of the same file."""
+    """What was kept for whoever goes on reading, if it is of the same file, and by whoever counts as we do."""
     if before is None or before.mark is None or before.inode != stamp.inode:
         return None
     try:
-        return msgspec.msgpack.decode(before.mark, type=kind)
+        kept = msgspec.msgpack.decode(before.mark, type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
+    return kept if len(kept.story) == _COUNTED else None
 
 
 def shrank(stamp: Stamp, before: Before | None) -> str:

@@ -77,7 +77,7 @@ def _take(
         mark = msgspec.msgpack.encode(kept)
     return {**_row(native, state, story), "writer": "\n".join(map(_writer, _writers(history, story))),
             **copy_of(taking), "damage": damage, "mark": mark, "origin": origin, "before": spent,
-            "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(state, stamp)}  # fmt: skip
+            "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(history, story, stamp)}  # fmt: skip
 
 
 def _entries(
@@ -215,6 +215,11 @@ def _writer(who: dict[str, Any]) -> str:
     return clean("\t".join(str(who.get(key) or "") for key in ("pid", "started", "host", "boot", "namespace")))
 
 
-def _dates(state: State, stamp: Stamp) -> dict[str, Any]:
-    created = ms_of(state.first_at)
-    return {"created": created, "updated": ms_of(state.last_at) or created or stamp.mtime // 1_000_000}
+def _dates(history: History, story: SessionDigest, stamp: Stamp) -> dict[str, Any]:
+    state, head = history.state, history.at(history.state.head)
+    created, last = ms_of(state.first_at), ms_of(state.last_at)
+    if head is not None and head.origin is not None and story.spoke is not None:
+        last = (
+            story.spoke
+        )  # an import that added titles and sums gave them its own time once, and logs stay as they are
+    return {"created": created, "updated": last or created or stamp.mtime // 1_000_000}

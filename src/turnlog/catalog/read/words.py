@@ -37,9 +37,9 @@ def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | No
         return _said(found, parts)
     if kind is Compaction:
         return _said(Passage("summary", "", [], []), _summary(cast("Compaction", entry), seen))
+    if unknown_type(entry):
+        return None
     if kind is Note:
-        if unknown_type(entry):
-            return None
         return _said(Passage("note", "", [], []), [cast("Note", entry).text])
     parts = []
     found = Passage("note", "", [], [])

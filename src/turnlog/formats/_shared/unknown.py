@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.log.entry import Entry, Note
+from turnlog.log.entry import Custom, Entry, Note
 
+_CLAW = re.compile(r"claw\.(?!(?:message|compaction|prompt_history)\Z)(.*)", re.DOTALL)
+"""claw's are no notes: they have no keys, and what was imported once has to be known again."""
 _TOLD = re.compile(r"(?:a record|an event|an entry) of (?:the type (.*)|an unknown type)", re.DOTALL)
 
 
@@ -19,8 +21,12 @@ class UnknownRecords:
 
     def note(self, kind: str, data: Any, what: str = "a record") -> Note:
         """One more of them, to be kept. Its words tell it from others where it has no key: they stay as they are."""
-        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self.count(kind)
         return Note(id="-", text=f"{what} of the type {kind}", data=data)
+
+    def count(self, kind: str) -> None:
+        """One more of them, which is kept in another way."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
 
     def told(self) -> Iterator[str]:
         """Each type, and how many."""
@@ -30,7 +36,10 @@ class UnknownRecords:
 
 def unknown_type(entry: Entry) -> str | None:
     """The type of a record that was kept because nobody knew it; None for every other entry."""
-    if not isinstance(entry, Note) or entry.data is None:
+    if isinstance(entry, Custom):
+        found = _CLAW.fullmatch(entry.kind)
+    elif isinstance(entry, Note) and entry.data is not None:
+        found = _TOLD.fullmatch(entry.text)
+    else:
         return None
-    found = _TOLD.fullmatch(entry.text)
     return None if found is None else found[1] or "?"

@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import msgspec
 
-from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
+from turnlog.formats import Forked, Problem, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.patch import besides
-from turnlog.formats._shared.records import names_in
+from turnlog.formats._shared.records import names_in, tell
 from turnlog.formats._shared.rust import compact, trimmed
 from turnlog.formats._shared.tally import Tally, unknown
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import EPOCH, counted, fields
 from turnlog.formats.claw.naming import copy_of, stamp_of, stem_of, workspace_of
 from turnlog.formats.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
@@ -175,6 +176,7 @@ class _Reader:
 
     def steps(self) -> Iterator[Step]:
         pending: ClawFound | None = None
+        new = UnknownRecords()
         for found in records(self.path, self.object, self.report):
             kind = found.record.get("type")
             if kind == "session_meta":
@@ -200,10 +202,12 @@ class _Reader:
                 if kind == "compaction":
                     self.report.add("a compaction after messages: kept, with no effect", found)
                 else:
-                    self.report.add(f"a record of the unknown type {kind!r:.80}: kept as it is", found)
+                    new.count(kind if isinstance(kind, str) else "record")
                 yield self.unknown(found, kind)
         if pending is not None:
             yield self.compaction(pending, None)
+        for told in new.told():
+            tell(self.report.problems, Problem(told, is_news=True))
 
     def compaction(self, found: ClawFound, summary: Message | None) -> Record:
         record = found.record

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from turnlog.formats import Jump, Problem, Record, Step
 from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, lines
 from turnlog.formats._shared.records import record_in
+from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import counted
 from turnlog.formats.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
 from turnlog.formats.rho.names import chosen_id
@@ -59,6 +60,7 @@ class RhoReader:
         self.head: Json | None = None
         self.head_line = b""
         self.points: dict[str, Point] = {}
+        self.unknown = UnknownRecords()
         self.start = self.leaf = Point()
         self._keys: dict[str, int] = {}
         self._end = 0
@@ -126,14 +128,16 @@ class RhoReader:
             what = f"a record of the type {kind} that is not as it should be: kept as it is"
             self.problem(what, offset=offset, length=len(data))
         if steps is None:
-            yield self._note(record, data)
+            yield self._note(record, data, is_unknown=take is None and kind != "upgrade")
         else:
             yield from steps
 
-    def _note(self, record: Json, data: bytes) -> Record:
+    def _note(self, record: Json, data: bytes, *, is_unknown: bool) -> Record:
         """A record that says nothing to anybody but rho."""
         kind = str(record["type"])
         text = "rho made this session a tree" if kind == "upgrade" else f"a record of rho: {kind:.60}"
+        if is_unknown:
+            text = self.unknown.note(kind, record).text
         origin: Json = {"agent": NAME, "is": "record", **self._skipped(), **as_read(record, data)}
         at = seconds(record.get("timestamp"))
         return Record(entry=Note(text=text, data=record, at=at, origin=origin), key=self._key(data))
