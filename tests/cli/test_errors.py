@@ -45,7 +45,10 @@ def test_several_that_fit_are_named(cli: Cli, folder: Path):
     assert "\nerror: 'abc' fits 2 sessions\n" in done.err
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("serch", "search"), ("list", "ls"), ("resmue", "resume")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("serch", "search"), ("list", "ls"), ("resmue", "resume"), ("cost", "usage"), ("help", "--help")],
+)
 def test_a_command_that_was_mistyped(process: Cli, typed: str, meant: str):
     done = process(typed)
     assert done.code == 2

@@ -72,3 +72,13 @@ def test_every_exit_code_is_documented():
     page = (ROOT / "docs/cli.md").read_text()
     for code in (0, 1, 2, 3, 4, 5, 6, 7, 8, 126, 127, 130, 141):
         assert f"\n| {code} |" in page
+
+
+def test_the_help_of_the_program_has_every_command_once_and_cuts_nothing(process: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    whole = process("--help").out.splitlines()
+    lines = whole[whole.index("Find, price and go on:") :]
+    listed = [line.split()[0] for line in lines if re.match(r"  \w", line)]
+    assert sorted(listed) == sorted(NAMES)
+    assert "More:" not in lines, "its place is in one of the groups of cli/frame/program.py"
+    assert all(len(line) <= 80 and not line.endswith("...") for line in lines)

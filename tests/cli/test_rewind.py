@@ -201,7 +201,7 @@ def test_a_session_of_another_folder_has_to_be_named(work: Path, process: Cli, t
             [sys.executable, "-m", "turnlog", word, "--yes"], cwd=other, capture_output=True, text=True
         )
         assert done.returncode == 3
-        assert done.stderr.startswith(f"error: no session for {other}\nhint: ")
+        assert done.stderr.startswith(f"error: no checkpoints for {other} yet\nhint: `turnlog run -- AGENT`")
 
 
 def test_nothing_to_undo_is_said(work: Path, process: Cli):

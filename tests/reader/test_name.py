@@ -79,7 +79,7 @@ def test_where_none_is_here_it_is_the_latest_but_nothing_is_changed(three: Home,
     (workspace.parent / "empty").mkdir()
     monkeypatch.chdir(workspace.parent / "empty")
     assert names(three).find(None).id == names(three).own(None) == "far-away"
-    with pytest.raises(NotFound, match="no session for "):
+    with pytest.raises(NotFound, match="no session of Turnlog's own for "):
         names(three).to_change(None)
 
 

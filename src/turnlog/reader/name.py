@@ -95,7 +95,7 @@ class SessionNames:
         if word is None:
             found = newest_here(self._home) if files else newest_conversation(self._home)
             if found is None:
-                raise _none_here()
+                raise _none_here(files=files)
             return found
         chosen = self.find(word, deleted=False)
         copy = chosen.id if chosen.source is None else self.copy_of(chosen.source)
@@ -139,8 +139,8 @@ class SessionNames:
     def _default(self, *, own: bool, files: bool) -> SessionRef:
         if own or files:
             found = newest_here(self._home) if files else newest_conversation(self._home)
-            if found is None and in_repository():
-                raise _none_here()
+            if found is None and (in_repository() or not derived.ids(self._home.store)):
+                raise _none_here(files=files)
             return SessionRef(found or self._home.find("latest"))
         try:
             return self._recent("@")
@@ -212,9 +212,13 @@ class SessionNames:
             return None
 
 
-def _none_here() -> NotFound:
-    hint = "`turnlog checkpoint` begins one; `turnlog ls --all` shows those of other folders"
-    return NotFound(f"no session for {workspace_path('.')}", hint=hint)
+def _none_here(*, files: bool) -> NotFound:
+    """Sessions of other agents may be here all the same: they have no checkpoints, and are only read."""
+    if files:
+        hint = "`turnlog run -- AGENT` takes them around an agent, `turnlog hooks install` around every turn"
+        return NotFound(f"no checkpoints for {workspace_path('.')} yet", hint=hint)
+    hint = "`turnlog import` brings one in; `turnlog ls --all` shows those of other folders"
+    return NotFound(f"no session of Turnlog's own for {workspace_path('.')}", hint=hint)
 
 
 def _several(word: str, rows: list[Info]) -> SeveralFit:

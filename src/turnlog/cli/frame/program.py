@@ -19,6 +19,24 @@ from turnlog.version import __version__
 _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)\.$''', re.MULTILINE | re.DOTALL)
 """The first sentence of a command's help, in its source: to import all of them takes longer than to answer."""
 
+_ENOUGH = 15
+_GROUPS = {
+    "Find, price and go on": ["ls", "search", "show", "usage", "resume", "watch", "tree"],
+    "Take back": ["run", "hooks", "diff", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
+    "Other agents": ["formats", "keep", "import", "export"],
+    "Sessions of your own": [
+        "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "mv", "push", "pull", "sync",
+    ],
+    "Care": ["doctor", "gc", "index", "prices", "completion", "demo"],
+}  # fmt: skip
+_MEANT = {
+    "cost": "usage", "costs": "usage", "spend": "usage", "stats": "usage", "money": "usage", "find": "search",
+    "grep": "search", "list": "ls", "sessions": "ls", "status": "ls", "continue": "resume", "open": "resume",
+    "view": "show", "cat": "show", "read": "show", "back": "rewind", "revert": "rewind", "rollback": "rewind",
+    "delete": "rm", "remove": "rm", "agents": "formats", "check": "doctor", "help": "--help", "version": "--version",
+}  # fmt: skip
+"""What people type who know other programs."""
+
 
 class Program(click.Group):
     """The commands are the files in `commands/`; only the one that is run is imported."""
@@ -35,11 +53,17 @@ class Program(click.Group):
         return command_of(module.QUICK) if hasattr(module, "QUICK") else module.command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Every command, and what it is for."""
+        """Every command, and what it is for: those first that somebody wants first."""
         names = self.list_commands(ctx)
-        width = formatter.width - 6 - max(map(len, names))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary(name, width)) for name in names])
+        longest = max(map(len, names))
+        placed = {name for group in _GROUPS.values() for name in group}
+        groups = {**_GROUPS, "More": [name for name in names if name not in placed]}
+        for title, group in groups.items():
+            there = [name for name in group if name in names]
+            if there:
+                with formatter.section(title):
+                    width = formatter.width - 6 - longest
+                    formatter.write_dl([(name.ljust(longest), summary(name, width)) for name in there])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -48,7 +72,7 @@ class Program(click.Group):
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            near = [_MEANT[args[0]]] if args[0] in _MEANT else get_close_matches(args[0], self.list_commands(ctx), n=1)
             raise _NoCommand(f"no such command {args[0]!r:.80}", near, ctx)
         return super().resolve_command(ctx, args)
 
@@ -60,7 +84,10 @@ def summary(name: str, width: int) -> str:
     found = _SUMMARY.search(source)
     said = click.Command(name, help=f"{found.group(1)}.") if found is not None else None
     command = said or program.get_command(click.Context(program), name)
-    return "" if command is None else command.get_short_help_str(width)
+    text = "" if command is None else command.get_short_help_str(1000).removesuffix(".")
+    # What is too long ends where it has said something: at the first comma that is far enough on.
+    stop = re.search(r"[,:;] ", text[_ENOUGH:])
+    return text if len(text) <= width or stop is None else text[: _ENOUGH + stop.start()]
 
 
 def fields_of(name: str) -> dict[str, str]:
@@ -85,6 +112,8 @@ class _NoCommand(click.UsageError):
 @click.pass_context
 def program(context: click.Context, home: str | None, debug: bool) -> None:
     """Look at the sessions of AI coding agents, look after them, and take back what they did to files.
+
+    `turnlog` alone tells what there is on this machine, and in this folder.
 
     Where a command takes a SESSION, that is its id or handle, or any unique beginning of one; agent:id for another
     agent's; "@" for the newest of this folder, "@-" for the one before, "latest" for the newest of all; or a file. Left
@@ -114,7 +143,8 @@ def _invoke(arguments: list[str]) -> None:
         where = error.ctx.command_path if error.ctx is not None else "turnlog"
         hint = f"see `{where} --help`"
         if isinstance(error, _NoCommand) and error.near:
-            hint = f"did you mean `turnlog {error.near[0]}`? `turnlog --help` lists all"
+            more = "" if error.near[0].startswith("-") else " `turnlog --help` lists all"
+            hint = f"did you mean `turnlog {error.near[0]}`?{more}"
         raise Misused(_lower(error.format_message()), hint=hint, exit_code=error.exit_code) from error
     except click.ClickException as error:
         raise Misused(_lower(error.format_message()), exit_code=error.exit_code) from error
