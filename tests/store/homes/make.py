@@ -44,6 +44,7 @@ POSTGRES = {
     "level-4": Made("2067270", "rights of tenants, leases"),
     "level-5": Made("1c3ecce", "sessions by their first entry"),
     "level-6": Made("f246667", "whether a session is a conversation, in the catalog"),
+    "level-7": Made("8cc8681", "copies for other agents, in the catalog"),
 }
 
 
