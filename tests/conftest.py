@@ -1,7 +1,9 @@
 """Settings that every test shares."""
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,9 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+MEMORY = Path("/dev/shm")
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """A PostgreSQL that many tests share, each with a tenant or a database of its own."""
-    server = Server()
+    """A PostgreSQL that many tests share, each with a tenant or a database of its own; in memory if it can be."""
+    server = Server(inside=MEMORY if os.access(MEMORY, os.W_OK) else None)
     yield server
     server.remove()
