@@ -233,14 +233,15 @@ def _compared(form: Format, writing: Writing, path: str, written: Rendered) -> l
 
 def _said(form: Format, path: str, id: str) -> list[str]:
     """Every message in a file, by its content."""
-    source = _source(form, path, id)
+    source = source_at(form, path, id)
     if source is None:
         return []
     steps = form.read(source).steps
     return [content_key(s.entry) for s in steps if isinstance(s, Record) and isinstance(s.entry, Message)]
 
 
-def _source(form: Format, path: str, id: str) -> Source | None:
+def source_at(form: Format, path: str, id: str) -> Source | None:
+    """The session with that id at a path."""
     try:
         return next((source for source in form.find(path) if form.read(source).header.id == id), None)
     except OSError:
@@ -261,7 +262,7 @@ def _at_home(form: Format, transcript: Transcript, cwd: str) -> Source | None:
     homes = [os.path.abspath(home) for home in form.homes(places_of(cwd))]
     if not any(path.startswith(home.rstrip("/") + "/") for home in homes) or not os.path.exists(path):
         return None
-    return _source(form, path, transcript.source_id)
+    return source_at(form, path, transcript.source_id)
 
 
 def _went_on_there(form: Format, source: Source, session: SessionReader) -> list[str]:

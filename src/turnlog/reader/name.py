@@ -17,13 +17,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.errors import Ambiguous, Invalid, NotFound, Unavailable
+from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unavailable
+from turnlog.log.ids import imported_id
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import in_repository, levels, newest_conversation, newest_here, sessions_here
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
+from turnlog.thread.alias import is_relayed, session_under
 from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ class SessionNames:
             found = newest_here(self._home) if files else newest_conversation(self._home)
             if found is None:
                 raise _none_here(files=files)
-            return found
+            return self._followed(SessionRef(found)).id
         chosen = self.find(word, deleted=False)
         copy = chosen.id if chosen.source is None else self.copy_of(chosen.source)
         if copy is None:
@@ -116,7 +118,31 @@ class SessionNames:
     def find_or_path(
         self, word: str | None, *, own: bool = False, files: bool = False, deleted: bool = True
     ) -> SessionRef | None:
-        """The same as `find`; None where the word is no session but a file. With `files`, nets count as well."""
+        """The same as `find`; None where the word is no session but a file. With `files`, nets count as well.
+
+        One whose turns are told by hooks is ours, whoever is named, and what was said in it is brought in.
+        """
+        found = self._find_or_path(word, own=own, files=files, deleted=deleted)
+        return None if found is None else self._followed(found)
+
+    def _followed(self, ref: SessionRef) -> SessionRef:
+        store, name = self._home.store, ref.id
+        if ref.source is not None:
+            name = imported_id(ref.source.agent, ref.id)
+            name = name if self._home.exists(name) else session_under(store, ref.source.agent, ref.id) or ""
+        try:
+            if not name or not is_relayed(store, name):
+                return ref
+            from turnlog.live.follow import catch_up
+
+            catch_up(store, name)
+        except NotFound:
+            return ref  # it is in the trash
+        except TurnlogError as error:  # what is there can be read all the same
+            self._warn(f"what is new in session {name} could not be brought in: {error.message}")
+        return SessionRef(name)
+
+    def _find_or_path(self, word: str | None, *, own: bool, files: bool, deleted: bool) -> SessionRef | None:
         ids = derived.ids(self._home.store)  # also where it is not needed: a home that cannot be read says so here
         if word is None:
             return self._default(own=own, files=files)
@@ -132,9 +158,13 @@ class SessionNames:
             if is_path(word):
                 return None
             there = None if word.startswith((".", "/", "~")) else self.foreign(word)
-            if there is None:
+            if there is not None:
+                return there
+            agent, _, native = word.partition(":")  # its agent may not have written anything yet
+            told = [id for id in ids if native and id.startswith(imported_id(agent, native))]
+            if len(told) != 1:
                 raise error from None
-            return there
+            return SessionRef(told[0])
 
     def _default(self, *, own: bool, files: bool) -> SessionRef:
         if own or files:

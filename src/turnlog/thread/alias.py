@@ -22,6 +22,12 @@ def session_under(store: Store, agent: str, native: str) -> str | None:
     return _known(store).get(f"{agent}\n{native}")
 
 
+def is_relayed(store: Store, session: str) -> bool:
+    """Whether hooks of its agent tell of the turns of a session."""
+    with opened(store, store.open(session, read_only=True)) as history:
+        return history.state.is_relayed
+
+
 def go_on_under(store: Store, session: str, alias: Alias) -> None:
     """From now on, what that agent says under that id is said in the session."""
     name = f"{alias.agent}\n{alias.native}"
@@ -37,14 +43,18 @@ def _known(store: Store) -> dict[str, str]:
     try:
         return _decode(data)
     except msgspec.DecodeError:
-        found = _looked(store)
-        derived.save(store, _NAME, msgspec.msgpack.encode(found))
+        found, is_empty = _looked(store)
+        if not is_empty:  # who only asks makes no home
+            derived.save(store, _NAME, msgspec.msgpack.encode(found))
         return found
 
 
-def _looked(store: Store) -> dict[str, str]:
+def _looked(store: Store) -> tuple[dict[str, str], bool]:
+    """All there are, and whether there is no session."""
     found: dict[str, str] = {}
+    is_empty = True
     for row in store.listing():
+        is_empty = False
         if row.start is None or row.start.agent is None or row.start.origin is None:
             continue  # one that was made here goes on here
         try:
@@ -52,4 +62,4 @@ def _looked(store: Store) -> dict[str, str]:
                 found.update({name: row.id for name in history.state.aliases})
         except NotFound:
             continue  # it was removed meanwhile
-    return found
+    return found, is_empty

@@ -19,6 +19,8 @@ from turnlog.catalog.values import COUNTS, rounded
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
+TOLD = "\x1e"
+"""Stands behind each origin of a session of ours whose turns are told by hooks: what it was is no session beside it."""
 _FEW = 200
 _AT_ONCE = 500
 _SUMS = ", ".join(f"sum({name})" for name in COUNTS)
@@ -63,6 +65,16 @@ class _Kin(NamedTuple):
     repeats: int
 
     @property
+    def origins(self) -> list[str]:
+        """The ids that it has in its agent."""
+        return self.origin.split(TOLD)[:-1] if self.is_told else [self.origin] if self.origin else []
+
+    @property
+    def is_told(self) -> bool:
+        """Whether hooks tell of its turns."""
+        return self.origin.endswith(TOLD)
+
+    @property
     def name(self) -> str:
         return _name(self.is_ours, self.agent, self.native)
 
@@ -70,25 +82,29 @@ class _Kin(NamedTuple):
 def _families(db: Engine) -> set[int]:
     """Forks belong to what they were forked from, copies to what they were copied from. Gives who changed."""
     sessions = db.table("sessions")
+    told = db.rows(f"SELECT origin FROM {sessions} WHERE is_ours AND substr(origin, length(origin)) = '{TOLD}'")
+    origins = [origin for (several,) in told for origin in several.split(TOLD)[:-1]]
     rows = db.rows(
         "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted, "
         f"repeats FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
         f"OR copied <> '' "
         f"OR (is_ours AND origin <> '') OR native IN (SELECT fork FROM {sessions} WHERE fork IS NOT NULL) "
-        f"OR origin IN (SELECT origin FROM {sessions} WHERE origin <> '' GROUP BY origin HAVING count(*) > 1)"
+        f"OR origin IN (SELECT origin FROM {sessions} WHERE origin <> '' GROUP BY origin HAVING count(*) > 1) "
+        + (f"OR origin IN ({', '.join([db.mark] * len(origins))})" if origins else ""),
+        origins,
     )
     kin = [_Kin(*row) for row in rows]
     above: dict[str, str] = {}
     for one in kin:
         if one.fork is not None:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
-        elif one.origin and one.origin != one.name:
-            above[one.name] = one.origin
+        elif one.origins and one.origins[0] != one.name:
+            above[one.name] = one.origins[0]
     whole, copies = _wholes(db, kin), look(db)
     moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
         family, depth = _root(above, one.name)
-        copy = one.origin.replace("\n", ":", 1) if one.is_ours and one.origin else None
+        copy = one.origins[0].replace("\n", ":", 1) if one.is_ours and one.origins else None
         other = whole.get(one.id)
         if other is not None:
             copy = other[0].native
@@ -118,8 +134,8 @@ def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
     """Of each other agent's session that is here a second time: that one, and whether it has all of it."""
     groups: dict[str, list[_Kin]] = {}
     for one in kin:
-        if one.origin and not (one.is_ours and one.is_deleted):
-            groups.setdefault(one.origin, []).append(one)
+        for origin in () if one.is_ours and one.is_deleted else one.origins:
+            groups.setdefault(origin, []).append(one)
     found: dict[int, tuple[_Kin, bool]] = {}
     for group in groups.values():
         if len(group) < 2:
@@ -128,7 +144,7 @@ def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
         first = min(group, key=lambda one: (not one.is_ours, -len(said[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
-                found[one.id] = first, said[one.id] <= said[first.id]
+                found[one.id] = first, first.is_told or said[one.id] <= said[first.id]
     return found
 
 

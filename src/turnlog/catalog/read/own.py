@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.catalog.index.batch import Batch, Before
 from turnlog.catalog.index.cards import ms_of
+from turnlog.catalog.index.settle import TOLD
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of
@@ -76,7 +77,7 @@ def _take(
         kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, proven, taking.copied)
         mark = msgspec.msgpack.encode(kept)
     return {**_row(native, state, story), "writer": "\n".join(map(_writer, _writers(history, story))),
-            **copy_of(taking), "damage": damage, "mark": mark, "origin": origin, "before": spent,
+            **copy_of(taking), "damage": damage, "mark": mark, "origin": _origins(origin, state), "before": spent,
             "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(history, story, stamp)}  # fmt: skip
 
 
@@ -150,6 +151,13 @@ def _origin(history: History) -> str:
     return clean(f"{agent}\n{identity}") if isinstance(agent, str) and isinstance(identity, str) else ""
 
 
+def _origins(origin: str, state: State) -> str:
+    """All ids that it has in its agent, each with a mark behind it, where that agent's hooks tell of its turns."""
+    if not state.is_relayed or not origin:
+        return origin
+    return "".join(f"{clean(one)}{TOLD}" for one in dict.fromkeys([origin, *state.aliases]))
+
+
 def _before(history: History) -> str:
     """What was spent before the fork: that never changes any more."""
     from turnlog.pricing import cost_of
@@ -186,7 +194,7 @@ def _row(native: str, state: State, story: SessionDigest) -> dict[str, Any]:
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
         "models": lines(model for model in state.models if model),
         "ending": "turn" if state.turn is not None else story.ending,
-        "is_conversation": sum(counts.messages.values()) > 0,
+        "is_conversation": sum(counts.messages.values()) > 0 or state.is_relayed,
         **(_net(state, story) if is_net(state) else {}),
         "resume": "\n".join(clean(str(word).replace("\n", " ")) for word in state.start.get("resume", ())),
     }
@@ -202,7 +210,8 @@ def _net(state: State, story: SessionDigest) -> dict[str, Any]:
 def _writers(history: History, story: SessionDigest) -> Iterable[dict[str, Any]]:
     """The processes that may be at work in it: where it ends in a turn, the one whose turn that is."""
     state, head = history.state, history.at(history.state.head)
-    whose = state.writers.get(word_of(state.turn)) if state.turn is not None else None
+    turn = state.turn_before if state.turn is None and state.is_relayed else state.turn
+    whose = state.writers.get(word_of(turn)) if turn is not None else None
     if whose is None and head is not None:
         if head.origin is not None:
             return []  # whoever brought it in does not work in it

@@ -71,6 +71,7 @@ def command(
     turnlog resume codex:0199 --in claude-code --exec
     """
     from turnlog.exchange.handover import hand_over
+    from turnlog.exchange.staying import stays_one
 
     with this_home() as home, ExitStack() as stack:
         chosen = names(home).find(session)
@@ -82,6 +83,8 @@ def command(
         else:  # from now on it is in two places: ours knows that both are one
             found = stack.enter_context(session_brought(home, chosen.name, chosen))
         done = hand_over(found, agent, workspace=workspace, format_version=version)
+        if chosen.source is None:
+            stays_one(home.store, found, done)
         is_own = is_run and _is_own(home, found, chosen)
     if is_run and not is_own:
         _refuse_unasked(done, as_json=as_json)
