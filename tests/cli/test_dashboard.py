@@ -36,6 +36,7 @@ def test_the_first_screen(folder: Path, tmp_path: Path, process: Cli, monkeypatc
     assert terminal.plain.splitlines() == [
         f"8 sessions of claude-code since {began.day} {began:%B %Y}, read where they lie",
         "$25 this month · $66 in all, at API prices              turnlog usage",
+        "Turns of Claude Code cannot be taken back yet           turnlog hooks install",
         "",
         "~/code/shop · newest of 7",
         " 00000000  20m ago   claude-code  $8.25  Fix the flaky checkout test",

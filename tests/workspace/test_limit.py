@@ -116,19 +116,19 @@ def test_small_packs_are_written_together_and_nothing_is_lost(home: Home, tmp_pa
 
 def test_a_limit_is_the_usual_or_what_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = str(tmp_path / "not" / "yet")
-    usual = space(folder, 0)
+    usual = space(folder)
     assert usual.free_bytes is not None
     assert usual.limit_bytes == min(10 * 10**9, usual.free_bytes // 10)
-    assert space(None, 5) == Space(5, 10 * 10**9, None)
+    assert space(None) == Space(10 * 10**9, None)
     set_limit(folder, "3 GB")
-    assert space(folder, 0).limit_bytes == 3 * 10**9
+    assert space(folder).limit_bytes == 3 * 10**9
     monkeypatch.setenv("TURNLOG_LIMIT", "200MB")
-    assert space(folder, 0).limit_bytes == 200 * 10**6
+    assert space(folder).limit_bytes == 200 * 10**6
     with pytest.raises(Invalid):
         size_of("a lot")
 
 
 def test_too_little_room_is_told():
-    assert Space(0, 1, SPARE_BYTES - 1).is_short
-    assert not Space(0, 1, SPARE_BYTES).is_short
-    assert not Space(0, 1, None).is_short
+    assert Space(1, SPARE_BYTES - 1).is_short
+    assert not Space(1, SPARE_BYTES).is_short
+    assert not Space(1, None).is_short

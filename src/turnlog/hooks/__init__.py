@@ -152,3 +152,20 @@ def agent(name: str) -> HookedAgent:
     if not module.isidentifier() or "_" in name or name not in names():
         raise NotFound(f"no hooks are known of an agent {name!r:.80}", hint=f"one of {', '.join(names())}")
     return import_module(f"turnlog.hooks.agents.{module}").AGENT
+
+
+def unhooked(home: str, environ: Mapping[str, str]) -> list[str]:
+    """The agents that are here and call nobody, as people call them. Quick: it only looks for our words."""
+    found: list[str] = []
+    for one in map(agent, names()):
+        folder = one.folder.path(home, environ)
+        if not os.path.isdir(folder):
+            continue
+        try:
+            with open(os.path.join(folder, one.file.name), "rb") as file:
+                text = file.read()
+        except OSError:
+            text = b""
+        is_hooked = bool(text) if one.file.render is not None else f"hook {one.name} ".encode() in text
+        found += [] if is_hooked else [one.title]
+    return found

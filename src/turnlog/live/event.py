@@ -12,8 +12,9 @@ from turnlog.log.entry import Start
 from turnlog.log.ids import imported_id
 from turnlog.machine.environment import default_home, environment
 from turnlog.machine.folder import place_in, top_of, workspace_path
-from turnlog.machine.location import connect
+from turnlog.machine.location import connect, folder_of
 from turnlog.machine.process import caller, process_of
+from turnlog.machine.space import space
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, worker_of
 from turnlog.store import Store, derived
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from turnlog.hooks import HookedAgent
     from turnlog.live.payload import Payload
 
-_LEAST_FREE = 2 << 30
 LATE = "it took too long to look at the files, so nobody can tell what this turn changed"
 
 
@@ -46,6 +46,8 @@ class LiveEvent:
         location = default_home()
         self.store: Store = connect(location)
         self._made = Made(location)
+        self._folder = folder_of(location)
+        self._space = space(self._folder)
         self.name = ""
         """The session, when it is known."""
         self.context = ""
@@ -108,12 +110,15 @@ class LiveEvent:
 
     def _refused(self) -> str:
         """Why no checkpoint is to be taken of itself."""
-        folder = getattr(self.store, "folder", None)
-        if folder is None:
+        if not self._space.is_short:
             return ""
-        status = os.statvfs(folder if os.path.isdir(folder) else os.path.dirname(folder) or "/")
-        free = status.f_bavail * status.f_frsize
-        return "" if free >= _LEAST_FREE else f"only {free >> 20} MB are free on the disk of {folder}"
+        return f"only {(self._space.free_bytes or 0) // 10**6} MB are free on the disk of {self._folder}"
+
+    def keep_limit(self) -> None:
+        """See to it that the home does not become too large: only who is done with everything else has time for it."""
+        from turnlog.thread.limit import keep_limit
+
+        keep_limit(self.store, self._space.limit_bytes)
 
     # ── which session ─────────────────────────────────────────────────────────────────────────────
 
@@ -126,7 +131,9 @@ class LiveEvent:
         try:
             appender = Appender(self.store, history)
             appender.is_guest = True
-            yield TurnRelay(self.store, appender, Coverage(self.store, history, Settings()))
+            yield TurnRelay(
+                self.store, appender, Coverage(self.store, history, Settings(quota_bytes=self._space.limit_bytes))
+            )
         finally:
             history.close()
 

@@ -180,6 +180,8 @@ def _behind(found: LiveEvent, means: str, *, is_late: bool) -> None:
         found.look()
     if means != "tool":
         found.follow(is_over=means == "end")
+    if means == "end":
+        found.keep_limit()
 
 
 def _told(problem: Exception) -> str:

@@ -12,6 +12,7 @@ from turnlog.machine.environment import environment, user_folder
 _NAME = "turnlog"
 _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")
 """What lies in the folder of an environment that belongs to a project, a tool or a single run."""
+_TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/folders")
 _HEAD = 2048
 
 
@@ -49,7 +50,7 @@ def _why_not(path: str) -> str:
     above = os.path.dirname(os.path.dirname(path))
     if any(os.path.lexists(os.path.join(above, name)) for name in _ENVIRONMENT):
         return f"{path} lies in an environment of its own"
-    for folder in ("/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", gettempdir()):
+    for folder in (*_TEMPORARY, gettempdir()):
         if path.startswith(folder.rstrip("/") + "/"):
             return f"{path} lies in a temporary folder"
     return ""

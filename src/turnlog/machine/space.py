@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import NamedTuple
 
 from turnlog.errors import Invalid
@@ -20,9 +19,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 class Space(NamedTuple):
     """The room of one home."""
 
-    used_bytes: int
-    """By its blobs."""
     limit_bytes: int
+    """What its blobs may take."""
     free_bytes: int | None
     """On its disk; None where nobody knows."""
 
@@ -32,12 +30,12 @@ class Space(NamedTuple):
         return self.free_bytes is not None and self.free_bytes < SPARE_BYTES
 
 
-def space(folder: str | None, used_bytes: int) -> Space:
+def space(folder: str | None) -> Space:
     """The room of the home in that folder, if it is one. Raises `Invalid` for a limit that is no size."""
     free = free_bytes(folder) if folder is not None else None
-    most = _MOST_BYTES if free is None else min(_MOST_BYTES, int((free + used_bytes) * _SHARE))
     chosen = environment().get(_VARIABLE) or _written(folder)
-    return Space(used_bytes, size_of(chosen) if chosen else most, free)
+    most = _MOST_BYTES if free is None else min(_MOST_BYTES, int(free * _SHARE))
+    return Space(size_of(chosen) if chosen else most, free)
 
 
 def free_bytes(folder: str) -> int | None:
@@ -60,6 +58,8 @@ def set_limit(folder: str, text: str) -> None:
 
 def size_of(text: str) -> int:
     """`500MB`, `2 GB`, `1.5G`, or a number of bytes. Raises `Invalid`."""
+    import re  # hardly ever: most homes have the usual limit
+
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?\s*", text.lower())
     if match is None:
         raise Invalid(f"{text!r:.80} is not a size", hint="500MB, 2GB, or a number of bytes")

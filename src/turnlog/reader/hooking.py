@@ -1,15 +1,76 @@
-"""Where hooks go and where they are remembered: the folders of this user, of here, and of a home."""
+"""Hooks and the home that they fill: where they go, what is remembered of them, and how much room there is."""
 
 from __future__ import annotations
 
-from turnlog.hooks.install import HookPlaces
+import os
+from typing import TYPE_CHECKING, Any
+
+from turnlog.hooks.trace import NAME as LOG
+from turnlog.hooks.trace import newest
 from turnlog.machine.environment import default_home, environment, state_folder, user_folder
-from turnlog.machine.imprint import Imprints
 from turnlog.machine.location import folder_of
-from turnlog.reader.folder import project
+
+if TYPE_CHECKING:
+    from turnlog.hooks.install import HookPlaces
+    from turnlog.machine.space import Space
+
+_SEEN = "hooks-seen"
 
 
 def hook_places(location: str | None) -> HookPlaces:
     """The places of here. A home that is no folder leaves what is to be remembered to this machine."""
-    folder = folder_of(location or default_home()) or state_folder()
-    return HookPlaces(user_folder(), environment(), project(), Imprints(f"{folder}/settings", "hooks"))
+    from turnlog.hooks.install import HookPlaces
+    from turnlog.machine.imprint import Imprints
+    from turnlog.reader.folder import project
+
+    return HookPlaces(user_folder(), environment(), project(), Imprints(f"{memory(location)}/settings", "hooks"))
+
+
+def memory(location: str | None) -> str:
+    """The folder in which a home keeps what is of this machine."""
+    return folder_of(location or default_home()) or state_folder()
+
+
+def see_hooks(location: str | None) -> None:
+    """Somebody looked at how hooks stand: he need not be told any more that there are some."""
+    folder = f"{memory(location)}/settings"
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with open(f"{folder}/{_SEEN}", "a", encoding="utf-8"):
+            pass
+    except OSError:
+        return  # then he is told again
+
+
+def unseen_agents(location: str | None) -> list[str]:
+    """The agents that are here and not hooked, where nobody has looked at that yet, nor wants to hear of it."""
+    if environment().get("TURNLOG_OFFERS") == "off" or os.path.exists(f"{memory(location)}/settings/{_SEEN}"):
+        return []
+    from turnlog.hooks import unhooked
+
+    return unhooked(user_folder(), environment())
+
+
+def has_hooks(location: str | None) -> bool:
+    """Whether hooks have ever told anything to that home."""
+    return os.path.exists(f"{memory(location)}/{LOG}")
+
+
+def last_told(location: str | None) -> dict[str, dict[str, Any]]:
+    """Of each agent, what its hooks told last, and what went wrong."""
+    return newest(memory(location))
+
+
+def room(location: str | None) -> tuple[int, Space] | None:
+    """What the blobs of a home take, and may take; None for a home that is no folder."""
+    from turnlog.machine.space import space
+
+    folder = folder_of(location or default_home())
+    if folder is None:
+        return None
+    try:
+        with os.scandir(f"{folder}/blobs") as found:
+            used = sum(entry.stat().st_size for entry in found)
+    except OSError:
+        used = 0  # there are none yet
+    return used, space(folder)

@@ -87,9 +87,13 @@ class Snapshots:
 
     def _within(self, quota: int) -> Callable[[int], None]:
         """The batch must not become larger than what is left of the quota: then nothing of it is kept."""
-        left = max(0, quota - derived.blob_bytes(self._store))
+        left: int | None = None
 
         def check(size_bytes: int) -> None:
+            nonlocal left
+            if size_bytes < quota // 1000:
+                return  # to sum up what is there would take longer than to keep that little
+            left = max(0, quota - derived.blob_bytes(self._store)) if left is None else left
             if size_bytes > left:
                 raise OutOfSpace(
                     f"this checkpoint would take the home over its quota of {quota} bytes",

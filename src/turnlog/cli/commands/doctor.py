@@ -12,12 +12,15 @@ import msgspec
 
 from turnlog.cli.checkup import examine
 from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
+from turnlog.cli.draw.hooks import failures
+from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.text import count, one_line, size
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.command import home_location, print_json, session_argument, shared, this_home
 from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
 from turnlog.log.ids import handle_of
+from turnlog.reader.hooking import last_told
 from turnlog.session import Home
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, Region, ability
@@ -81,6 +84,9 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
             print("no session could be examined")
         else:
             for line in _report(checkups, damaged, can_repair=not repair):
+                print(line)
+        for line in (*failures(last_told(home_location())), room_told(home_location()), room_short(home_location())):
+            if line:
                 print(line)
         if old:
             print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))

@@ -14,7 +14,7 @@ from turnlog.hooks.install import FileEdit, HookPlaces, apply, installing, unins
 from turnlog.hooks.status import statuses
 from turnlog.machine.launcher import launcher, this_launcher
 from turnlog.reader.folder import tilde
-from turnlog.reader.hooking import hook_places
+from turnlog.reader.hooking import hook_places, last_told, see_hooks
 
 FIELDS = {
     "action": "`install`, `uninstall` or `status`",
@@ -75,11 +75,14 @@ def command(
             apply(edit, places)
     elif agents or everyone:
         raise Invalid("`turnlog hooks status` is about all agents", hint="`turnlog hooks install AGENT` hooks one")
+    see_hooks(home_location())
     if as_json:
-        data = {"action": action, "dry_run": dry_run, "agents": [status_as_plain(row) for row in statuses(places)]}
+        told = last_told(home_location())
+        rows = [status_as_plain(row, told) for row in statuses(places)]
+        data = {"action": action, "dry_run": dry_run, "agents": rows}
         print_json({**data, "files": [edit_as_plain(edit) for edit in edits if edit.is_change]})
     elif action == "status":
-        print_statuses(statuses(places))
+        print_statuses(statuses(places), last_told(home_location()), home_location())
     else:
         print_edits(action, chosen, edits, trusted=trust, dry_run=dry_run)
 

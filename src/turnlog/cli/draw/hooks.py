@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from difflib import unified_diff
 from typing import Any
 
+from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import coloured, one_line
+from turnlog.cli.draw.text import ago, coloured, one_line
 from turnlog.hooks import HookedAgent, agent
+from turnlog.hooks.call import call
+from turnlog.hooks.entries import entries
 from turnlog.hooks.install import FileEdit
 from turnlog.hooks.status import HookStatus
+from turnlog.machine.settings import plain
 from turnlog.reader.folder import tilde
 
+_NOTHING = {"last_event": None, "last_at": None, "last_error": None}
 
-def status_as_plain(row: HookStatus) -> dict[str, Any]:
-    """For programs."""
-    return {**row._asdict(), "last_event": None, "last_at": None, "last_error": None}
+
+def status_as_plain(row: HookStatus, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """For programs, with what its hooks told last."""
+    last = {**_NOTHING, **told.get(row.agent, {})}
+    if last["last_at"] is not None:
+        last["last_at"] = datetime.fromtimestamp(last["last_at"], UTC).isoformat(timespec="milliseconds")[:23] + "Z"
+    return {**row._asdict(), **last}
 
 
 def edit_as_plain(edit: FileEdit) -> dict[str, str]:
@@ -37,12 +48,20 @@ def print_edits(action: str, agents: list[HookedAgent], edits: list[FileEdit], *
             print(one_line(f"{one.title}: {tilde(edit.path)} {'would be ' if dry_run else ''}{what}"))
             for line in _difference(edit) if dry_run else ():
                 print(line)
+        for edit in edits if trusted and one.trusts else ():
+            for line in _trusted(one, edit):
+                print(coloured(f"  trusted: {line}", "dim", sys.stdout))
         if changed and not dry_run:
             print(coloured(f"  {_after(action, one, trusted=trusted)}", "dim", sys.stdout))
     if action == "install" and not dry_run and agents:
-        print(
-            "From its next turn on: `turnlog diff --turn 1`, `turnlog rewind`; `turnlog hooks status` says how it goes"
-        )
+        print("From the next turn on: `turnlog diff`, `turnlog rewind`. `turnlog hooks status` says how it goes.")
+
+
+def _trusted(one: HookedAgent, edit: FileEdit) -> Iterator[str]:
+    """What is trusted from then on, as it will be run."""
+    if edit.after is not None and edit.path.endswith(one.file.name):
+        for entry in entries(plain(edit.after.decode(), dialect=one.file.dialect), one):
+            yield one_line(call(entry.program, one.name, entry.event))
 
 
 def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
@@ -59,18 +78,36 @@ def _difference(edit: FileEdit) -> Iterator[str]:
             yield coloured(f"  {one_line(line)}", colour, sys.stdout)
 
 
-def print_statuses(rows: list[HookStatus]) -> None:
-    """A table of those that are here, and what is wrong with any."""
+def print_statuses(rows: list[HookStatus], told: dict[str, dict[str, Any]], location: str | None) -> None:
+    """A table of those that are here, what is wrong with any, and how much room there is."""
     shown = [row for row in rows if row.is_here or row.installed]
-    cells = [(agent(row.agent).title, _state(row), tilde(row.path)) for row in shown]
-    for line in table(("AGENT", "HOOKS", "FILE"), cells):
+    now = time.time()
+    cells = [(agent(row.agent).title, _state(row), _last(told.get(row.agent), now), tilde(row.path)) for row in shown]
+    for line in table(("AGENT", "HOOKS", "LAST EVENT", "FILE"), cells):
         print(line)
     for row in shown:
         for problem in _problems(row):
             print(coloured(one_line(f"{agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
+    for line in failures(told):
+        print(coloured(line, "yellow", sys.stdout))
+    for line in filter(None, (room_told(location), room_short(location))):
+        print(line)
     others = [agent(row.agent).title for row in rows if row not in shown]
     if others:
         print(coloured(f"not here: {', '.join(others)}", "dim", sys.stdout))
+
+
+def failures(told: dict[str, dict[str, Any]]) -> list[str]:
+    """What went wrong last in the hooks of each agent, and what to do."""
+    return [
+        one_line(f"{name}: a hook failed: {last['last_error']}; the turn itself is kept by the agent")
+        for name, last in told.items()
+        if last.get("last_error")
+    ]
+
+
+def _last(told: dict[str, Any] | None, now: float) -> str:
+    return "" if told is None else f"{told['last_event']}, {ago(int(told['last_at'] * 1000), now)}"
 
 
 def _state(row: HookStatus) -> str:

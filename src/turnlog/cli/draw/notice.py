@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.cli.draw.room import room_told
+from turnlog.reader.hooking import has_hooks, unseen_agents
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
@@ -24,9 +26,9 @@ class Notice(NamedTuple):
     """Whether it suggests to install something."""
 
 
-def notices(standing: Standing) -> list[Notice]:
-    """All that are true now, as far as the commands for them are there."""
-    found = [*_pending(standing), *_losses(), *_offers()]
+def notices(standing: Standing, home: str | None = None) -> list[Notice]:
+    """All that are true now of that home, as far as the commands for them are there."""
+    found = [*_pending(standing), *_losses(), *_size(home), *_offers(home)]
     shown = [notice for notice in found if _is_command(notice.command.split()[0])]
     offers = [notice for notice in shown if notice.is_offer]
     return [notice for notice in shown if notice not in offers[1:]]
@@ -44,9 +46,19 @@ def _losses() -> list[Notice]:
     return []
 
 
-def _offers() -> list[Notice]:
+def _size(home: str | None) -> list[Notice]:
+    """What a home takes that hooks fill by themselves."""
+    if not has_hooks(home):
+        return []
+    told = room_told(home)
+    return [Notice(told, "hooks status")] if told else []
+
+
+def _offers(home: str | None) -> list[Notice]:
     """What could be installed, the most useful first."""
-    return []
+    agents = unseen_agents(home)
+    who = agents[0] if len(agents) == 1 else count(len(agents), "agent")
+    return [Notice(f"Turns of {who} cannot be taken back yet", "hooks install", is_offer=True)] if agents else []
 
 
 def _is_command(name: str) -> bool:

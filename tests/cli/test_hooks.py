@@ -1,0 +1,95 @@
+"""`turnlog hooks`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.machine import claude_session, settle
+from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Path:
+    folder = tmp_path / "person"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ".codex").mkdir()
+    return folder
+
+
+def test_without_a_terminal_it_has_to_be_said_for_whom(cli: Cli, person: Path):
+    done = cli("hooks", "install", "--anyway")
+    assert done.code == 2
+    assert "claude-code, codex; or --all" in done.err
+    assert list((person / ".claude").iterdir()) == []
+
+
+def test_from_the_environment_of_a_project_it_refuses(cli: Cli, person: Path):
+    done = cli("hooks", "install", "claude-code")
+    assert done.code == 7
+    assert "may be gone tomorrow" in done.err
+    assert "--anyway" in done.err
+    assert list((person / ".claude").iterdir()) == []
+
+
+def test_in_and_out(cli: Cli, person: Path):
+    settings = person / ".claude/settings.json"
+    settings.write_text('{"model": "opus"}\n')
+    shown = cli("hooks", "install", "--all", "--anyway", "--dry-run")
+    assert "would be written" in shown.out
+    assert '+ "hooks"' in shown.out or '+{"model"' in shown.out
+    assert settings.read_text() == '{"model": "opus"}\n'
+    done = cli("hooks", "install", "--all", "--anyway")
+    assert done.code == 0, done.err
+    assert "~/.claude/settings.json written" in done.out
+    assert "`/hooks`" in done.out
+    assert "hooked already" in cli("hooks", "install", "--all", "--anyway").out
+    rows = {row["agent"]: row for row in json.loads(cli("hooks", "--json").out)["agents"]}
+    assert [name for name, row in rows.items() if row["installed"]] == ["claude-code", "codex"]
+    assert rows["codex"]["trusted"] is False
+    assert rows["claude-code"]["trusted"] is None
+    assert "not trusted" in cli("hooks", "status").out
+    done = cli("hooks", "install", "codex", "--anyway", "--trust")
+    assert done.out.count("trusted: test -x ") == 3
+    assert cli("hooks", "uninstall", "--all").code == 0
+    assert settings.read_text() == '{"model": "opus"}\n'
+    assert list((person / ".codex").iterdir()) == []
+
+
+def test_of_several_all_or_none(cli: Cli, person: Path):
+    (person / ".claude/settings.json").write_text("{}")
+    (person / ".codex/hooks.json").write_text('{"hooks": {},}')
+    done = cli("hooks", "install", "--all", "--anyway")
+    assert done.code == 6
+    assert "hooks.json, line 1, column 13: a comma too many" in done.err
+    assert "nothing was changed" in done.err
+    assert (person / ".claude/settings.json").read_text() == "{}"
+
+
+def test_an_agent_that_nobody_knows(cli: Cli):
+    done = cli("hooks", "install", "nobody", "--anyway")
+    assert done.code == 3
+    assert "claude-code, codex, copilot-cli" in done.err
+
+
+def test_on_a_terminal_it_asks_for_each(person: Path, cli: Cli):
+    with Terminal("-m", "turnlog", "hooks", "install", "--anyway") as terminal:
+        terminal.until("Claude Code: add hooks to ~/.claude/settings.json? [y/N]")
+        terminal.type("y\n")
+        terminal.until("Codex: add hooks to")
+        terminal.type("\n")
+        assert terminal.end() == 0
+    assert (person / ".claude/settings.json").exists()
+    assert list((person / ".codex").iterdir()) == []
+
+
+def test_it_is_offered_until_somebody_looked(process: Cli, person: Path, monkeypatch: pytest.MonkeyPatch):
+    claude_session(person, str(Path.cwd()), "aaaaaaaa-1111-4222-8333-444444444444", "Fix it")
+    settle(process)
+    assert "Turns of 2 agents cannot be taken back yet" in process().out
+    monkeypatch.setenv("TURNLOG_OFFERS", "off")
+    assert "cannot be taken back" not in process().out
+    monkeypatch.delenv("TURNLOG_OFFERS")
+    process("hooks", "status")
+    assert "cannot be taken back" not in process().out
