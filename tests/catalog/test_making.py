@@ -13,8 +13,8 @@ from turnlog.catalog import Catalog, upkeep
 from turnlog.catalog.glance import survey
 from turnlog.catalog.index.notes import MAKING
 from turnlog.catalog.index.sqlite.database import Damaged, Database
-from turnlog.catalog.making import VARIABLE, lock_of
-from turnlog.machine.detached import is_taken
+from turnlog.catalog.making import lock_of
+from turnlog.machine.detached import VARIABLE, is_taken
 
 _MAKE = """
 import os, signal, sys

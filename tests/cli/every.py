@@ -20,6 +20,7 @@ _WORDS: dict[str, list[str]] = {
     "gc": [],
     "hooks": [],
     "import": ["--agent", "sofos"],
+    "keep": ["--status"],
     "mv": ["--dry-run", ".", ".."],
     "pull": ["--all", "../copy"],
     "push": ["--all", "../copy"],

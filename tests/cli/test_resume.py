@@ -53,8 +53,9 @@ PLACES = {
 
 
 def files(*folders: Path) -> dict[Path, bytes]:
-    """What is there, but for the index of Turnlog itself."""
-    found = (path for top in folders for path in sorted(top.rglob("*")) if ".cache" not in path.parts)
+    """What is there, but for the index and the ledger of Turnlog itself."""
+    own = {".cache", ".local"}
+    found = (path for top in folders for path in sorted(top.rglob("*")) if not own & set(path.parts))
     return {path: path.read_bytes() for path in found if path.is_file()}
 
 

@@ -66,6 +66,7 @@ class Catalog:
     complete = _call(blocking.Catalog.complete)
     search = _call(blocking.Catalog.search)
     usage = _call(blocking.Catalog.usage)
+    gone = _call(blocking.Catalog.gone)
     refresh = _call(blocking.Catalog.refresh)
     sync = _call(blocking.Catalog.sync)
     rebuild = _call(blocking.Catalog.rebuild)

@@ -312,6 +312,11 @@ class Catalog:
         return search(*self._indexes(), query=query, workspace=place, limit=limit, before=before, now_ms=now_ms())
 
     @_question
+    def gone(self) -> dict[str, int]:
+        """How many sessions of each agent are gone, and still counted."""
+        return self._local.index.gone()
+
+    @_question
     def usage(
         self,
         query: str = "",

@@ -5,15 +5,9 @@ There is one at a time, it ends by itself, and whoever asks next starts it again
 
 from __future__ import annotations
 
-from turnlog.machine.environment import environment
+from turnlog.machine.detached import begin, is_allowed, is_taken
 
-VARIABLE = "TURNLOG_BACKGROUND"
-"""`off` forbids it: then whoever asks reads everything first."""
-
-
-def is_allowed() -> bool:
-    """Whether a process of its own may be started."""
-    return environment().get(VARIABLE, "").lower() not in ("off", "no", "0", "false")
+__all__ = ["is_allowed", "lock_of", "start"]
 
 
 def lock_of(path: str) -> str:
@@ -23,6 +17,4 @@ def lock_of(path: str) -> str:
 
 def start(path: str, location: str) -> bool:
     """See to it that somebody makes the index at that path; False if nobody can."""
-    from turnlog.machine.detached import begin, is_taken
-
     return is_taken(lock_of(path)) or bool(begin(lock_of(path), ["--home", location, "index", "--background"]))

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from turnlog.catalog.glance.index import GlanceIndex
+    from turnlog.catalog.read.indexer import Indexer
     from turnlog.session import Home
     from turnlog.store import Store
 
@@ -138,10 +139,8 @@ class LocalUpkeep:
         """Read what is new in our sessions in a store that keeps no files; gives that with what was read before."""
         if self.database.path != IN_MEMORY and not os.path.exists(self.database.path):
             return here
-        from turnlog.catalog.read.indexer import Indexer
-
         with self.database.lock(self.waiting):
-            indexer = Indexer(self.database, self._home, self._progress)
+            indexer = self._indexer()
             changes = compared(Watchlist(self.database.connection), store)
             if changes:
                 indexer.run(changes)
@@ -151,6 +150,11 @@ class LocalUpkeep:
             here.gone + indexer.gone,
         )
         return Synced(self.index.count(), read, read_bytes, gone, is_rebuilt=here.is_rebuilt)
+
+    def _indexer(self) -> Indexer:
+        from turnlog.catalog.read.indexer import Indexer
+
+        return Indexer(self.database, self._location if self._agents else None, self._home, self._progress)
 
     def _into_memory(self) -> None:
         """For as long as this is open: a disk that is full is no reason not to answer."""
@@ -179,12 +183,10 @@ class LocalUpkeep:
         """What was removed for good leaves the file, and nothing new is read into it."""
         if not os.path.exists(self.database.path):
             return
-        from turnlog.catalog.read.indexer import Indexer
-
         with self.database.lock(self.waiting):
             try:
                 gone = purged(Watchlist(self.database.connection))
-                Indexer(self.database, self._home, self._progress).run(gone)
+                self._indexer().run(gone)
             except (Damaged, sqlite3.DatabaseError):
                 self.database.make()
 
@@ -280,12 +282,10 @@ class LocalUpkeep:
 
     def _catch_up(self, version: int, found: Changes | None) -> Synced:
         """Read what has changed. Nobody else writes meanwhile; `found` holds if nobody did since that version."""
-        from turnlog.catalog.read.indexer import Indexer
-
         places = self._prepared()
         is_same = found is not None and self.database.version == version
         changes = found if found is not None and is_same else self._sweep(places)
-        indexer = Indexer(self.database, self._home, self._progress)
+        indexer = self._indexer()
         indexer.run(changes)
         is_new, self.database.is_new = self.database.is_new, False
         return Synced(self.index.count(), indexer.read, indexer.read_bytes, indexer.gone, is_rebuilt=is_new)
@@ -293,12 +293,11 @@ class LocalUpkeep:
     def _slice(self, most: int) -> bool:
         """Read the newest of what is not read, up to so many bytes. Gives whether there is more. Under the lock."""
         from turnlog.catalog.index.notes import note
-        from turnlog.catalog.read.indexer import Indexer
 
         places = self._prepared()
         with self.database.writing() as db:
             note(SqliteEngine(db), MAKING, 1)
-        indexer = Indexer(self.database, self._home, self._progress)
+        indexer = self._indexer()
         indexer.run(self._sweep(places), most=most)
         if indexer.read and self.index.count(Condition("=", "sessions.ending", UNREAD)):
             return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from turnlog.version import __version__
 
@@ -47,4 +48,27 @@ def main() -> None:
         from turnlog.cli.frame.program import run
 
         code = run(arguments)
+    keep_on(arguments)
     sys.exit(code)
+
+
+def keep_on(arguments: Sequence[str]) -> None:
+    """Let another process keep what agents would delete, if that is wanted: see `turnlog keep`."""
+    from turnlog.errors import TurnlogError
+    from turnlog.machine.environment import default_home
+    from turnlog.machine.keepstate import keep_going
+
+    try:
+        keep_going(_home_in(arguments) or default_home())
+    except (TurnlogError, OSError):
+        pass  # there is no home to keep anything in; the command said so if that mattered
+
+
+def _home_in(arguments: Sequence[str]) -> str | None:
+    """What `--home` says, wherever it stands."""
+    for index, word in enumerate(arguments):
+        if word.startswith("--home="):
+            return word.removeprefix("--home=")
+        if word == "--home" and index + 1 < len(arguments):
+            return arguments[index + 1]
+    return None

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -222,6 +222,19 @@ class Watching(Struct, frozen=True, kw_only=True):
     """The other files that a session is read from, so that it is seen when they change."""
 
 
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long an agent leaves its sessions where they are, and how to make it leave them."""
+
+    settings: Callable[[Places], str]
+    """The file in which a person says so, there or not; `path` is where in it, `dialect` what else may be there."""
+    dialect: Literal["json", "commented", "jsonc"]
+    path: tuple[str, ...]
+    days: Callable[[Any], float | None]
+    """For what is said there, None if nothing is: after so many days without a change they go; None for never."""
+    forever: tuple[tuple[tuple[str, ...], Any], ...]
+    """What to set so that they stay: paths, and values."""
+
+
 class Format(Struct, frozen=True):
     """All that can be done with the sessions of one agent. What is None cannot."""
 
@@ -240,6 +253,8 @@ class Format(Struct, frozen=True):
     """What `read` gives from a mark on: the same steps, and as of now header, facts and mark; None where what was
     appended reaches back before the mark, so that all has to be read again."""
     watch: Watching = Watching()
+    retention: Retention | None = None
+    """None for one that removes nothing by itself."""
 
 
 _GROUP = "turnlog.formats"

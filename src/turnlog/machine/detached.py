@@ -15,9 +15,16 @@ from contextlib import contextmanager
 
 from turnlog.machine.environment import environment
 
+VARIABLE = "TURNLOG_BACKGROUND"
+"""`off` in the environment forbids it."""
 _NICE = 10
 _TRIES = 5
 _PAUSE_S = 0.02
+
+
+def is_allowed() -> bool:
+    """Whether anything may be begun; where it may not, whoever asks does everything first."""
+    return environment().get(VARIABLE, "").lower() not in ("off", "no", "0", "false")
 
 
 def begin(lock: str, arguments: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Invalid
+from turnlog.exchange.kept import kept_or_there
 from turnlog.reader.foreign import read_from
 from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
@@ -55,6 +56,7 @@ class SessionOpener:
         progress: Progress = lambda what, done, total: None,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
+        self._location = location
         self._open_home = home or partial(open_home, location)
         self._catalog = catalog or partial(_catalog, location)
         self._progress = progress
@@ -85,7 +87,14 @@ class SessionOpener:
     def read_foreign(self, chosen: SessionRef) -> AbstractContextManager[OpenedSession]:
         """Another agent's session that was found, read where it lies."""
         assert chosen.source is not None
-        return self._read_path(chosen.source.path, chosen.source.key or chosen.id, chosen.source.agent)
+        return self._read_source(chosen.source, chosen.id)
+
+    @contextmanager
+    def _read_source(self, source: Source, native: str) -> Generator[OpenedSession]:
+        """Where it lies; or, if its agent deleted it, where it is kept."""
+        key = source.key or native
+        with kept_or_there(self._location, source) as there, self._read_path(there.path, key, source.agent) as found:
+            yield found._replace(source=source)
 
     @contextmanager
     def _read_path(self, path: str, key: str | None, agent: str | None = None) -> Generator[OpenedSession]:

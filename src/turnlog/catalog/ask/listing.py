@@ -20,6 +20,8 @@ LEFT_OUT = {
 }
 """What is only shown where it is asked for: all but these."""
 
+IN_TRASH = Condition("is", "sessions.is_deleted").and_(Condition("is", "sessions.is_ours"))
+"""Another agent's that is deleted is gone: only what it spent is known."""
 CONVERSATION = Condition("is", "sessions.is_conversation")
 
 
@@ -27,7 +29,7 @@ def sessions_shown(
     index: Index, query: str, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool
 ) -> Condition:
     """Those that a query means, without what nobody asked for."""
-    shown = Condition("is" if deleted else "not", "sessions.is_deleted")
+    shown = IN_TRASH if deleted else Condition("not", "sessions.is_deleted")
     left_out = LEFT_OUT
     if query:
         from turnlog.catalog.ask.query import parse

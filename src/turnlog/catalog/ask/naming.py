@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.listing import CONVERSATION, LEFT_OUT
+from turnlog.catalog.ask.listing import CONVERSATION, IN_TRASH, LEFT_OUT
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.errors import Ambiguous, Invalid, NotFound
@@ -31,7 +31,7 @@ def find(indexes: Sequence[Index], name: str, workspace: str, *, deleted: bool =
     """The one session that answers to a name; `Ambiguous` names those that do."""
     if not isinstance(name, str) or not name or "\0" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the name of a session is text, not {name!r:.80}")
-    alive = Condition("is" if deleted else "not", "sessions.is_deleted")
+    alive = IN_TRASH if deleted else Condition("not", "sessions.is_deleted")
     columns = ("sessions.native", "sessions.name")
     exact = _cards(indexes, alive.and_(either(*(Condition("=", column, name) for column in columns))))
     if exact:

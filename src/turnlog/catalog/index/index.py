@@ -63,6 +63,11 @@ class Index:
         [(first,)] = self.engine.rows(f"SELECT min(created) FROM {self._sessions} WHERE created > 0 AND {sql}", values)
         return first
 
+    def gone(self) -> dict[str, int]:
+        """Of each other agent, how many sessions are only counted: their files are gone."""
+        sql = f"SELECT agent, count(*) FROM {self._sessions} WHERE is_deleted AND NOT is_ours AND own <> '' GROUP BY 1"
+        return dict(self.engine.rows(f"{sql} ORDER BY 2 DESC, 1"))
+
     def labels(self, column: str) -> dict[int, Any]:
         """One column of every session that has something there."""
         sql = f"SELECT id, {column} FROM {self._sessions} WHERE {column} IS NOT NULL"

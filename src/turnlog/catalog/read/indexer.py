@@ -18,6 +18,7 @@ from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.index.texts import clean, path_column
 from turnlog.catalog.read import foreign
 from turnlog.catalog.read.announcer import Announcer
+from turnlog.catalog.read.gone import GoneSessions
 from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, ends_of, stamp_of
 from turnlog.errors import TurnlogError
@@ -51,13 +52,26 @@ class _Job:
         self.told = ""
         """What its database says of when it changed."""
         self.parts: dict[str, Stamp] = {path: stamp}
+        self.is_kept = False
+        """Whether its file is gone, and is read from where it is kept."""
+
+
+def _kept_job(source: Source, place: str, before: Before | None) -> _Job:
+    stamp = stamp_of(place) or Stamp(ABSENT, 0, 0)
+    job = _Job(source, "", source.path, stamp, before)
+    job.is_kept, job.parts = True, {place: stamp}
+    return job
 
 
 class Indexer:
     """One pass over what a sweep found."""
 
     def __init__(
-        self, database: Database, home: Callable[[], Home], progress: Callable[[str, int, int], None] | None
+        self,
+        database: Database,
+        location: str | None,
+        home: Callable[[], Home],
+        progress: Callable[[str, int, int], None] | None,
     ) -> None:
         self._database = database
         self._watchlist = Watchlist(database.connection)
@@ -69,6 +83,7 @@ class Indexer:
         self._changed: set[int] = set()
         self._stamps: dict[str, dict[str, str]] = {}
         self._next = 1 + self._watchlist.last()
+        self._gone = None if location is None else GoneSessions(location, self._watchlist, self._batch)
         self.read = self.read_bytes = self.gone = 0
 
     def run(self, changes: Changes, *, most: int | None = None) -> None:
@@ -90,10 +105,14 @@ class Indexer:
         prices = self._batch.prices
         with self._database.writing() as db:
             engine = SqliteEngine(db)
+            if self._gone is not None:
+                self._changed |= self._gone.recall(db)
             if prices.is_other:
                 self._changed |= prices.again(engine)
             prices.remember(engine)
             if self._changed or self._loose or self.gone or was_dirty:
+                if self._gone is not None:
+                    self._gone.write_down(db, None if was_dirty else self._changed)
                 settle(engine, None if was_dirty else self._changed, self._loose)
         self._writer.tidy()
         if noted(self._batch.db, UNSCRUBBED) is not None:
@@ -147,8 +166,11 @@ class Indexer:
             job = self._job(id, native, is_ours, agent, path, key)
             if job is not None:
                 jobs.setdefault((path, key, OURS if is_ours else agent or ""), job).is_unread = True
+        for source, place in self._gone.only_kept() if self._gone is not None else ():
+            before = self._watchlist.source(source.agent, source.path, source.key)
+            jobs[source.path, source.key, source.agent] = _kept_job(source, place, before)
         for job in jobs.values():
-            if job.source is not None:
+            if job.source is not None and not job.is_kept:
                 job.parts |= {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in finder.parts(job.source)}
         return [job for job in jobs.values() if not self._is_as_before(job)]
 
@@ -173,7 +195,13 @@ class Indexer:
         for id, native, is_ours, agent, own, key in sessions:
             stamp = stamp_of(own)
             if stamp is None:
-                if own == known.path and not (is_ours and native in moved):
+                if self._gone is not None and agent is not None and not is_ours:
+                    place = self._gone.kept_at(id, Source(agent, own, key), known.path)
+                    if place is None:
+                        self._remove(id, is_ours)
+                    elif place:
+                        jobs.append(_kept_job(Source(agent, own, key), place, self._watchlist.session(id)))
+                elif own == known.path and native not in moved:
                     self._remove(id, is_ours)
                 continue
             keys = finder.keys.get((agent or "", own))
@@ -233,7 +261,10 @@ class Indexer:
         if is_ours:
             self._batch.flag(UNSCRUBBED)
         self._loose |= tokens_of(self._batch.db, id)
-        self._watchlist.drop_session(self._batch, id)
+        if is_ours or self._gone is None:
+            self._watchlist.drop_session(self._batch, id)
+        else:
+            self._watchlist.forget_said(self._batch, id)
         self.gone += 1
 
     # ── one session ───────────────────────────────────────────────────────────────────────────────
@@ -281,7 +312,9 @@ class Indexer:
 
             store = self._home().store
             return own.take(self._batch, store, job.native, session, job.stamp, job.before, path=job.path)
-        return foreign.take(self._batch, job.source, session, job.stamp, job.before)
+        if job.is_kept and self._gone is not None:
+            return self._gone.read(job.source, session, job.before)
+        return foreign.take(self._batch, job.source, session, job.stamp, job.before) | {"is_deleted": 0}
 
     def _problem(self, job: _Job, error: Exception) -> dict[str, Any]:
         told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -8,10 +8,11 @@ import sys
 import click
 
 from turnlog.cli.draw.text import path_of
-from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, this_home
+from turnlog.cli.frame.command import SESSION, home_location, print_json, session_argument, shared, this_home
 from turnlog.cli.frame.output import write_line
 from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import names
+from turnlog.exchange.kept import place_of
 
 FIELDS = {"session": SESSION, "path": "its file"}
 
@@ -22,7 +23,8 @@ FIELDS = {"session": SESSION, "path": "its file"}
 def command(session: str | None, as_json: bool) -> None:
     """Print the path of a session's file, ours or another agent's: for tail -f, grep, cp.
 
-    Several agents keep all sessions in one database, or one session in a folder; then it is the path of that.
+    Several agents keep all sessions in one database, or one session in a folder; then it is the path of that. Of one
+    that its agent deleted and `turnlog keep` has, it is the copy: zstd -dc reads it.
 
     \b
     turnlog path k3f9
@@ -30,7 +32,7 @@ def command(session: str | None, as_json: bool) -> None:
     """
     with this_home() as home:
         found = names(home).find(session)
-        path = log_path(home, found.id) if found.source is None else found.source.path
+        path = log_path(home, found.id) if found.source is None else place_of(home_location(), found.source)
     if as_json:
         print_json({"session": found.name, "path": path})
         return

@@ -12,11 +12,12 @@ import click
 
 from turnlog.cli.draw.preview import NO, ask, can_ask
 from turnlog.cli.draw.problem import tell_report
-from turnlog.cli.draw.text import quoted
-from turnlog.cli.frame.command import REPORT, print_json, session_argument, shared, this_home
+from turnlog.cli.draw.text import one_line, quoted
+from turnlog.cli.frame.command import REPORT, home_location, print_json, session_argument, shared, this_home
 from turnlog.cli.frame.foreground import NoCommand, NotRunnable
 from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
+from turnlog.reader.folder import tilde
 from turnlog.reader.name import SessionRef
 from turnlog.session import Home
 from turnlog.session.readonly import ReadOnlySession
@@ -71,6 +72,7 @@ def command(
     turnlog resume codex:0199 --in claude-code --exec
     """
     from turnlog.exchange.handover import hand_over
+    from turnlog.exchange.kept import put_back
     from turnlog.exchange.staying import stays_one
 
     with this_home() as home, ExitStack() as stack:
@@ -79,6 +81,11 @@ def command(
         if chosen.source is None:
             found = stack.enter_context(home.read(chosen.id))
         elif agent in (None, chosen.source.agent):
+            for path in put_back(home_location(), chosen.source):
+                print(
+                    one_line(f"{chosen.source.agent} had deleted {tilde(path)}: it is back, to the byte"),
+                    file=sys.stderr,
+                )
             found = stack.enter_context(reader().read_foreign(chosen)).session
         else:  # from now on it is in two places: ours knows that both are one
             found = stack.enter_context(session_brought(home, chosen.name, chosen))
@@ -137,6 +144,9 @@ def _is_wanted(done: Resumable) -> bool:
 
 def _run(words: list[str], cwd: str) -> None:
     """Become that program; only what prevents it returns."""
+    from turnlog.cli import keep_on
+
+    keep_on(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
     try:

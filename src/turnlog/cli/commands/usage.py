@@ -15,7 +15,7 @@ from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import project, tilde, within
 from turnlog.reader.shortname import short_names
-from turnlog.view.number import dollars, tokens
+from turnlog.view.number import count, dollars, tokens
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow, Spending
@@ -27,6 +27,7 @@ FIELDS = {
     "by": "what the groups are",
     "groups": "`group`, tokens of six kinds, `cost_micros`, `requests`, `sessions`, and `unpriced` models",
     "total": "the same of all",
+    "gone": "how many sessions of each agent are gone from this machine, of those that were counted",
 }
 
 
@@ -58,8 +59,10 @@ def work(
         titles = {line.name: line for line in asked.lines(everything=True)} if by == "session" and not as_json else {}
         ids = asked.ids() if titles else []
         tell_pending(asked, so="the sums are of these")
+        gone = asked.gone()
     if as_json:
-        print_json({"by": by, "groups": [_for_programs(row) for row in rows], "total": _for_programs(total)})
+        told = {"groups": [_for_programs(row) for row in rows], "total": _for_programs(total)}
+        print_json({"by": by, **told, "gone": gone})
         return
     rows = [row for row in rows if any(row.tokens) or row.unpriced]
     if not rows:
@@ -74,6 +77,7 @@ def work(
         told = f"… {len(rows) - len(shown):,} {'earlier' if is_time else 'more'}: --limit 0"
         print(coloured(told, "dim", sys.stderr), file=sys.stderr)
     _tell_unpriced(total)
+    _tell_gone(gone)
 
 
 def _for_programs(row: Spending) -> dict[str, Any]:
@@ -126,6 +130,14 @@ def _cache_write(row: Spending) -> int:
 
 def _cost(row: Spending) -> str:
     return dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced))
+
+
+def _tell_gone(gone: dict[str, int]) -> None:
+    """A sum with what nobody can look up any more has to say so."""
+    for agent, number in gone.items():
+        are, they = ("is", "it") if number == 1 else ("are", "they")
+        told = f"{count(number, 'session')} of {agent} {are} gone: what {they} cost is counted"
+        print(one_line(told), file=sys.stderr)
 
 
 def _tell_unpriced(total: Spending) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
+from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching, Writing
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.records import files_under, first_records, record_in
 from turnlog.formats._shared.value import fields
@@ -17,12 +18,24 @@ from turnlog.formats.claude_code.writing import CARRIED, place, write
 
 _NAME = "claude-code"
 _HEAD = 40
+_DAYS = 30
+_LONG = 36_500
+
+
+def _base(places: Places) -> str:
+    return places.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(places.home, ".claude")
 
 
 def homes(places: Places) -> list[str]:
     """See `turnlog.formats`."""
-    base = places.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(places.home, ".claude")
-    return [os.path.join(base, "projects")]
+    return [os.path.join(_base(places), "projects")]
+
+
+def _days(told: Any) -> float | None:
+    """It takes whole days from 1 on, and nothing else; earlier versions took 0 for never."""
+    if told == 0:
+        return None
+    return told if isinstance(told, int) and told > 0 else _DAYS
 
 
 def find(path: str) -> Iterator[Source]:
@@ -99,4 +112,12 @@ FORMAT = Format(
     resume=Resuming(command=lambda id, path, workspace: ["claude", "--resume", id], ids=UUIDS),
     growth=grown,
     watch=Watching(by_file=True, sidecars=sidecars),
+    # At every start it removes what was not written to for so long.
+    retention=Retention(
+        settings=lambda places: os.path.join(_base(places), "settings.json"),
+        dialect="json",
+        path=("cleanupPeriodDays",),
+        days=_days,
+        forever=((("cleanupPeriodDays",), _LONG),),
+    ),
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Source, Writing
+from turnlog.formats import Format, Places, Resuming, Retention, Source, Writing
 from turnlog.formats._shared.records import rows
+from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import grown, read
@@ -19,11 +22,28 @@ _CAUTION = (
 next start takes for the remains of a session and removes, and with it all files of that id."""
 _NAME = "gemini-cli"
 _SMALL = 1 << 20
+_UNITS = {"h": 1 / 24, "d": 1, "w": 7, "m": 30}
+_KEPT = ("general", "sessionRetention")
+
+
+def _base(places: Places) -> str:
+    return os.path.join(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini")
 
 
 def homes(places: Places) -> list[str]:
     """See `turnlog.formats`."""
-    return [os.path.join(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini", "tmp")]
+    return [os.path.join(_base(places), "tmp")]
+
+
+def _days(told: Any) -> float | None:
+    """It removes chats after 30 days unless it is told otherwise; what it cannot read, it does not do."""
+    said = fields(told)
+    if not said.get("enabled", True):
+        return None
+    found = re.fullmatch(r"(\d+)([hdwm])", str(said.get("maxAge", "30d")), re.ASCII)
+    if found is None or int(found[1]) == 0:
+        return None
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def find(path: str) -> Iterator[Source]:
@@ -57,4 +77,12 @@ FORMAT = Format(
     write=Writing(render=write, place=place, carried=CARRIED),
     resume=Resuming(command=lambda id, path, workspace: ["gemini", "--resume", id], ids=UUIDS, caution=_CAUTION),
     growth=grown,
+    # At every start it removes the chats of the folder it is started in.
+    retention=Retention(
+        settings=lambda places: os.path.join(_base(places), "settings.json"),
+        dialect="commented",
+        path=_KEPT,
+        days=_days,
+        forever=(((*_KEPT, "enabled"), False),),
+    ),
 )

@@ -135,6 +135,14 @@ class Watchlist:
         """What its database said of when it changed."""
         return self._one("SELECT stamp FROM sessions WHERE id = ?", session)
 
+    def noted(self, key: str) -> bool:
+        """Whether that is noted."""
+        return self._one("SELECT 1 FROM meta WHERE key = ?", key) is not None
+
+    def note(self, db: sqlite3.Connection, key: str) -> None:
+        """Note it."""
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (key,))
+
     def last(self) -> int:
         """The number of the newest session; 0 if there is none."""
         return self._one("SELECT max(id) FROM sessions") or 0
@@ -193,6 +201,13 @@ class Watchlist:
         """A session of which a glance was taken."""
         marks = ", ".join("?" * (len(row) + 1))
         batch.do(f"INSERT INTO sessions (id, {', '.join(columns)}) VALUES ({marks})", (session, *row))
+
+    def forget_said(self, batch: Batch, session: int) -> None:
+        """Another agent's session that is gone: of all that is known of it, what it spent stays."""
+        for (doc,) in self._db.execute("SELECT id FROM docs WHERE session = ?", (session,)).fetchall():
+            batch.forget(doc)
+        batch.do("DELETE FROM parts WHERE session = ?", (session,))
+        batch.do("UPDATE sessions SET is_deleted = 1, title = NULL, preview = '', mark = NULL WHERE id = ?", (session,))
 
     def drop_session(self, batch: Batch, session: int) -> None:
         """A session that is gone, and what was said in it."""

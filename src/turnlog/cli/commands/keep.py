@@ -1,0 +1,170 @@
+"""`turnlog keep`."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnlog.cli.draw.keeping import print_status
+from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.text import coloured, one_line, plain
+from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.errors import Invalid, NotFound, Unavailable
+from turnlog.machine.environment import default_home
+from turnlog.machine.keepstate import KeepState, keep_going
+from turnlog.reader.folder import tilde
+
+if TYPE_CHECKING:
+    from turnlog.exchange.keeping import Limit
+
+FIELDS = {
+    "agents": "those whose sessions are kept: `agent`, `days` after which it would remove them (null for never), "
+    "`settings` where that is said, `files` and `bytes` that are kept",
+    "folder": "where they are kept",
+    "running": "whether something is being kept right now",
+    "last": "when it was last looked, how many `files` had something new, and the `problems` by file; or null",
+    "settings": "what was or could be changed so that agents delete nothing: `agent`, `path`, `diff`, `done`",
+}
+
+
+@click.command()
+@click.argument("agents", nargs=-1, metavar="[AGENT]...")
+@click.option("--status", is_flag=True, help="Only tell what is kept.")
+@click.option("--stop", is_flag=True, help="Keep nothing more; what is kept stays.")
+@click.option("--yes", "-y", is_flag=True, help="Change the settings of agents without asking.")
+@click.option("--now", is_flag=True, hidden=True, help="Keep what is new, in this process.")
+@shared
+def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: bool, as_json: bool) -> None:
+    """Keep the sessions of agents that delete them: Claude Code does so after 30 days, Gemini CLI as well.
+
+    From now on a copy of each session is made, and of what it grew by, by whatever Turnlog is asked next: behind your
+    back, and never for long. A copy takes about a sixth of the room. A session that its agent deleted is listed, found,
+    shown, counted and resumed as before; resuming puts it back where it was, to the byte.
+
+    Where the agent can be told to delete nothing, the change to its settings is shown, and made if you say yes.
+    Without an AGENT: all that are here and delete sessions by themselves.
+
+    \b
+    turnlog keep                 keep them, and ask for each agent's own limit
+    turnlog keep codex           an agent that deletes none: against accidents
+    turnlog keep --status        what is kept, and where
+    turnlog keep --stop          no more; what is kept stays
+    """
+    state = KeepState(home_location() or default_home())
+    if not state.is_possible:
+        raise Unavailable("there is no folder to remember it in", hint="set HOME or XDG_STATE_HOME")
+    if sum((status, stop, now)) > 1 or (status and agents):
+        raise Invalid("--status and --stop stand alone", hint="`turnlog keep --help`")
+    if now:
+        _now(state)
+        return
+    edits: list[dict[str, Any]] = []
+    if stop:
+        state.choose([name for name in state.agents() if agents and name not in agents])
+    elif not status:
+        chosen = _chosen(agents)
+        state.choose(sorted({*state.agents(), *chosen}))
+        keep_going(state.location)
+        edits = _told_to_stay(chosen, yes=yes, as_json=as_json)
+    if as_json:
+        print_json({**_status(state), "settings": edits})
+    else:
+        print_status(_status(state), is_stopped=stop)
+
+
+def _now(state: KeepState) -> None:
+    from turnlog.catalog import Catalog
+    from turnlog.exchange.keeping import Keeping
+    from turnlog.machine.detached import alone
+
+    with alone(state.lock) as is_ours:
+        if is_ours and state.agents():
+            Keeping(state.location).run()
+            with Catalog(state.location, agents=True) as catalog:
+                catalog.sync()
+
+
+def _chosen(agents: tuple[str, ...]) -> list[str]:
+    from turnlog.exchange.keeping import check_keepable, limits
+    from turnlog.formats import is_known, names
+
+    for name in agents:
+        if not is_known(name):
+            raise NotFound(f"no agent {name!r:.80}", hint=f"one of {', '.join(names())}")
+        check_keepable(name)
+    chosen = list(agents) or [limit.agent for limit in limits()]
+    if not chosen:
+        raise NotFound("no agent here deletes sessions by itself", hint="`turnlog keep AGENT` keeps those of any other")
+    return chosen
+
+
+# ── the limits of agents ──────────────────────────────────────────────────────────────────────────
+
+
+def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[str, Any]]:
+    """Show how each agent is told to delete nothing, and do so if that is wanted."""
+    from turnlog.exchange.keeping import limits, stays
+    from turnlog.formats import format_of
+
+    edits: list[dict[str, Any]] = []
+    for limit in limits():
+        retention = format_of(limit.agent).retention
+        if limit.agent not in agents or limit.days is None or retention is None or limit.days >= _LONG_DAYS:
+            continue
+        file, edit = stays(retention)
+        if limit.problem:
+            print(one_line(f"warning: {limit.problem}"), file=sys.stderr)
+            continue
+        before = file.text()
+        diff = list(_diff(tilde(file.path), before, edit(before)))
+        if not as_json:
+            _show(limit, diff)
+        is_wanted = yes or (can_ask(as_json=as_json) and ask("change it?"))
+        if is_wanted:
+            file.change(edit)
+        elif not as_json and not can_ask(as_json=as_json):
+            print("nothing was changed there: `turnlog keep --yes` does it", file=sys.stderr)
+        edits.append({"agent": limit.agent, "path": file.path, "diff": "\n".join(diff), "done": is_wanted})
+    return edits
+
+
+_LONG_DAYS = 3650
+"""Who set so many has chosen it."""
+
+
+def _show(limit: Limit, diff: list[str]) -> None:
+    print(f"{limit.agent} deletes sessions after {limit.days:g} days. It can be told not to:", file=sys.stderr)
+    for line in diff:
+        colour = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
+        print(f"  {coloured(plain(line), colour, sys.stderr)}", file=sys.stderr)
+
+
+def _diff(name: str, before: str, after: str) -> list[str]:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=1, lineterm="")
+    return [line for line in lines if not line.startswith(("@@", "---"))]
+
+
+# ── how it stands ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _status(state: KeepState) -> dict[str, Any]:
+    from turnlog.exchange.keeping import last_report, limit_of
+    from turnlog.exchange.kept import KeptFiles
+    from turnlog.formats import format_of
+    from turnlog.machine.detached import is_taken
+
+    kept = KeptFiles(state.location)
+    on = state.agents()
+    rows: list[dict[str, Any]] = []
+    for agent in sorted({*on, *kept.agents()}):
+        retention = format_of(agent).retention
+        limit = None if retention is None else limit_of(agent, retention)
+        rows.append({
+            "agent": agent, "is_kept": agent in on, "days": None if limit is None else limit.days,
+            "settings": None if limit is None else limit.settings, "files": sum(1 for _ in kept.every(agent)),
+            "bytes": kept.bytes_of(agent),
+        })  # fmt: skip
+    return {"agents": rows, "folder": kept.folder, "running": is_taken(state.lock), "last": last_report(state)}

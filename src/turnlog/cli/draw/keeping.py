@@ -1,0 +1,45 @@
+"""What is kept of other agents' sessions, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import moment, one_line
+from turnlog.reader.folder import tilde
+from turnlog.view.number import count, size
+
+_SHOWN = 10
+
+
+def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
+    """How it stands, and what to type next."""
+    rows = status["agents"]
+    if not rows:
+        print("nothing is kept; `turnlog keep` keeps what agents would delete")
+        return
+    head = ("AGENT", "KEPT", "FILES", "SIZE", "DELETES")
+    cells = [
+        (row["agent"], "yes" if row["is_kept"] else "no more", f"{row['files']:,}", size(row["bytes"]), _limit(row))
+        for row in rows
+    ]
+    for line in table(head, cells, right=(2, 3)):
+        print(line)
+    print()
+    if status["running"]:
+        print("more is being kept right now, in the background")
+    elif (last := status["last"]) is not None:
+        print(f"last looked at {moment(last.at)}; the next turnlog looks again")
+        for path, why in list(last.problems.items())[:_SHOWN]:
+            print(one_line(f"not kept: {tilde(path)}: {why}"))
+        if len(last.problems) > _SHOWN:
+            print(f"not kept: {count(len(last.problems) - _SHOWN, 'more file')}; --json has them all")
+    print(one_line(f"they are in {tilde(status['folder'])}"))
+    if is_stopped:
+        print("nothing more is kept; what is kept stays until you remove that folder")
+
+
+def _limit(row: dict[str, Any]) -> str:
+    if row["settings"] is None:
+        return "nothing by itself"
+    return "nothing" if row["days"] is None else f"after {row['days']:,g} days"

@@ -1,0 +1,85 @@
+"""Which agents' sessions are kept for a home, and when that was last seen to. Loads nothing: every command asks."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from turnlog.machine.environment import state_folder
+
+_PAUSE_S = 60
+"""So long nobody looks again."""
+
+
+class KeepState:
+    """What this machine remembers of keeping, for one home."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        base = _base()
+        self._stem = ""
+        if base:
+            from turnlog.machine.location import key_of
+
+            self._stem = os.path.join(base, key_of(location))
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is a place to remember anything."""
+        return bool(self._stem)
+
+    @property
+    def lock(self) -> str:
+        """Held by whoever keeps."""
+        return f"{self._stem}.lock"
+
+    @property
+    def seen(self) -> str:
+        """How the files looked that are kept."""
+        return f"{self._stem}.seen"
+
+    @property
+    def told(self) -> str:
+        """What came of the last time."""
+        return f"{self._stem}.told"
+
+    def agents(self) -> list[str]:
+        """Those whose sessions are kept."""
+        try:
+            with open(f"{self._stem}.agents", encoding="utf-8") as file:
+                return file.read().split()
+        except OSError:
+            return []
+
+    def choose(self, agents: list[str]) -> None:
+        """From now on, these."""
+        from turnlog.formats import put_file
+
+        put_file(f"{self._stem}.agents", "".join(f"{name}\n" for name in agents).encode(), mode=0o600, force=True)
+
+    def is_due(self) -> bool:
+        """Whether somebody should look again."""
+        if not self.agents():
+            return False
+        try:
+            return abs(time.time() - os.stat(self.told).st_mtime) > _PAUSE_S
+        except OSError:
+            return True
+
+
+def keep_going(location: str) -> int:
+    """Begin to keep what has come since, behind the user's back, if that is wanted and due; gives the pid, or 0."""
+    base = _base()
+    if not base or not os.path.isdir(base):
+        return 0
+    state = KeepState(location)
+    if not state.is_due():
+        return 0
+    from turnlog.machine.detached import begin, is_allowed
+
+    return is_allowed() and begin(state.lock, ["keep", "--now", "--home", location])
+
+
+def _base() -> str:
+    folder = state_folder()
+    return folder and os.path.join(folder, "keep")
