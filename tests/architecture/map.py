@@ -6,9 +6,11 @@ import ast
 import tomllib
 from pathlib import Path
 
+from turnlog.hooks import agent, names
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "turnlog"
-DOCUMENTS = {"docs/architecture.md": ("map",), "CONTRIBUTING.md": ("rooms",)}
+DOCUMENTS = {"docs/architecture.md": ("map",), "CONTRIBUTING.md": ("rooms",), "docs/guide/live.md": ("agents",)}
 
 
 def first_line(path: Path) -> str:
@@ -46,6 +48,17 @@ def module_map() -> str:
     return "\n".join(parts).rstrip()
 
 
+def agent_table() -> str:
+    """Every agent that can be hooked: where, by what, and the version that it was tried with."""
+    rows = ["| agent | its file | of a project | begins, tool, ends | tried with |", "| --- | --- | --- | --- | --- |"]
+    for one in map(agent, names()):
+        told = ", ".join(f"`{event.name}`" for event in one.events if event.means != "leave")
+        variable = f" (`${one.folder.variable}`)" if one.folder.variable else ""
+        file, project = f"`{one.folder.usual}/{one.file.name}`{variable}", one.file.project
+        rows.append(f"| {one.title} | {file} | {f'`{project}`' if project else ''} | {told} | {one.tried} |")
+    return "\n".join(rows)
+
+
 def _order(path: Path, room: Path) -> tuple[bool, tuple[str, ...]]:
     """A room's own modules before those of its folders, and a folder before what is in it."""
     parts = path.relative_to(room).with_suffix("").parts
@@ -63,7 +76,7 @@ def _cell(text: str) -> str:
 
 def filled(text: str) -> str:
     """A document with its lists as they should be."""
-    for name, made in (("map", module_map), ("rooms", room_list)):
+    for name, made in (("map", module_map), ("rooms", room_list), ("agents", agent_table)):
         begin, end = f"<!-- {name}: written by `python -m tests.architecture.map` -->", f"<!-- end of {name} -->"
         if begin in text:
             before, _, rest = text.partition(begin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile, HookSwitch
+from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile
 from turnlog.hooks.call import call
 
 _NAME = "copilot-cli"
@@ -31,5 +31,4 @@ AGENT = HookedAgent(
     folder=AgentFolder(".copilot", "COPILOT_HOME"),
     file=HookFile("hooks/turnlog.json", None, render=_render),
     events=_EVENTS,
-    switches=(HookSwitch("disableAllHooks", True, "~/config.json", "~/settings.json"),),
 )
