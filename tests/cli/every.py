@@ -14,6 +14,7 @@ NAMES = program.list_commands(click.Context(program))
 REQUIRED = {"SESSION...": "@", "URL": "../copy", "PATH": ".", "FORM": "markdown"}
 # Where other words say more about a command than those it cannot do without: see `words_for`.
 _WORDS: dict[str, list[str]] = {
+    "blame": ["notes.txt"],
     "compact": ["--keep", "0", "--dry-run"],
     "completion": ["bash"],
     "export": ["--to", "sofos", "-o", "out", "--force"],
@@ -31,6 +32,7 @@ _WORDS: dict[str, list[str]] = {
     "tag": ["@", "one"],
     "run": ["--", "true"],
     "watch": ["--for", "0"],
+    "why": ["notes.txt:1"],
 }
 
 
@@ -68,6 +70,7 @@ def looks_at_a_home(name: str) -> bool:
 
 # What has to come before it.
 BEFORE: dict[str, list[list[str]]] = {
+    "blame": [["run", "-q", "--", "sh", "-c", "echo one > notes.txt"]],
     "checkpoints": [["checkpoint"]],
     "diff": [["run", "-q", "--", "true"]],
     "pull": [["push", "--all", "../copy"]],
@@ -76,6 +79,7 @@ BEFORE: dict[str, list[list[str]]] = {
     "redo": [["run", "-q", "--", "true"], ["rewind", "--yes"], ["undo", "--yes"]],
     "uncompact": [["compact", "--keep", "0"]],
     "undo": [["run", "-q", "--", "true"], ["rewind", "--yes"]],
+    "why": [["run", "-q", "--", "sh", "-c", "echo one > notes.txt"]],
 }
 # Those that print a line at most where nothing changed, and only on stderr.
 QUIET = ("diff", "import", "run")

@@ -303,6 +303,8 @@ class Home:
     delete = _home_call(blocking.Home.delete)
     restore = _home_call(blocking.Home.restore)
     purge = _home_call(blocking.Home.purge)
+    blame = _home_call(blocking.Home.blame)
+    blame_commit = _home_call(blocking.Home.blame_commit)
     gc = _home_call(blocking.Home.gc)
     disk = _home_call(blocking.Home.disk)
     put_blob = _home_call(blocking.Home.put_blob)

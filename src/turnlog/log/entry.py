@@ -210,6 +210,8 @@ class Git(Struct, frozen=True, omit_defaults=True):
     commit: str | None = None
     index: str | None = None
     """A digest of what was staged."""
+    stash: str | None = None
+    """The newest stash."""
 
 
 class Checkpoint(Quiet, tag="checkpoint", frozen=True):

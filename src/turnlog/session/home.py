@@ -22,6 +22,8 @@ from turnlog.thread.made import Made
 from turnlog.thread.report import Info, Settings
 
 if TYPE_CHECKING:
+    from turnlog.blame.authorship import Blame
+    from turnlog.blame.commit import CommitBlame
     from turnlog.exchange.source import Imported, Progress
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.transfer.mover import Tell
@@ -278,6 +280,26 @@ class Home:
         here, there = (None, None) if ids is None else sides(self.store, other.store, ids)
         pushed = _moved(self, other, here, dry_run, include_ignored, progress)
         return pushed, _moved(other, self, there, dry_run, include_ignored, progress)
+
+    # ── who wrote it ──────────────────────────────────────────────────────────────────────────────
+
+    def blame(self, path: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> Blame:
+        """Which turn of which session wrote each line of a file as it is now, or why none did.
+
+        Told by the checkpoints of all sessions of its folder. `lines` are the first and the last, counted from 1.
+        """
+        from turnlog.blame.authorship import blame
+
+        return blame(self.store, path, lines=lines)
+
+    def blame_commit(self, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
+        """Which turns wrote the lines that a git commit added, and what those turns cost; in one file if told.
+
+        The repository is the one that the file, or else the current folder, is in.
+        """
+        from turnlog.blame.commit import blame_commit
+
+        return blame_commit(self.store, revision, path)
 
     # ── disk ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -45,7 +45,20 @@ def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
     places = [place, *_common(place)]
     branch = _ref(head)
     commit = _commit(places, branch) if branch is not None else _hash(head)
-    return Git(branch, commit, _staged(os.path.join(place, "index"), known))
+    return Git(branch, commit, _staged(os.path.join(place, "index"), known), _stashed(places[-1]))
+
+
+def _stashed(place: str) -> str | None:
+    """The newest stash: the last line of its log says it, and the log is there only while there is one."""
+    text = _read(os.path.join(place, "logs", "refs", "stash"), _LARGE)
+    words = text.rstrip(b"\n").rpartition(b"\n")[2].split(b" ", 2) if text else []
+    return _hash(words[1]) if len(words) > 2 else None
+
+
+def head_log(top: str) -> bytes:
+    """What git wrote down of how HEAD moved in that worktree; nothing where it does not."""
+    place = _folder(os.path.join(top, ".git"))
+    return (place and _read(os.path.join(place, "logs", "HEAD"), _LARGE)) or b""
 
 
 def _folder(git: str) -> str | None:

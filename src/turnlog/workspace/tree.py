@@ -15,6 +15,8 @@ from turnlog.log.path import path_bytes as path_bytes
 from turnlog.log.path import path_text as path_text
 
 FILE, LINK, FOLDER, UNKNOWN = "file", "link", "folder", "unknown"
+_PAIR = b"\x92"
+"""How a name and its node begin in a tree."""
 MAGIC = b"TREE1\n"
 """What every tree begins with."""
 
@@ -52,6 +54,7 @@ Tree = dict[bytes, TreeNode]
 _Rows = list[tuple[bytes, TreeNode]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Rows).decode
+_decode_node = msgspec.msgpack.Decoder(TreeNode).decode
 GetTree = Callable[[str], Tree]
 
 
@@ -77,6 +80,24 @@ def decode_tree(data: bytes) -> Tree:
         return dict(_decode(data[len(MAGIC) :]))
     except (msgspec.DecodeError, RecursionError):
         raise Corrupt("a blob that should be a tree cannot be read") from None
+
+
+def decode_one(data: bytes, name: bytes) -> TreeNode | None:
+    """One name in a folder from its bytes, quicker than all of them; None if it is not there."""
+    row = _PAIR + _encode(name)
+    begin = data.find(row)
+    if begin < 0 and data.startswith(MAGIC):
+        return None
+    begin += len(row)
+    end = begin
+    while data.startswith(MAGIC) and data.find(row, begin) < 0 and end < len(data):
+        end = data.find(_PAIR, end + 1)
+        end = len(data) if end < 0 else end
+        try:
+            return _decode_node(data[begin:end])
+        except msgspec.DecodeError:
+            continue  # it did not end there
+    return decode_tree(data).get(name)  # several that look like it: only one of them is
 
 
 def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeNode]]:

@@ -1,0 +1,190 @@
+"""The turns whose lines a commit contains, and what those turns cost."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from turnlog.blame.alignment import NEW, matches
+from turnlog.blame.authorship import Authors, Blame, BlamedLine, LineAuthor, file_place
+from turnlog.blame.repository import Repository
+from turnlog.blame.timeline import Timeline, timeline
+from turnlog.blame.trail import GIT, LineTrail, Verdict
+from turnlog.blame.version import Versions, lines_of
+from turnlog.errors import NotFound, Unsupported
+from turnlog.log.entry import AnyEntry, Child, Turn
+from turnlog.log.payload import digest
+from turnlog.machine.folder import named_here
+from turnlog.pricing import Cost, cost_of
+from turnlog.store import Store
+from turnlog.thread.history import opened
+from turnlog.workspace.git import worktree_of
+from turnlog.workspace.tree import path_text
+
+
+class CommitTurn(Struct, frozen=True):
+    """A turn that wrote lines of a commit."""
+
+    author: LineAuthor
+    lines: int
+    cost_micros: int | None
+    """What the turn cost, with its subagents; None where nothing is known of it."""
+    unpriced: list[str]
+    """The models of which no price is known: what they cost is not in it."""
+
+
+class CommitBlame(Struct, frozen=True):
+    """A commit, and whose its lines are."""
+
+    commit: str
+    subject: str
+    top: str
+    """The folder of the repository."""
+    files: list[Blame]
+    """The lines that it added."""
+    turns: list[CommitTurn]
+    """The one with the most lines first."""
+    others: dict[str, int]
+    """How many lines are not one turn's, by why."""
+
+
+def blame_commit(store: Store, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
+    """Whose the lines are that a commit added: in one file, or in all of them."""
+    place = named_here(".") if path is None else os.fsdecode(file_place(path))
+    top = worktree_of(place if path is None else os.path.dirname(place))
+    if top is None:
+        raise NotFound(
+            f"{path_text(os.fsencode(place))} is in no git repository", hint="`turnlog blame FILE` needs none"
+        )
+    repository = Repository(top)
+    try:
+        commit = repository.commit(revision)
+        names = repository.changed(commit)
+        if path is not None:
+            names = [(new, old) for new, old in names if new == os.fsencode(place)]
+            if not names:
+                raise NotFound(f"commit {commit[:9]} did not change {path_text(os.fsencode(place))}")
+        files = _files(store, repository, commit, names)
+        subject = repository.subject(commit)
+    finally:
+        repository.close()
+    lines = [line for file in files for line in file.lines]
+    others = Counter(line.why for line in lines if line.why is not None)
+    return CommitBlame(
+        commit, subject, path_text(repository.top.rstrip(b"/")), files, _turns(store, lines), dict(others)
+    )
+
+
+def _files(store: Store, repository: Repository, commit: str, names: list[tuple[bytes, bytes]]) -> list[Blame]:
+    history = timeline(store, names[0][0] if len(names) == 1 else repository.top)
+    if not history.sightings:
+        top = path_text(repository.top)
+        raise NotFound(f"no checkpoint covers {top}", hint="`turnlog run -- COMMAND` takes two")
+    looker = _Looker(history, Versions(store), repository, commit)
+    authors, parents = Authors(store), repository.parents(commit)
+    found: list[Blame] = []
+    for new, old in names:
+        texts = repository.lines(commit, new)
+        if texts is None:
+            continue  # no text
+        before = repository.lines(parents[0], old) if parents else ()
+        added = [place for place, was in enumerate(matches(before or (), texts)) if was == NEW]
+        verdicts = looker.verdicts(new, texts) if added else []
+        lines = [authors.line(place + 1, texts[place], verdicts[place]) for place in added]
+        found.append(Blame(path_text(new), lines, revision=commit))
+    return found
+
+
+class _Looker:
+    """Finds the authors of the lines of a commit, wherever it came from: by what they say."""
+
+    def __init__(self, history: Timeline, versions: Versions, repository: Repository, commit: str) -> None:
+        self._sightings = history.sightings
+        self._versions = versions
+        self._repository = repository
+        self._commit = commit
+        self._trail = LineTrail(history, versions, repository)
+        seen = (number for number in range(len(self._sightings)) if self._trail.commit_at(number) == commit)
+        self._upper = next(seen, len(self._sightings))
+        """The first sighting after the commit was made; now, if none saw it."""
+
+    def verdicts(self, path: bytes, texts: tuple[bytes, ...]) -> list[Verdict]:
+        """Of each line, who wrote it."""
+        content = digest(self._repository.content(self._commit, path) or b"")
+        for number in range(min(self._upper, len(self._sightings) - 1), -1, -1):
+            node = self._versions.at(self._sightings[number], path)
+            if node is not None and node.digest == content:
+                return self._trail.follow(path, texts, content, number)
+        unknown = Verdict(why=GIT, commit=self._commit)
+        found = self._trail.find(path, texts, min(self._upper + 1, len(self._sightings)), unknown)
+        if self._upper == len(self._sightings) and unknown in found:
+            self._add_since(path, texts, found, unknown)
+        return found
+
+    def _add_since(self, path: bytes, texts: tuple[bytes, ...], found: list[Verdict], unknown: Verdict) -> None:
+        """What no checkpoint has yet may be in the file as it is now."""
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError:
+            return
+        lines = lines_of(data)
+        if lines is None:
+            return
+        now = self._trail.follow(path, lines, digest(data), len(self._sightings))
+        for place, there in enumerate(matches(lines, texts)):
+            if there != NEW and found[place] is unknown:
+                found[place] = now[there]
+
+
+# ── what it cost ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _turns(store: Store, lines: Iterable[BlamedLine]) -> list[CommitTurn]:
+    counts = Counter(line.author for line in lines if line.author is not None)
+    costs: dict[str, dict[int, Cost | None]] = {}
+    for author in counts:
+        if author.session not in costs:
+            wanted = {one.turn for one in counts if one.session == author.session}
+            costs[author.session] = _costs(store, author.session, wanted)
+    found: list[CommitTurn] = []
+    for author, number in counts.most_common():
+        cost = costs[author.session].get(author.turn)
+        unpriced = [] if cost is None else sorted(cost.unpriced)
+        is_known = cost is not None and (cost.models or not unpriced)
+        found.append(CommitTurn(author, number, cost.micros if cost is not None and is_known else None, unpriced))
+    return found
+
+
+def _costs(store: Store, session: str, wanted: set[int]) -> dict[int, Cost | None]:
+    """What turns cost, by their numbers; None where they say nothing of what they used."""
+    numbers: dict[str, int] = {}
+    entries: dict[int, list[AnyEntry]] = {number: [] for number in wanted}
+    with opened(store, store.open(session, read_only=True)) as history:
+        for entry in history.forward():
+            if isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
+                numbers[entry.turn] = len(numbers) + 1
+            number = numbers.get(entry.turn) if entry.turn is not None else None
+            if number in entries and not history.is_repeat(entry):
+                entries[number].append(entry)
+    return {number: _cost(store, some) for number, some in entries.items()}
+
+
+def _cost(store: Store, entries: list[AnyEntry]) -> Cost | None:
+    theirs = [entry for entry in entries if isinstance(entry, Child)]
+    for child in theirs:
+        try:
+            log = store.open(child.session, read_only=True)
+        except NotFound:
+            continue
+        with opened(store, log) as history:
+            entries = [*entries, *history.forward(history.inherited_to)]
+    if not any(getattr(entry, "usage", None) is not None for entry in entries):
+        return None
+    try:
+        return cost_of(entries)
+    except Unsupported:  # the prices are not installed
+        return None

@@ -1,0 +1,126 @@
+"""`turnlog why`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from turnlog.blame.authorship import BlamedLine, LineAuthor
+from turnlog.cli.draw.authorship import IN_WORDS, author_fields, blamed_lines, line_fields, session_name
+from turnlog.cli.draw.change import as_plain, in_full
+from turnlog.cli.draw.text import coloured, moment, one_line, safe
+from turnlog.cli.frame.command import patience, print_json, shared, this_home
+from turnlog.cli.pick.line import file_and_lines
+from turnlog.errors import TurnlogError
+from turnlog.log.context import text_of
+from turnlog.log.entry import Message
+from turnlog.reader.place import turns_of
+from turnlog.session import Home
+from turnlog.workspace.diff import Difference
+
+_AUTHOR = "`session`, `turn`, `agent`, `model`, `at`, `prompt`, `entry`"
+FIELDS = {
+    "line": f"the line: `line`, `text`, {_AUTHOR}, `why`, `commit`, `turns`, as `turnlog blame` has it",
+    "turns": f"the turn that wrote it, or those that may have: {_AUTHOR}, `asked` (all of the prompt), `answer` (the "
+    "last thing that was said in it), `changes` (as `turnlog diff` has them)",
+}
+
+
+@click.command()
+@click.argument("file", metavar="FILE:LINE")
+@shared
+def command(file: str, as_json: bool) -> None:
+    """Tell why a line is there: the prompt, the answer and the diff of the turn that wrote it.
+
+    Where it is no turn's, it says what is known instead. `turnlog blame` has all lines of a file.
+
+    \b
+    turnlog why src/main.py:12
+    """
+    name, lines = file_and_lines(file, None)
+    if lines is None or lines[0] != lines[1]:
+        raise click.UsageError(f"which line of {name}? Say it as FILE:LINE")
+    with this_home() as home:
+        with patience():
+            found = home.blame(name, lines=lines).lines[0]
+        authors = (found.author,) if found.author is not None else found.authors
+        with patience():
+            turns = [_Told(home, author) for author in authors]
+        if as_json:
+            print_json({"line": line_fields(found), "turns": [turn.fields() for turn in turns]})
+            return
+        for line in _lines(found, turns):
+            print(line)
+
+
+class _Told:
+    """What a session says of a turn."""
+
+    def __init__(self, home: Home, author: LineAuthor) -> None:
+        self.author = author
+        self.asked: str | None = None
+        self.answer: str | None = None
+        self.changes: list[Difference] = []
+        self.problem = ""
+        with home.read(author.session) as session:
+            turn = next((name for name, number in turns_of(session).numbers.items() if number == author.turn), None)
+            for entry in session.entries():
+                if isinstance(entry, Message) and entry.turn == turn:
+                    self._hear(entry)
+            try:
+                self.changes = session.diff(turn=author.turn)
+            except TurnlogError as error:
+                self.problem = error.message
+
+    def _hear(self, entry: Message) -> None:
+        text = text_of(entry.blocks).strip()
+        if entry.role == "user" and entry.display is not False and self.asked is None:
+            self.asked = text
+        elif entry.role == "assistant" and text:
+            self.answer = text
+
+    def fields(self) -> dict[str, Any]:
+        """For programs."""
+        changes = [as_plain(item) for item in self.changes]
+        return {**author_fields(self.author), "asked": self.asked, "answer": self.answer, "changes": changes}
+
+
+def _lines(found: BlamedLine, turns: list[_Told]) -> Iterator[str]:
+    yield from blamed_lines([found])
+    if found.why is not None:
+        yield ""
+        yield _why(found)
+    for turn in turns:
+        yield ""
+        yield from _turn(turn)
+
+
+def _why(found: BlamedLine) -> str:
+    words = IN_WORDS[found.why or ""]
+    commit = f" with commit {found.commit}" if found.commit else ""
+    seen = f"; the first checkpoint that has it is of {moment(found.at)[:16]}" if found.at and not found.authors else ""
+    return f"{words}{commit}{seen}"
+
+
+def _turn(turn: _Told) -> Iterator[str]:
+    author = turn.author
+    parts = (
+        f"turn {author.turn} of session {session_name(author)}",
+        author.agent,
+        author.model,
+        moment(author.at)[:16],
+    )
+    yield coloured(one_line(", ".join(filter(None, parts))), "bold", sys.stdout)
+    yield one_line(f"`turnlog show {session_name(author)} --at {author.entry}` shows what was said around it")
+    for head, text in (("asked", turn.asked), ("answered", turn.answer)):
+        if text:
+            yield ""
+            yield coloured(f"{head}:", "dim", sys.stdout)
+            yield from (f"  {line}".rstrip() for line in safe(text).split("\n"))
+    yield ""
+    if turn.problem:
+        yield one_line(f"what it changed is not known: {turn.problem}")
+    yield from in_full(turn.changes)
