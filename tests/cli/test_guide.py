@@ -25,7 +25,7 @@ def steps(guide: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("guide", ["rewind.md", "other-agents.md", "reading.md", "sessions.md"])
+@pytest.mark.parametrize("guide", ["rewind.md", "blame.md", "other-agents.md", "reading.md", "sessions.md"])
 def test_the_guide_tells_the_truth(folder: Path, tmp_path: Path, guide: str):
     programs = tmp_path / "programs"
     programs.mkdir()

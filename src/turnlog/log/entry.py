@@ -18,10 +18,9 @@ from turnlog.log.origin import Fork, Spawned
 from turnlog.log.usage import Usage
 
 FORMAT = 1
-WIDE_FACTS = ("title", "workspace", "tags", "archived")
+WIDE_FACTS = ("title", "workspace", "tags", "archived")  # of the whole session; every other fact follows the branch
 FIXED = ("id", "format", "session", "agent", "labels", "resume", "hidden", "fork", "spawned")
 """What the first line says once and for all: a fact of that name would change nothing."""
-"""Facts of the whole session; every other fact follows the branch."""
 
 
 class Entry(
@@ -203,7 +202,7 @@ class Root(Struct, frozen=True, omit_defaults=True):
 
 
 class Git(Struct, frozen=True, omit_defaults=True):
-    """Where git stood: nothing of it goes back with the files."""
+    """Where git stood, the newest stash included: nothing of it goes back with the files."""
 
     branch: str | None = None
     """The ref that HEAD names; None where it names a commit."""
@@ -211,7 +210,6 @@ class Git(Struct, frozen=True, omit_defaults=True):
     index: str | None = None
     """A digest of what was staged."""
     stash: str | None = None
-    """The newest stash."""
 
 
 class Checkpoint(Quiet, tag="checkpoint", frozen=True):

@@ -22,7 +22,7 @@ _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)
 _ENOUGH = 15
 _GROUPS = {
     "Find, price and go on": ["ls", "search", "show", "usage", "resume", "watch", "tree"],
-    "Take back": ["run", "hooks", "diff", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
+    "Take back": ["run", "hooks", "diff", "blame", "why", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
     "Other agents": ["formats", "keep", "import", "export"],
     "Sessions of your own": [
         "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "mv", "push", "pull", "sync",
@@ -30,6 +30,7 @@ _GROUPS = {
     "Care": ["doctor", "gc", "index", "prices", "completion", "demo"],
 }  # fmt: skip
 _MEANT = {
+    "annotate": "blame",
     "cost": "usage", "costs": "usage", "spend": "usage", "stats": "usage", "money": "usage", "find": "search",
     "grep": "search", "list": "ls", "sessions": "ls", "status": "ls", "continue": "resume", "open": "resume",
     "view": "show", "cat": "show", "read": "show", "back": "rewind", "revert": "rewind", "rollback": "rewind",
