@@ -7,9 +7,11 @@ what the report of the export names as lost.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +19,24 @@ import pytest
 
 import turnlog
 from tests.agents.dialect import ANTHROPIC
-from tests.agents.drive import AGENTS as AS_THEY_ARE
-from tests.agents.drive import Codex, Opencode, resume_and_capture
+from tests.agents.drive import AGENTS, Codex, Opencode, resume_and_capture
 from tests.agents.provider import Provider
 from tests.agents.record import RECORDED, workspace
-from tests.agents.script import Call, Conversation, Result, Text, Thinking
+from tests.agents.script import Call, Conversation, Result, Text, Thinking, say
 from tests.formats.agents.said import Said, alike, held
 from tests.formats.test_between import began, long, rich
+from turnlog.exchange.handover import hand_over
 from turnlog.exchange.transcript import transcript_of
+from turnlog.formats import Loss, preview
 
-
-class Elsewhere(Opencode):
-    """It goes on with the model of the last prompt, and ends where nobody configured that one."""
-
-    def resume(self, session: str, prompt: str) -> list[str]:
-        return ["run", "-m", self.model, "-s", session, "--", *prompt.split(" ")]
-
-
-AGENTS = {**AS_THEY_ARE, "opencode": Elsewhere()}
-FOLDERS = {
-    "claude-code": ".claude/projects",
-    "codex": ".codex/sessions",
-    "gemini-cli": ".gemini/tmp",
-    "opencode": "exports",
-    "pi": ".pi/agent/sessions",
+BARE: dict[str, Callable[[str, str], list[str]]] = {
+    "claude-code": lambda id, prompt: ["-p", "--dangerously-skip-permissions", "--resume", id, prompt],
+    "codex": lambda id, prompt: ["exec", "--skip-git-repo-check", "resume", id, prompt],
+    "gemini-cli": lambda id, prompt: ["--yolo", "--resume", id, "-p", prompt],
+    "opencode": lambda id, prompt: ["run", "-s", id, "--", *prompt.split(" ")],
+    "pi": lambda id, prompt: ["--session", id, "-p", prompt],
 }
+"""How each goes on, without a word about a model or a provider."""
 MADE: dict[str, Callable[[Any], Any]] = {"rich": rich, "long": long}
 SCENES = ("work", "image", "compacted")
 MORE = ("fork", "refused", "interrupted", "helped")
@@ -79,16 +74,35 @@ def recorded() -> Iterator[Callable[[str, str], Any]]:
         yield get
 
 
-@pytest.fixture
-def convert(recorded: Callable[[str, str], Any], tmp_path: Path) -> Callable[[str, str, str], tuple[Any, Any]]:
-    """Writes a session of an agent and a scene into the home of another; gives the session and the report."""
+@dataclass
+class Written:
+    """A session where the agent looks for it, and all that the report says was lost or changed."""
 
-    def run(there: str, here: str, scene: str) -> tuple[Any, Any]:
+    id: str
+    path: str
+    lost: list[Loss]
+    notes: list[str]
+
+
+@pytest.fixture
+def convert(
+    recorded: Callable[[str, str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str, str], tuple[Any, Written]]:
+    """Hands a session of an agent and a scene over to another, whose home is set up; gives it and the report."""
+    for name in [name for name in os.environ if name.startswith(("XDG_", "CLAUDE", "CODEX", "GEMINI", "OPENCODE"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def run(there: str, here: str, scene: str) -> tuple[Any, Written]:
         project = tmp_path / "project"
         workspace(project)
+        with Provider() as provider:
+            AGENTS[there].configure(tmp_path, provider)
         session = MADE[scene](turnlog.open("memory:", clock=began)) if here == "turnlog" else recorded(here, scene)
         session.set("workspace", str(project))
-        return session, session.export(there, f"{tmp_path / FOLDERS[there]}/")
+        done = hand_over(session, there)
+        assert done.path is not None
+        return session, Written(done.id, done.path, [*done.report.changed, *done.report.lost], done.report.notes)
 
     return run
 
@@ -142,15 +156,33 @@ def expected(conversation: Conversation, lost: dict[str, int]) -> Conversation:
 
 @pytest.mark.parametrize(("there", "here", "scene"), CASES)
 def test_the_agent_goes_on_with_what_was_written_for_it(
-    convert: Callable[[str, str, str], tuple[Any, Any]], there: str, here: str, scene: str, tmp_path: Path
+    convert: Callable[[str, str, str], tuple[Any, Written]], there: str, here: str, scene: str, tmp_path: Path
 ) -> None:
     session, written = convert(there, here, scene)
-    # Recorded with a provider that they name alike.
-    agent = AS_THEY_ARE[there] if here in ("opencode", "pi") else AGENTS[there]
-    sent = resume_and_capture(agent, tmp_path, Path(written.path), tmp_path / "project", ASKED)
+    sent = resume_and_capture(AGENTS[there], tmp_path, Path(written.path), tmp_path / "project", ASKED)
     lost = {loss.what: loss.count for loss in written.lost}
     wanted = [*expected(held(session, lost), lost), ("user", [Text(ASKED)])]
     compare(grouped(alike(there, sent)), grouped(alike(there, wanted)))
+
+
+@pytest.mark.parametrize("there", AGENTS)
+def test_it_goes_on_with_the_model_that_the_agent_is_set_to(
+    convert: Callable[[str, str, str], tuple[Any, Written]], there: str, tmp_path: Path
+) -> None:
+    agent, project = AGENTS[there], tmp_path / "project"
+    _, written = convert(there, "codex" if there != "codex" else "claude-code", "work")
+    with Provider(say("Noted.")) as provider:
+        known = agent.take_in(tmp_path, provider, project, Path(written.path))
+        agent.invoke(tmp_path, provider, project, BARE[there](known, ASKED))
+        [request] = provider.main
+    named = str(request.body.get("model") or request.path)
+    if there != "claude-code":  # which has one of its own without being set to any
+        assert agent.model.rpartition("/")[2] in named
+    assert not any(other.model.rpartition("/")[2] in named for other in (AGENTS["codex"],) if there != "codex")
+    assert [note for note in written.notes if "fake/m" in note] == [
+        note for note in written.notes if "the model that opencode is set to" in note
+    ]
+    assert (there == "opencode") == any("fake/m" in note for note in written.notes)
 
 
 # ── what people see of it ─────────────────────────────────────────────────────────────────────────
@@ -158,7 +190,7 @@ def test_the_agent_goes_on_with_what_was_written_for_it(
 
 @pytest.mark.parametrize(("here", "scene"), [("claude-code", "work"), ("pi", "compacted"), ("turnlog", "rich")])
 def test_codex_lists_it_and_shows_every_prompt_and_answer(
-    convert: Callable[[str, str, str], tuple[Any, Any]], here: str, scene: str, tmp_path: Path
+    convert: Callable[[str, str, str], tuple[Any, Written]], here: str, scene: str, tmp_path: Path
 ) -> None:
     session, written = convert("codex", here, scene)
     agent, project = Codex(), tmp_path / "project"
@@ -182,7 +214,7 @@ def test_codex_lists_it_and_shows_every_prompt_and_answer(
 
 @pytest.mark.parametrize(("here", "scene"), [("codex", "work"), ("turnlog", "rich")])
 def test_gemini_cli_lists_it(
-    convert: Callable[[str, str, str], tuple[Any, Any]], here: str, scene: str, tmp_path: Path
+    convert: Callable[[str, str, str], tuple[Any, Written]], here: str, scene: str, tmp_path: Path
 ) -> None:
     _, written = convert("gemini-cli", here, scene)
     agent = AGENTS["gemini-cli"]
@@ -193,7 +225,7 @@ def test_gemini_cli_lists_it(
 
 @pytest.mark.parametrize(("here", "scene"), [("codex", "work"), ("turnlog", "rich")])
 def test_opencode_lists_it_and_gives_it_back(
-    convert: Callable[[str, str, str], tuple[Any, Any]], here: str, scene: str, tmp_path: Path
+    convert: Callable[[str, str, str], tuple[Any, Written]], here: str, scene: str, tmp_path: Path
 ) -> None:
     session, written = convert("opencode", here, scene)
     agent, project = Opencode(), tmp_path / "project"
@@ -201,7 +233,7 @@ def test_opencode_lists_it_and_gives_it_back(
         assert agent.take_in(tmp_path, provider, project, Path(written.path)) == written.id
         listed = json.loads(agent.invoke(tmp_path, provider, project, agent.listing() or []).out)
         (tmp_path / "back.json").write_text(agent.invoke(tmp_path, provider, project, agent.export(written.id)).out)
-    assert [one["id"] for one in listed] == [written.id]
+    assert [(one["id"], one["title"]) for one in listed] == [(written.id, session.title or preview(session.context()))]
     lost = {loss.what: loss.count for loss in written.lost}
     with turnlog.open("memory:") as home:
         [item] = home.import_sessions(tmp_path / "back.json", agent="opencode")
@@ -232,7 +264,7 @@ def with_sdk(home: Path, project: Path) -> Any:
     [("turnlog", "rich"), ("turnlog", "long"), *((here, scene) for here in AGENTS for scene in ("work", "compacted"))],
 )
 def test_the_library_of_claude_code_lists_and_reads_it(
-    convert: Callable[[str, str, str], tuple[Any, Any]], here: str, scene: str, tmp_path: Path
+    convert: Callable[[str, str, str], tuple[Any, Written]], here: str, scene: str, tmp_path: Path
 ) -> None:
     session, written = convert("claude-code", here, scene)
     [about], said = with_sdk(tmp_path, tmp_path / "project")

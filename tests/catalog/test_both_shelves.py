@@ -11,6 +11,7 @@ from tests.catalog.machine import Machine
 from tests.pgserver import Server
 from turnlog.catalog import Catalog
 from turnlog.errors import NotFound
+from turnlog.exchange.handover import hand_over
 
 
 @pytest.fixture
@@ -127,3 +128,21 @@ def test_an_import_that_is_purged_counts_no_more(location: str, machine: Machine
     with Catalog(location, agents=True) as catalog:
         assert catalog.usage(by="agent") == before
         assert "claude-code:one" in names(catalog)
+
+
+def test_a_copy_of_a_session_in_the_database_counts_and_shows_there(location: str):
+    with turnlog.open(location, checkpoints=False) as home:
+        with home.resume("20260301-090000-k3f9q2m7") as session:
+            session.assistant("found", model="claude-sonnet-4-5", usage=turnlog.Usage(input_tokens=1000))
+            with Catalog(location, agents=True) as catalog:
+                before, paid = names(catalog), catalog.usage()[-1].tokens
+            done = hand_over(session, "codex")
+        with Catalog(location, agents=True) as catalog:
+            assert (names(catalog), catalog.usage()[-1].tokens) == (before, paid)
+            assert {hit.card.name for hit in catalog.search("needle* database")} == {"k3f9q2m7"}
+            home.delete("20260301-090000-k3f9q2m7")
+            catalog.sync()
+            assert f"codex:{done.id}" in names(catalog)
+            home.purge("20260301-090000-k3f9q2m7")
+            catalog.sync()
+            assert catalog.usage()[-1].tokens == paid

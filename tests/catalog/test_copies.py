@@ -18,6 +18,7 @@ from tests.catalog.machine import Machine
 from turnlog.catalog import Card, Catalog
 from turnlog.exchange.handover import hand_over
 from turnlog.formats import format_of, names
+from turnlog.thread.handed import Handed
 
 IDS = ("0191a000-0000-7000-8000-00000000000a", "0191a000-0000-7000-8000-00000000000b")
 KEEPING = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
@@ -139,16 +140,17 @@ def test_handed_over_to_every_agent_it_counts_once_and_is_shown_once(machine: Co
     paid = spent_in(source)
     assert machine.total() == paid
     for agent in AGENTS:
-        done = hand_over(session, agent)
+        done = hand_over(session, agent, handed=Handed(str(machine.home)))
         assert machine.total() == paid, agent
         spending = [loss for loss in done.report.changed if loss.what == "spending"]
         assert agent == "claude-code" or [loss.count for loss in spending] == [6], agent
-    others = {name for name, card in machine.cards().items() if card.agent not in KEEPING}
-    assert set(machine.cards()) - others == machine.found("needle") - others == {session.id}
+        assert set(machine.cards()) == machine.found("needle") == {session.id}, agent
     with machine.catalog() as catalog:
         copies = {card.agent: card.copy_of for card in catalog.cards(everything=True) if not card.is_ours}
-    assert {agent: copies[agent] for agent in KEEPING} == {agent: session.id for agent in KEEPING}
-    machine.held.import_sessions()
+    assert copies == dict.fromkeys(AGENTS, session.id)
+    done = machine.held.import_sessions()
+    assert {item.id for item in done} == {session.id}
+    assert [info.id for info in machine.held.sessions()] == [session.id]
     assert machine.total() == paid
 
 

@@ -98,7 +98,8 @@ def test_it_is_placed_where_the_agent_looks(process: Cli, session: str, tmp_path
     assert Path(told["path"]).is_relative_to(tmp_path / PLACES[agent])
     assert shlex.split(COMMANDS[agent].format(**told)) == told["command"]
     assert told["report"]["carried"]["tool_calls"] == 1
-    cautions = ["may delete a session that was resumed"] if agent == "gemini-cli" else []
+    said = {"gemini-cli": ["may delete a session that was resumed"], "opencode": ["it goes on with "]}
+    cautions = said.get(agent, [])
     assert len(told["report"]["notes"]) == len(cautions)
     assert all(words in note for words, note in zip(cautions, told["report"]["notes"], strict=True))
     there = process("show", told["path"], "--json").json
@@ -293,6 +294,40 @@ def test_an_agent_that_cannot_go_on(process: Cli, session: str, agent: str, code
     assert (done.code, done.out) == (code, "")
     assert agent in done.err
     assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("owlen",),
+        ("cline",),
+        ("nobody",),
+        ("rho", "--format-version", "99"),
+        ("codex", "--exec"),
+        ("sofos", "-w", "gone"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_work_imports_and_writes_nothing(
+    process: Cli, person: Path, programs: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+):
+    path = claude_file(person / ".claude" / "projects" / "webshop", 1, str(Path.cwd()))
+    monkeypatch.setenv("PATH", str(programs))
+    before = files(person, Path.cwd())
+    done = process("resume", str(path), "--in", *words)
+    assert (done.code in (3, 7, 127), done.out) == (True, "")
+    assert process("ls", "--json", "--all").json["sessions"][0]["is_ours"] is False
+    assert files(person, Path.cwd()) == before
+
+
+def test_a_session_in_which_nothing_was_said_is_handed_to_nobody(process: Cli, person: Path):
+    with turnlog.open(checkpoints=False) as home:
+        home.create(id="empty", workspace=".").set("mood", "calm")
+    before = files(person)
+    done = process("resume", "empty", "--in", "codex")
+    assert (done.code, done.out) == (7, "")
+    assert "nothing was said in session empty" in done.err
+    assert files(person) == before
 
 
 # ── running it ────────────────────────────────────────────────────────────────────────────────────

@@ -8,8 +8,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+import turnlog
 from tests.formats.composing import bring, lines, talk, what
 from turnlog import Usage
+from turnlog.exchange.transcript import transcript_of
+from turnlog.formats import Places
+from turnlog.formats.opencode.model import configured
+from turnlog.formats.opencode.writing import write
 
 SES = "ses_0000000000001aaaaaaaaaaaaa"
 NOW = 1_767_225_600_000
@@ -249,3 +256,42 @@ def test_damage_costs_only_the_damaged_part(tmp_path: Path) -> None:
     [(item, session)] = bring("opencode", path)
     assert talk(session.context()) == [said for said in SAID if said not in ("assistant: I look", "user: thanks")]
     assert what(item.problems).count("not JSON") == 2
+
+
+def test_the_model_that_it_is_set_to(tmp_path: Path) -> None:
+    home, project = tmp_path / "person", tmp_path / "project"
+    places = Places(str(home), str(project / "inner"), {})
+    assert configured(places) is None
+
+    def put(path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    put(home / ".local/state/opencode/model.json", '{"recent": [{}, {"providerID": "a", "modelID": "used/last"}]}')
+    assert configured(places) == "a/used/last"
+    put(home / ".config/opencode/opencode.json", '// mine\n{"model": "b/set", /* not "c/d" */ "url": "http://x",}')
+    assert configured(places) == "b/set"
+    put(project / ".git/HEAD", "")
+    put(tmp_path / "opencode.json", '{"model": "of/another"}')
+    assert configured(places) == "b/set"
+    put(project / "opencode.jsonc", '{"model": "d/here", "agent": {"build": {"model": "e/built"}}}')
+    assert configured(places) == "e/built"
+    put(project / "opencode.jsonc", '{"model": 17, "agent": []')
+    assert configured(places) == "b/set"
+
+
+def test_a_session_of_another_provider_is_written_for_the_model_that_it_is_set_to() -> None:
+    with turnlog.open("memory:") as home, home.create(workspace="/w") as session:
+        session.user("Count the\nzebras")
+        session.assistant("Two", model="claude-sonnet-4-5")
+        transcript = transcript_of(session)
+        plain, other = write(transcript), write(replace(transcript, model="fake/m/1"))
+    whole = json.loads(other.files[0].data)
+    asked, answered = (message["info"] for message in whole["messages"])
+    assert (asked["model"], whole["info"]["model"]) == (
+        {"providerID": "fake", "modelID": "m/1"},
+        {"providerID": "fake", "id": "m/1"},
+    )
+    assert (answered["providerID"], answered["modelID"]) == ("anthropic", "claude-sonnet-4-5")
+    assert (whole["info"]["title"], other.note.split(",")[0]) == ("Count the zebras", "it goes on with fake/m/1")
+    assert "anthropic/claude-sonnet-4-5, and fails where" in plain.note

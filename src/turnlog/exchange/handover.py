@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
-from turnlog.exchange.transcript import ExportCounts, opened_by, transcript_of, writing_of, written_for
+from turnlog.exchange.transcript import ExportCounts, notes_on, transcript_of, writing_of, written_for
 from turnlog.formats import (
     Format,
     Jump,
@@ -37,6 +37,7 @@ from turnlog.formats import (
 from turnlog.log.context import text_of
 from turnlog.log.entry import Head, Message
 from turnlog.machine.folder import current_folder, places_of, workspace_path
+from turnlog.thread.handed import Handed
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.report import is_net
 
@@ -91,8 +92,14 @@ def hand_over(
     *,
     workspace: str | os.PathLike[str] | None = None,
     format_version: int | None = None,
+    dry_run: bool = False,
+    handed: Handed | None = None,
 ) -> Resumable:
-    """Place a session in an agent's home, the one it came from if not told, and say how to go on with it."""
+    """Place a session in an agent's home, the one it came from if not told, and say how to go on with it.
+
+    With `dry_run` nothing is placed: who only wants to know whether it can work is told, or gets the error. `handed` is
+    where it is written down for agents whose files have no place for it.
+    """
     _refuse_net(session)
     transcript = transcript_of(session)
     cwd = _folder(workspace_path(workspace) if workspace is not None else transcript.workspace)
@@ -125,7 +132,10 @@ def hand_over(
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, HandoverReport(notes=notes))
     if there is not None:  # its id is taken, by itself
         transcript = _without_origin(transcript)
-    return _place(form, form.resume, chosen, replace(transcript, workspace=cwd), cwd, format_version)
+    transcript = replace(transcript, workspace=cwd)
+    if dry_run:
+        return _planned(form, form.resume, chosen, transcript, cwd, format_version)
+    return _place(form, form.resume, chosen, transcript, cwd, format_version, handed)
 
 
 def _refuse_net(session: SessionReader) -> None:
@@ -177,16 +187,47 @@ def _caution(resuming: Resuming) -> list[str]:
     return [resuming.caution] if resuming.caution else []
 
 
-def _place(
-    form: Format, resuming: Resuming, agent: str, transcript: Transcript, cwd: str, format_version: int | None
-) -> Resumable:
-    writing = writing_of(form, agent)
+def _home_of(form: Format, agent: str, transcript: Transcript, cwd: str) -> str:
+    """Where the session goes; raises what is in the way."""
+    if not any(isinstance(entry, Message) for entry in transcript.path):
+        raise Unsupported(
+            f"nothing was said in session {transcript.id}: there is nothing to go on with",
+            hint=f"`turnlog log {transcript.id}` shows what is in it",
+        )
     folder = next(iter(form.homes(places_of(cwd))), cwd)
     if not os.path.isdir(cwd) and (folder + "/").startswith(cwd.rstrip("/") + "/"):
         raise NotFound(f"the folder {cwd} is not there", hint=f"{agent} keeps sessions in it; -w names another folder")
+    return folder
+
+
+def _planned(
+    form: Format, resuming: Resuming, agent: str, transcript: Transcript, cwd: str, format_version: int | None
+) -> Resumable:
+    """What `_place` would do, where nothing is there yet."""
+    writing_of(form, agent)
+    folder = _home_of(form, agent, transcript, cwd)
+    written, carried = next(_states(transcript, agent, format_version))
+    path = os.path.join(folder, written.files[0].path)
+    command = _command(resuming, agent, written.id, path, cwd)
+    return Resumable(agent, written.id, path, cwd, command, report_of(written.lost, carried, notes_on(written)))
+
+
+def _place(
+    form: Format,
+    resuming: Resuming,
+    agent: str,
+    transcript: Transcript,
+    cwd: str,
+    format_version: int | None,
+    handed: Handed | None,
+) -> Resumable:
+    writing = writing_of(form, agent)
+    folder = _home_of(form, agent, transcript, cwd)
     notes: list[str] = []
     for written, carried in _states(transcript, agent, format_version):
         _check_id(resuming, agent, written.id)  # before anything is placed
+        if handed is not None and written.copied is not None:
+            handed.note(agent, written.id, written.copied)
         try:
             path = writing.place(written, folder)
         except Taken as error:
@@ -196,7 +237,7 @@ def _place(
                 continue
             notes = [*notes, *told]
         command = _command(resuming, agent, written.id, path, cwd)
-        notes = [*notes, *opened_by(written), *_missing(cwd), *_caution(resuming)]
+        notes = [*notes, *notes_on(written), *_missing(cwd), *_caution(resuming)]
         report = report_of(written.lost, carried, notes)
         return Resumable(agent, written.id, path, cwd, command, report)
     raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")

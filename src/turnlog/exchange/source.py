@@ -41,6 +41,7 @@ from turnlog.store import Store
 from turnlog.thread.alias import session_under
 from turnlog.thread.appender import Appender, appending
 from turnlog.thread.creator import Creator
+from turnlog.thread.handed import Handed
 from turnlog.thread.history import History, loaded
 from turnlog.thread.reader import SessionReader
 
@@ -160,6 +161,7 @@ def _brought(creator: Creator, source: Source, reading: Reading) -> Imported:
 
 def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
     """One session brought in, or brought up to date."""
+    reading.header = _known_copy(creator, source, reading.header)
     steps = reading.steps
     name, here = _find(creator.store, source, reading.header)
     if here is None:
@@ -208,6 +210,13 @@ def imported_as(store: Store, source: Source) -> str | None:
         return _repeated(store, source, header)
     here.close()
     return name
+
+
+def _known_copy(creator: Creator, source: Source, header: SessionHeader) -> SessionHeader:
+    """What a session of another agent says of itself, and what we know of it that it cannot say."""
+    if header.copied is not None:
+        return header
+    return replace(header, copied=Handed(creator.made.location).all().get((source.agent, header.id)))
 
 
 def _repeated(store: Store, source: Source, header: SessionHeader) -> str | None:

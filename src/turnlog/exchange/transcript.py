@@ -155,14 +155,17 @@ def written_for(
     if transcript.agent == agent:
         written = writing.render(transcript)
         return written, _check(form, writing, written, transcript, is_own=True)[0]
+    if form.resume is not None and form.resume.model is not None:
+        transcript = replace(transcript, model=form.resume.model(places_of(transcript.workspace)))
     copied, spent = copied_from(transcript), spendings(transcript) if is_free else []
     transcript = replace(without_spending(transcript) if spent else transcript, copied=copied)
     written = writing.render(transcript)
     carried, messages = _check(form, writing, written, transcript, is_own=False)
     if messages:  # now that it is known how many they are
-        written = writing.render(replace(transcript, copied=replace(copied, messages=messages)))
+        copied = replace(copied, messages=messages)
+        written = writing.render(replace(transcript, copied=copied))
     told = [Loss("spending", len(spent), "it counts where it was spent")] if spent else []
-    return replace(written, lost=[*written.lost, *told]), carried
+    return replace(written, lost=[*written.lost, *told], copied=copied), carried
 
 
 def writing_of(form: Format, agent: str) -> Writing:
@@ -172,9 +175,9 @@ def writing_of(form: Format, agent: str) -> Writing:
     return form.write
 
 
-def opened_by(written: Rendered) -> list[str]:
-    """What to say of the releases that open what was written."""
-    return [f"opens in {written.opens}"] if written.opens else []
+def notes_on(written: Rendered) -> list[str]:
+    """What to say of what was written: which releases open it, and what its format has to add."""
+    return [*([f"opens in {written.opens}"] if written.opens else []), *([written.note] if written.note else [])]
 
 
 def _check(
@@ -283,7 +286,7 @@ def send(
     is_free = place is not None and lies_in_home(format_of(agent), os.fspath(place))
     written, carried = written_for(transcript, agent, format_version, is_free=is_free)
     path = put(written, agent, place, force=force)
-    return Exported(agent, written.id, path, written.lost, carried, opened_by(written))
+    return Exported(agent, written.id, path, written.lost, carried, notes_on(written))
 
 
 def put(written: Rendered, agent: str, place: str | os.PathLike[str] | None = None, *, force: bool = False) -> str:

@@ -114,7 +114,6 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
     fork: Forked | None = None
     spawned: Spawn | None = None
     copied: Copied | None = None
-    """Of what it is a copy, if Turnlog wrote it from another session."""
     origin: Any = None
     """What the writer needs to write it back to the byte and entries do not say. Fixed when it is first read."""
 
@@ -207,6 +206,8 @@ class Resuming(Struct, frozen=True, kw_only=True):
     None for one whose command names no id."""
     caution: str = ""
     """What people should know before they go on there; most have nothing to say."""
+    model: Callable[[Places], str | None] | None = None
+    """The model that it is set to, for one that goes on with that of the session and fails if it does not know it."""
 
 
 class Watching(Struct, frozen=True, kw_only=True):

@@ -24,18 +24,23 @@ _FILE = "made"
 _DIGITS = 32
 
 
+def beside(location: str | None, name: str) -> str:
+    """Where a list of a home lies that nothing moves; "" where there is no place for one."""
+    folder = None if location is None else folder_of(location)
+    if folder is not None:
+        return os.path.join(folder, name)
+    if location is not None and is_shared(location) and state_folder():
+        return os.path.join(state_folder(), name, key_of(location))
+    return ""
+
+
 class Made:
     """The list of one home. Where it cannot be written or read, nothing is known, and people are asked."""
 
     def __init__(self, location: str | None) -> None:
         self.location = location
         """Where the home is; None where nobody said."""
-        self._path = ""
-        folder = None if location is None else folder_of(location)
-        if folder is not None:
-            self._path = os.path.join(folder, _FILE)
-        elif location is not None and is_shared(location) and state_folder():
-            self._path = os.path.join(state_folder(), _FILE, key_of(location))
+        self._path = beside(location, _FILE)
 
     def note(self, start: Entry) -> None:
         """The session that begins with this entry was made here."""

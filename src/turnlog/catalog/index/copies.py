@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from turnlog.catalog.index.notes import noted
 from turnlog.formats import Copied, CopiedSpending, CopyOf
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
 _AT_ONCE = 500
+ELSEWHERE = "originals in the database"
+"""What is noted of sessions that copies here were written from, and that are in another index: id, and if deleted."""
 _decode = msgspec.json.Decoder(Copied).decode
 
 
@@ -44,7 +47,8 @@ def look(db: Engine) -> dict[int, Repeated]:
     if not rows:
         return {}
     copies = {id: _decode(copied) for id, copied, _ in rows}
-    originals = _originals(db, {one for copied in copies.values() for one in copied.of})
+    elsewhere = dict(msgspec.json.decode(told)) if (told := noted(db, ELSEWHERE)) else {}
+    originals = _originals(db, {one for copied in copies.values() for one in copied.of}, elsewhere)
     docs = db.table("docs")
     longer = {
         id
@@ -68,13 +72,21 @@ def look(db: Engine) -> dict[int, Repeated]:
     return found
 
 
-def _originals(db: Engine, wanted: set[CopyOf]) -> dict[CopyOf, _Original]:
+def written_from(db: Engine) -> dict[int, set[str]]:
+    """The copies, and our ids of those they were written from."""
+    rows = db.rows(f"SELECT id, copied FROM {db.table('sessions')} WHERE copied <> ''")
+    return {id: {one.session for one in _decode(copied).of} for id, copied in rows}
+
+
+def _originals(db: Engine, wanted: set[CopyOf], elsewhere: dict[str, bool]) -> dict[CopyOf, _Original]:
     """Those that are here, ours or as their agents have them; one that is not deleted before one that is."""
     ours = _found(db, "is_ours AND native", {one.session for one in wanted})
     origins = _found(db, "origin", {f"{one.agent}\n{one.identity}" for one in wanted if one.agent})
     found: dict[CopyOf, _Original] = {}
     for one in wanted:
         known = [*ours.get(one.session, ()), *origins.get(f"{one.agent}\n{one.identity}", ())]
+        if one.session in elsewhere:
+            known.append(_Original(one.session, elsewhere[one.session]))
         if known:
             found[one] = min(known, key=lambda original: original.is_deleted)
     return found

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.catalog.index.notes import note
+from msgspec import json
+
+from turnlog.catalog.index.copies import ELSEWHERE, written_from
+from turnlog.catalog.index.notes import note, noted
 from turnlog.catalog.index.settle import inherit, said_in, settle, sum_up, tokens_of
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 
@@ -26,6 +29,7 @@ select id, origin, native, seq from turnlog.own_sessions where origin <> '' and 
 """
 _ENTRIES = "select session, entry from turnlog.own_docs where session = any(%s)"
 _TOKENS = "select session, token from turnlog.own_spent where session = any(%s)"
+_WRITTEN_FROM = "select native, is_deleted from turnlog.own_sessions where native = any(%s) order by native"
 _KEY = "imported as "
 
 
@@ -40,6 +44,7 @@ class _Pair(NamedTuple):
 
 def reconcile(database: Database, server: PostgresEngine, waiting: Callable[[], None]) -> None:
     """Bring what is known here into step with what is there."""
+    _copies(database, server, waiting)
     there = {origin: (id, native, seq) for id, origin, native, seq in server.rows(_THERE)}
     wanted, gone = _look(SqliteEngine(database.connection), there)
     if not wanted and not gone:
@@ -61,6 +66,21 @@ def reconcile(database: Database, server: PostgresEngine, waiting: Callable[[], 
             inherit(here, [(True, pair.here, token) for token in tokens.get(pair.there, ())])
             note(here, f"{_KEY}{pair.here}", pair.stamp)
         sum_up(here, {pair.here for pair in wanted})
+
+
+def _copies(database: Database, server: PostgresEngine, waiting: Callable[[], None]) -> None:
+    """What copies here were written from may be there: then it counts, and is shown, there."""
+    here = SqliteEngine(database.connection)
+    copies = written_from(here)
+    wanted = sorted({id for of in copies.values() for id in of})
+    there = [list(row) for row in server.rows(_WRITTEN_FROM, (wanted,))] if wanted else []
+    told = json.encode(there).decode() if there else None
+    if told == noted(here, ELSEWHERE):
+        return
+    with database.lock(waiting), database.writing() as db:
+        here = SqliteEngine(db)
+        note(here, ELSEWHERE, told)
+        settle(here, set(copies))
 
 
 def _look(here: SqliteEngine, there: dict[str, tuple[int, str, int]]) -> tuple[list[_Pair], set[int]]:

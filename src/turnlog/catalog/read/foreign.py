@@ -17,6 +17,7 @@ from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.catalog.watch.sweep import proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
 from turnlog.machine.folder import workspace_path
+from turnlog.thread.handed import Handed
 
 _STEPS = 2048
 """How many steps back the place can lie from which reading goes on."""
@@ -35,8 +36,10 @@ class _Carried(msgspec.Struct, array_like=True):
     proof: bytes
 
 
-def take(batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None) -> dict[str, Any]:
-    """Read it into the batch; gives the columns of its row."""
+def take(
+    batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None, handed: Handed
+) -> dict[str, Any]:
+    """Read it into the batch; gives the columns of its row. `handed` knows copies that cannot say so themselves."""
     form = format_of(source.agent)
     kept, reading = _begin(form, source, stamp, before)
     start = 0 if kept is None else kept.steps
@@ -47,6 +50,8 @@ def take(batch: Batch, source: Source, session: int, stamp: Stamp, before: Befor
         taking.at, damage.count = kept.at, kept.damage
     created = ms_of(reading.header.created)
     taking.copied = reading.header.copied
+    if taking.copied is None and form.write is not None:
+        taking.copied = handed.known.get((source.agent, reading.header.id))
     taking.default_at = created if created is not None else stamp.mtime // 1_000_000
     recent = _steps(reading, taking, damage, start, can_grow=form.growth is not None)
     taking.finish()

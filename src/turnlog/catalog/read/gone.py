@@ -13,6 +13,7 @@ from turnlog.catalog.watch.discovery import can_read
 from turnlog.catalog.watch.sweep import ABSENT, stamp_of
 from turnlog.exchange.kept import KeptFiles
 from turnlog.formats import Source, format_of
+from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,6 +31,7 @@ class GoneSessions:
     def __init__(self, location: str, watchlist: Watchlist, batch: Batch) -> None:
         self._kept = KeptFiles(location)
         self._ledger = Ledger(location)
+        self._handed = Handed(location)
         self._watchlist = watchlist
         self._batch = batch
 
@@ -66,7 +68,8 @@ class GoneSessions:
         """A session that is kept, as if its file were still there."""
         with self._kept.unpacked(source.agent, source.path) as there:
             stamp = stamp_of(there) or Stamp(ABSENT, 0, 0)
-            row = foreign.take(self._batch, Source(source.agent, there, source.key), session, stamp, before)
+            unpacked = Source(source.agent, there, source.key)
+            row = foreign.take(self._batch, unpacked, session, stamp, before, self._handed)
         return row | {"mark": None, "is_deleted": 0}
 
     def recall(self, db: sqlite3.Connection) -> set[int]:

@@ -25,6 +25,7 @@ from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
 from turnlog.layout import TRASH
 from turnlog.log.ids import handle_of
+from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +83,7 @@ class Indexer:
         self._loose: set[int] = set()
         self._changed: set[int] = set()
         self._stamps: dict[str, dict[str, str]] = {}
+        self._handed = Handed(location)
         self._next = 1 + self._watchlist.last()
         self._gone = None if location is None else GoneSessions(location, self._watchlist, self._batch)
         self.read = self.read_bytes = self.gone = 0
@@ -314,7 +316,8 @@ class Indexer:
             return own.take(self._batch, store, job.native, session, job.stamp, job.before, path=job.path)
         if job.is_kept and self._gone is not None:
             return self._gone.read(job.source, session, job.before)
-        return foreign.take(self._batch, job.source, session, job.stamp, job.before) | {"is_deleted": 0}
+        row = foreign.take(self._batch, job.source, session, job.stamp, job.before, self._handed)
+        return row | {"is_deleted": 0}
 
     def _problem(self, job: _Job, error: Exception) -> dict[str, Any]:
         told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

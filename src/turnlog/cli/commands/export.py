@@ -140,7 +140,7 @@ def _send(
 ) -> None:
     from turnlog.cli.draw.document import without_secrets
     from turnlog.exchange.handover import report_of
-    from turnlog.exchange.transcript import lies_in_home, opened_by, put, transcript_of, written_for
+    from turnlog.exchange.transcript import lies_in_home, notes_on, put, transcript_of, written_for
     from turnlog.formats import format_of
     from turnlog.view.redact import Redactor
 
@@ -150,7 +150,7 @@ def _send(
         transcript = without_secrets(transcript, redactor)
     is_free = output is not None and lies_in_home(format_of(agent), output)
     written, carried = written_for(transcript, agent, version, is_free=is_free)
-    report = report_of(written.lost, carried, opened_by(written))
+    report = report_of(written.lost, carried, notes_on(written))
     told = "not redacted; --redact does"
     if redactor is not None:
         told = f"redacted: {redactor.summary or 'nothing was found'}"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +24,7 @@ from turnlog.reader.folder import tilde
 from turnlog.reader.name import SessionRef
 from turnlog.session import Home
 from turnlog.session.readonly import ReadOnlySession
+from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
     from turnlog.exchange.handover import Resumable
@@ -59,7 +63,10 @@ def command(
     it. Nothing of the agent's is written over: where it has the session already, that is used, and where it has gone on
     with it, a note says so. The report on stderr says what was carried, changed and lost.
 
-    A session of another agent goes on in that agent, where it lies; for --in it is imported first.
+    A session of another agent goes on in that agent, where it lies; for --in it is imported first, unless that agent
+    cannot go on with it: then nothing is imported or written.
+
+    What is carried over counts where it was spent, and only what the agent adds counts there.
 
     A session of your own agent is resumed with the command given to home.create(resume=[…]).
 
@@ -77,24 +84,30 @@ def command(
 
     with this_home() as home, ExitStack() as stack:
         chosen = names(home).find(session)
+        is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
         found: ReadOnlySession
         if chosen.source is None:
             found = stack.enter_context(home.read(chosen.id))
-        elif agent in (None, chosen.source.agent):
-            for path in put_back(home_location(), chosen.source):
+        else:
+            for path in put_back(home_location(), chosen.source) if not is_brought else ():
                 print(
                     one_line(f"{chosen.source.agent} had deleted {tilde(path)}: it is back, to the byte"),
                     file=sys.stderr,
                 )
             found = stack.enter_context(reader().read_foreign(chosen)).session
-        else:  # from now on it is in two places: ours knows that both are one
+        hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
+        is_own = is_run and _is_own(home, found, chosen)
+        if is_brought or is_run:  # nothing is imported or written for what cannot work
+            planned = hand(found, dry_run=True)
+            if is_run:
+                _refuse_unrunnable(planned)
+                if not is_own:
+                    _refuse_unasked(planned, as_json=as_json)
+        if is_brought:  # from now on it is in two places: ours knows that both are one
             found = stack.enter_context(session_brought(home, chosen.name, chosen))
-        done = hand_over(found, agent, workspace=workspace, format_version=version)
+        done = hand(found, handed=Handed(home.made.location))
         if chosen.source is None:
             stays_one(home.store, found, done)
-        is_own = is_run and _is_own(home, found, chosen)
-    if is_run and not is_own:
-        _refuse_unasked(done, as_json=as_json)
     if as_json:
         print_json({
             "agent": done.agent, "id": done.id, "path": done.path, "cwd": done.cwd, "command": done.command,
@@ -126,6 +139,16 @@ def _pasted(done: Resumable) -> str:
     script = done.command[2] if done.path is not None and done.command[:2] == ["sh", "-c"] else ""
     is_plain = script and quoted(script) == shlex.quote(script)
     return f"cd {quoted(done.cwd)} && {script if is_plain else ' '.join(map(quoted, done.command))}"
+
+
+def _refuse_unrunnable(planned: Resumable) -> None:
+    """Raise what would keep the command from being run."""
+    if not Path(planned.cwd).is_dir():
+        raise NotFound(f"the folder {planned.cwd} is not there", hint="-w names another one")
+    words = planned.command
+    name = words[2].split(" ", 1)[0] if planned.path is not None and words[:2] == ["sh", "-c"] else words[0]
+    if shutil.which(name, mode=os.F_OK) is None:
+        raise NoCommand(f"no command {name!r}", hint="install it, and run this again")
 
 
 def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:

@@ -61,6 +61,8 @@ class Transcript(Struct, frozen=True, kw_only=True):
     """The first lines of the sessions it was forked from, the nearest first."""
     copied: Copied | None = None
     """What the header of a copy says of itself."""
+    model: str | None = None
+    """The model to go on with, as the agent names it; None for the session's own."""
     is_free: bool = False
     """Whether nothing of what it cost is to be written: it counts elsewhere."""
     version: int | None = None
@@ -84,5 +86,9 @@ class Rendered(Struct, frozen=True, kw_only=True):
     lost: list[Loss] = []
     opens: str = ""
     """Which releases of the agent open it, where its first one does not."""
+    note: str = ""
+    """What else people should know of it."""
+    copied: Copied | None = None
+    """What it is a copy of, whether or not its files have a place to say so."""
     about: Any = None
     """What `place` needs to know besides, such as the row of an index."""

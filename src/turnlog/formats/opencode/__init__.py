@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats._shared.records import names_in
 from turnlog.formats._shared.sqlite import sessions_in
+from turnlog.formats.opencode.model import configured
 from turnlog.formats.opencode.reading import read
 from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
 from turnlog.formats.opencode.writing import CARRIED, place, write
@@ -58,9 +60,8 @@ def resume(id: str, path: str, workspace: str) -> list[str]:
 
 
 def _databases(folder: str) -> Iterator[Source]:
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".db"):
-            yield from _in_file(os.path.join(folder, name))
+    for name in names_in(folder, ".db"):
+        yield from _in_file(os.path.join(folder, name))
 
 
 FORMAT = Format(
@@ -69,6 +70,6 @@ FORMAT = Format(
     find,
     read,
     write=Writing(render=write, place=place, carried=CARRIED),
-    resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}"),
+    resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
     watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from base64 import b64encode
 from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import OutputFile, Rendered, Transcript, preview
 from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
@@ -31,7 +30,8 @@ def write(transcript: Transcript) -> Rendered:
     session = transcript.source_id if is_own else _id("ses", created, transcript.id, is_falling=True)
     writer = _Writer(transcript, session)
     data = msgspec.json.encode(writer.run()) + b"\n"
-    return Rendered(id=session, files=[OutputFile(f"{session}.json", data, 0o600)], lost=writer.tally.losses())
+    files = [OutputFile(f"{session}.json", data, 0o600)]
+    return Rendered(id=session, files=files, lost=writer.tally.losses(), note=writer.note())
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:
@@ -62,9 +62,21 @@ class _Writer:
         """It goes on with the model of the last prompt."""
         if last is not None:
             self._model = {"providerID": _provider_of(last), "modelID": last.model}
+        if transcript.model is not None:
+            provider, _, model = transcript.model.partition("/")
+            self._model = {"providerID": provider, "modelID": model}
         self._results: dict[str, tuple[ToolResult, int | None]] = {}
         """What answers the calls of the message that is being written, and when."""
         self.tally = Tally()
+
+    def note(self) -> str:
+        """With which model it goes on; nobody asks that of a session of its own."""
+        if self._is_own:
+            return ""
+        name = f"{self._model['providerID']}/{self._model['modelID']}"
+        if self._transcript.model is not None:
+            return f"it goes on with {name}, the model that opencode is set to"
+        return f"it goes on with {name}, and fails where opencode does not know that: -m PROVIDER/MODEL names another"
 
     def run(self) -> dict[str, Any]:
         transcript, view = self._transcript, view_of(self._transcript)
@@ -83,15 +95,17 @@ class _Writer:
         if [entry.seq for entry in spent] == [entry.seq for entry in [view.compaction] if entry and _is_spent(entry)]:
             carried = carried | {"spending apart from answers"}
         tell_rest(transcript, view, self.tally, carried=carried)
+        provider, model = self._model["providerID"], self._model["modelID"]
         times = {"created": self._ms(None), "updated": int(transcript.updated.timestamp() * 1000)}
         info = {
             "id": self._session,
             "slug": f"turnlog-{short_id(self._session)}",
             "projectID": "global",
             "directory": self._folder,
-            "title": transcript.title or os.path.basename(self._folder) or "session",
+            "title": transcript.title or preview(transcript.context.messages) or "session",
             "version": _VERSION,
             "time": times,
+            **({} if self._is_own else {"model": {"id": model, "providerID": provider}}),
             **({"metadata": mark_of(transcript.copied)} if transcript.copied is not None else {}),
         }
         return {"info": info, "messages": self._messages}
