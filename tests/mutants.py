@@ -20,6 +20,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIES = "tests/catalog/test_copies.py"
+INSTALLING = "tests/hooks/test_install.py"
+LAUNCHING = "tests/machine/test_launcher.py"
+LIMIT = "tests/workspace/test_limit.py"
 CRASHES = "tests/store/test_crash_states.py"
 ERRORS = "tests/store/test_io_errors.py"
 PROCESSES = "tests/store/test_processes.py"
@@ -1249,6 +1252,42 @@ MUTANTS = [
         'return state.start.get("agent") == NET and not spoken',
         "return False",
         (RUNS,),
+    ),
+    # Hooks in other programs' settings, and what they fill.
+    Mutant(
+        "hooks: a user's place behind ours moves when ours goes",
+        "hooks/entries.py",
+        "if agent.file.keeps_places and one.group < len(groups) - 1:",
+        "if False:",
+        (INSTALLING,),
+    ),
+    Mutant(
+        "hooks: lines that both changed are merged in any case",
+        "machine/imprint.py",
+        "return merged if merged is not None and same(merged, rest) else rest",
+        "return before",
+        (INSTALLING,),
+    ),
+    Mutant(
+        "hooks: a program that is gone is not looked for",
+        "hooks/call.py",
+        '2>/dev/null || :"',
+        '"',
+        (LAUNCHING,),
+    ),
+    Mutant(
+        "limit: the newest session of a folder may go",
+        "thread/garbage.py",
+        "live = {row.first for row in store.listing()} - {*spared}",
+        "live = {row.first for row in store.listing()}",
+        (LIMIT,),
+    ),
+    Mutant(
+        "limit: the last tool of a turn that was cut goes like any other",
+        "thread/garbage.py",
+        'tools[item.turn] = [kept] if item.when == "tool" else []',
+        'kept.is_inside, tools[item.turn] = item.when == "tool", []',
+        (LIMIT,),
     ),
 ]
 

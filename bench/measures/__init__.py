@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MODULES = (
-    "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "reading",
-    "start", "catalog", "postgres",
+    "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "disk",
+    "reading", "start", "catalog", "postgres",
 )  # fmt: skip
 
 

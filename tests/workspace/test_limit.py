@@ -98,15 +98,15 @@ def test_small_packs_are_written_together_and_nothing_is_lost(home: Home, tmp_pa
     place.mkdir()
     for number in range(100):
         (place / f"{number}.txt").write_text(f"{number}\n" * 200)
-    session = work(home, place, turns=11, tools=5)
+    session = work(home, place, turns=6, tools=5)
     packs = tmp_path / "home/blobs"
     before = home.disk()["blobs"]
-    assert len(list(packs.glob("*.pack"))) > 64
+    assert len(list(packs.glob("*.pack"))) > 32
     assert tidy(home.store)
     assert len(list(packs.glob("*.pack"))) < 8
     assert home.disk()["blobs"] < before
     assert not tidy(home.store)
-    assert len(left(home, session)) == 77
+    assert len(left(home, session)) == 42
     now = (place / "noise").read_bytes()
     session.rewind(to=session.checkpoints()[0], force=True)
     assert not (place / "noise").exists()

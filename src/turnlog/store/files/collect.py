@@ -12,7 +12,7 @@ from turnlog.store.files.packwriter import PackWriter
 
 _SMALL = 1 << 20
 _SPARSE = 0.1
-_MANY = 64
+_MANY = 32
 
 
 def collect(packs: Packs, needed: Container[str], *, strictly: bool) -> Freed:

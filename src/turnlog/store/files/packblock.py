@@ -24,7 +24,7 @@ BLOCK_BYTES = 256 << 10
 """A block is closed when it has so much: one small blob costs unpacking all of it."""
 SMALL = 64 << 10
 """Larger blobs stand alone."""
-ANEW_BYTES, ANEW_SMALL = 1 << 20, 256 << 10
+ANEW_BYTES, ANEW_SMALL = 2 << 20, 256 << 10
 """The same for what is written anew: of a large folder every state is a blob of its own, and nearly the one before."""
 _FEW, _AHEAD = 4, 3
 _COUNT = struct.Struct("<I")
