@@ -12,7 +12,7 @@ from tests.faces import location
 from turnlog.session.home import Home
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
-from turnlog.thread.report import Settings
+from turnlog.thread.settings import Settings
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from turnlog.exchange.source import source_of
 from turnlog.exchange.transcript import ExportCounts, notes_on, transcript_of, writing_of, written_for
 from turnlog.formats import (
     Format,
@@ -130,7 +131,7 @@ def hand_over(
         notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form.resume)]
         command = _command(form.resume, chosen, transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, HandoverReport(notes=notes))
-    if there is not None:  # its id is taken, by itself
+    if there is not None or session.history.state.is_relayed:  # its id is taken, by itself
         transcript = _without_origin(transcript)
     transcript = replace(transcript, workspace=cwd)
     if dry_run:
@@ -299,6 +300,8 @@ def _went_on_here(session: SessionReader) -> bool:
 def _at_home(form: Format, transcript: Transcript, cwd: str) -> Source | None:
     """The agent's own session, if it still lies in one of its folders."""
     origin = cast("dict[str, Any]", transcript.start.origin)
+    if not origin.get("path") and transcript.agent is not None:  # nobody said where, when it began
+        return source_of(transcript.agent, transcript.source_id, "")
     path = os.path.abspath(str(origin.get("path")))
     homes = [os.path.abspath(home) for home in form.homes(places_of(cwd))]
     if not any(path.startswith(home.rstrip("/") + "/") for home in homes) or not os.path.exists(path):

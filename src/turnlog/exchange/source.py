@@ -13,7 +13,7 @@ from typing import Any, cast
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import Invalid, NotFound, TurnlogError
 from turnlog.exchange.carry import gone_on, keep
 from turnlog.exchange.importer import Importer
 from turnlog.exchange.transcript import lies_in_home
@@ -319,6 +319,23 @@ def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tu
 def lies_at_home(source: Source) -> bool:
     """Whether a session lies where its agent keeps this person's; not in a workspace, which may be anybody's clone."""
     return is_known(source.agent) and lies_in_home(format_of(source.agent), source.path)
+
+
+def source_of(agent: str, native: str, path: str) -> Source | None:
+    """The session with that id, in a file of its own or among others; only where its agent keeps sessions."""
+    form = format_of(agent)
+    try:
+        if path:
+            found = form.find(path) if os.path.exists(path) else iter(())
+            source = next((source for source in found if source.key in ("", native)), None)
+            return source if source is not None and lies_at_home(source) else None
+        for home in form.homes(replace(places_of(None), workspace=None)):
+            for source in form.find(home) if os.path.isdir(home) else ():
+                if source.key == native or (not source.key and native in source.path):
+                    return source
+    except (OSError, TurnlogError):
+        return None
+    return None
 
 
 def _shared(parent: SessionReader, steps: Iterator[Step]) -> tuple[int, list[Step]]:

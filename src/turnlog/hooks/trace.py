@@ -5,10 +5,11 @@ No prompts and nothing of what is in files; ids and folders only.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import Any
+
+import msgspec
 
 NAME = "hooks.log"
 _MOST = 1 << 20
@@ -18,12 +19,17 @@ _LONG = 500
 
 def note(folder: str, agent: str, event: str, session: str, began_s: float, error: str = "") -> None:
     """One line. Where it cannot be written, nothing is: no agent waits for this, and none fails for it."""
-    line = {"at": round(time.time(), 3), "agent": agent[:40], "event": event[:40], "session": session[:80]}
+    line: dict[str, Any] = {
+        "at": round(time.time(), 3),
+        "agent": agent[:40],
+        "event": event[:40],
+        "session": session[:80],
+    }
     line["ms"] = round((time.monotonic() - began_s) * 1000)
     if error:
         line["error"] = " ".join(error.split())[:_LONG]
     try:
-        _write(os.path.join(folder, NAME), json.dumps(line).encode() + b"\n")
+        _write(os.path.join(folder, NAME), msgspec.json.encode(line) + b"\n")
     except OSError:
         return
 
@@ -66,11 +72,11 @@ def newest(folder: str) -> dict[str, dict[str, Any]]:
         return found
     for text in lines:
         try:
-            line = json.loads(text)
+            line = msgspec.json.decode(text)
             one = found.setdefault(str(line["agent"]), {"last_event": None, "last_at": None, "last_error": None})
             one.update(last_event=line["event"], last_at=line["at"])
             if "error" in line:
                 one["last_error"] = line["error"]
-        except (ValueError, KeyError, TypeError):
+        except (msgspec.DecodeError, KeyError, TypeError):
             continue
     return found

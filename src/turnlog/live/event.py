@@ -23,7 +23,7 @@ from turnlog.thread.appender import Appender
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
-from turnlog.thread.report import Settings
+from turnlog.thread.settings import Settings
 
 if TYPE_CHECKING:
     from turnlog.hooks import HookedAgent

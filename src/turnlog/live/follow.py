@@ -6,17 +6,12 @@ So it is brought in behind the agent's back, and whenever somebody looks. It cos
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from turnlog.errors import TurnlogError
 from turnlog.exchange.carry import is_up_to_date
-from turnlog.exchange.source import bring, lies_at_home, origin_of
+from turnlog.exchange.source import bring, origin_of, source_of
 from turnlog.formats import Source, format_of, is_known
-from turnlog.machine.folder import places_of
 from turnlog.store import Store
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, opened
@@ -66,23 +61,6 @@ def _sources(history: History, path: str, native: str) -> Iterator[Source]:
     if native in places and path:
         places[native] = path
     for one, where in places.items():
-        source = _source(agent, one, where)
+        source = source_of(agent, one, where)
         if source is not None:
             yield source
-
-
-def _source(agent: str, native: str, path: str) -> Source | None:
-    """The session with that id, in a file of its own or among others; only where its agent keeps sessions."""
-    form = format_of(agent)
-    try:
-        if path:
-            found = form.find(path) if os.path.exists(path) else iter(())
-            source = next((source for source in found if source.key in ("", native)), None)
-            return source if source is not None and lies_at_home(source) else None
-        for home in form.homes(replace(places_of(None), workspace=None)):
-            for source in form.find(home) if os.path.isdir(home) else ():
-                if source.key == native or (not source.key and native in source.path):
-                    return source
-    except (OSError, TurnlogError):
-        return None
-    return None

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote_from_bytes, unquote_to_bytes
-
 
 def path_text(path: bytes) -> str:
     """A path as text for a log or a person: as it is, or `bytes:` and %-escapes where it is not Unicode."""
     try:
         text = path.decode()
     except UnicodeDecodeError:
-        return "bytes:" + quote_from_bytes(path)
-    return "bytes:" + quote_from_bytes(path) if text.startswith("bytes:") else text
+        text = "bytes:"
+    if not text.startswith("bytes:"):
+        return text
+    from urllib.parse import quote_from_bytes  # hardly ever, and it takes a while to load
+
+    return "bytes:" + quote_from_bytes(path)
 
 
 def path_bytes(text: str) -> bytes:
     """The path that `path_text` made this of."""
-    return unquote_to_bytes(text[6:]) if text.startswith("bytes:") else text.encode()
+    if not text.startswith("bytes:"):
+        return text.encode()
+    from urllib.parse import unquote_to_bytes
+
+    return unquote_to_bytes(text[6:])
 
 
 def moved_along(path: str, before: str, after: str) -> str:

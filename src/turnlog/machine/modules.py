@@ -14,6 +14,8 @@ def use_own() -> None:
     told = [os.getcwd() if _is_here() else "", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     others = {os.path.abspath(place) for place in told if place}
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    # msgspec asks for it on behalf of older Pythons, and it takes as long to load as all of msgspec.
+    sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
     sys.path[:] = [place for place in sys.path if place and (place == own or os.path.abspath(place) not in others)]
 
 

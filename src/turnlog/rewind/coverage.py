@@ -10,7 +10,7 @@ from turnlog.machine.folder import refuses_checkpoints
 from turnlog.rewind.snapshot import Progress, Snapshots
 from turnlog.store import Store
 from turnlog.thread.history import History
-from turnlog.thread.report import Settings
+from turnlog.thread.settings import Settings
 from turnlog.workspace.folder import permissions_of
 from turnlog.workspace.tree import path_bytes
 

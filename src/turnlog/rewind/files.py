@@ -21,7 +21,7 @@ from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.store import Store
 from turnlog.thread.content import given_up, newest_kept
 from turnlog.thread.history import History
-from turnlog.thread.report import Settings
+from turnlog.thread.settings import Settings
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.folder import PRIVATE, why_not_made
 from turnlog.workspace.git import git_left

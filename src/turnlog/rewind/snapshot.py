@@ -17,7 +17,7 @@ from turnlog.log.payload import digest
 from turnlog.machine.environment import config_folder, user_folder
 from turnlog.machine.folder import expand
 from turnlog.store import Adding, OpenFile, Store, derived
-from turnlog.thread.report import Settings
+from turnlog.thread.settings import Settings
 from turnlog.workspace import cache
 from turnlog.workspace.exclude import global_excludes, outside_rules
 from turnlog.workspace.folder import permissions_of

@@ -19,7 +19,8 @@ from turnlog.store import Clock, Store, derived
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
-from turnlog.thread.report import Info, Settings
+from turnlog.thread.report import Info
+from turnlog.thread.settings import Settings
 
 if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame

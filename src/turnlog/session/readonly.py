@@ -13,7 +13,7 @@ from turnlog.log.entry import Checkpoint
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
-from turnlog.thread.report import Settings
+from turnlog.thread.settings import Settings
 from turnlog.thread.target import Target, rewind_to
 
 if TYPE_CHECKING:
