@@ -48,7 +48,11 @@ class Importer(Arrival):
             self._cursor = 0
         self._is_keyed = True
         carried = self._placed() if self._alias is not None else []
+        empty: tuple[Record, str] | None = None
         for step in steps:
+            if empty is not None:
+                self._take(*empty)
+                empty = None
             if isinstance(step, Jump):
                 self._pass("")
                 self._move(step)
@@ -58,7 +62,10 @@ class Importer(Arrival):
             if self._alias is not None and self._number <= self._alias.records:
                 self._seqs[name] = self._cursor = next_place(carried, step, self._cursor)
                 continue
-            self._take(step, name)
+            if _is_empty(step.entry):
+                empty = step, name  # as the last one, it is still being written: the next time it says something
+            else:
+                self._take(step, name)
         self._flush()
         if self._session.head not in (self._cursor, self._own_head) and not self._stays():
             self._jump(self._cursor, why="branch")  # what was new is not where the source ends
@@ -245,6 +252,10 @@ class Importer(Arrival):
 
 def _more(usage: Usage, booked: Usage) -> dict[str, int]:
     return {name: max(0, getattr(usage, name) - getattr(booked, name)) for name in _COUNTS}
+
+
+def _is_empty(entry: AnyEntry) -> bool:
+    return isinstance(entry, Message) and entry.role == "user" and not entry.blocks
 
 
 def next_place(placed: list[tuple[str, int]], record: Record, cursor: int) -> int:
