@@ -140,6 +140,39 @@ def test_settings_that_the_agent_could_not_read_stay_as_they_are(person: Path, c
     assert f"warning: {settings}: line 1, column 17: a comma too many" in done.err
 
 
+def test_what_is_about_to_go_is_told_until_it_is_kept(person: Path, tmp_path: Path, cli: Cli):
+    old = session_file(tmp_path)
+    told = "1 session of claude-code is deleted within 7 days"
+    assert told not in cli().out
+    os.utime(old, (time.time() - 24 * DAY,) * 2)
+    assert told in cli().out
+    assert told in cli("doctor").out
+    settings = person / ".claude/settings.json"
+    settings.write_text('{"cleanupPeriodDays": 90}')
+    assert told not in cli().out
+    settings.write_text('{"cleanupPeriodDays": 25}')
+    assert told in cli().out
+    cli("keep")
+    assert told not in cli().out
+
+
+def test_the_doctor_tells_of_the_agents_that_are_here(person: Path, tmp_path: Path, cli: Cli):
+    path = session_file(tmp_path)
+    news = {"type": "shiny", "uuid": "n1", "sessionId": ID, "timestamp": "2026-10-05T10:00:00Z"}
+    path.write_text(transcript(1) + json.dumps(news) + "\n{torn\n")
+    (lost := path.with_name("lost.jsonl")).symlink_to("nowhere")
+    done = cli("doctor")
+    assert done.code == 0
+    assert "claude-code" in done.out
+    assert "after 30 days" in done.out
+    assert "lost.jsonl: it cannot be read: a link that leads nowhere" in done.out
+    [agent] = cli("doctor", "--json").json["agents"]
+    assert agent["homes"] == [str(person / ".claude/projects")]
+    assert (agent["sessions"], agent["unknown"], agent["damaged"]) == (2, {"shiny": 1}, {str(path): 1})
+    assert list(agent["unreadable"]) == [str(lost)]
+    assert (agent["days"], agent["settings"]) == (30, str(person / ".claude/settings.json"))
+
+
 def test_status_and_stop(person: Path, tmp_path: Path, cli: Cli, folder: Path):
     assert cli("keep", "--status").out.startswith("nothing is kept")
     assert cli("keep", "nobody").code == 3

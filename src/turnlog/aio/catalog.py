@@ -67,6 +67,7 @@ class Catalog:
     search = _call(blocking.Catalog.search)
     usage = _call(blocking.Catalog.usage)
     gone = _call(blocking.Catalog.gone)
+    going = _call(blocking.Catalog.going)
     refresh = _call(blocking.Catalog.refresh)
     sync = _call(blocking.Catalog.sync)
     rebuild = _call(blocking.Catalog.rebuild)

@@ -312,9 +312,20 @@ class Catalog:
         return search(*self._indexes(), query=query, workspace=place, limit=limit, before=before, now_ms=now_ms())
 
     @_question
+    def going(self, within_days: float = 7) -> dict[str, int]:
+        """How many sessions of each agent it will have deleted in so many days, if nobody touches them."""
+        from turnlog.catalog.watch.limits import limits
+
+        day_ns = 86_400_000_000_000
+        now = now_ms() * 1_000_000
+        ends = {agent: now - int((days - within_days) * day_ns) for agent, days in limits().items()}
+        found = {agent: self._local.untouched(agent, end) for agent, end in ends.items()}
+        return {agent: number for agent, number in found.items() if number}
+
+    @_question
     def gone(self) -> dict[str, int]:
         """How many sessions of each agent are gone, and still counted."""
-        return self._local.index.gone()
+        return {agent: number for index in self._local.indexes for agent, number in index.gone().items()}
 
     @_question
     def usage(

@@ -92,6 +92,12 @@ class LocalUpkeep:
         """As it is."""
         return Index(SqliteEngine(self.database.connection))
 
+    def untouched(self, agent: str, since_ns: int) -> int:
+        """How many sessions of an agent were not written to since a time, of those that were looked at."""
+        if self.glanced is not None and not self.glanced.is_beside:
+            return 0
+        return Watchlist(self.database.connection).untouched(agent, since_ns)
+
     def waiting(self) -> None:
         """Somebody else is at it."""
         if self._progress is not None:

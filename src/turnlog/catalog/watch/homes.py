@@ -21,7 +21,7 @@ def key() -> str:
     return f"homes of {sys.prefix}"
 
 
-class _Asked(Mapping[str, str]):
+class Asked(Mapping[str, str]):
     """The environment, and what was asked of it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -39,7 +39,7 @@ class _Asked(Mapping[str, str]):
         return len(self._environ)
 
 
-def _formats() -> str:
+def formats_here() -> str:
     """What differs when there are other formats, without a look at any: to ask who is installed takes far longer.
 
     It is the folder of our own, and those where installers put packages.
@@ -59,7 +59,7 @@ def remembered(noted: bytes | None, environ: Mapping[str, str], home: str) -> li
     if noted is None:
         return None
     known, place, asked, *found = os.fsdecode(noted).split("\0")
-    if known != _formats() or place != home:
+    if known != formats_here() or place != home:
         return None
     for line in filter(None, asked.split(_NEXT)):
         key, equals, value = line.partition("=")
@@ -72,7 +72,7 @@ def ask(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], b
     """What the formats say, and how to remember it."""
     from turnlog.formats import Places, every
 
-    known, asked = _formats(), _Asked(environ)
+    known, asked = formats_here(), Asked(environ)
     asked.get("PYTHONPATH")  # who sets it may have other packages
     found: list[tuple[str, str]] = []
     for name, form in every():

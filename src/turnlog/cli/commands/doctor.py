@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -13,10 +13,12 @@ import msgspec
 from turnlog.cli.checkup import examine
 from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
 from turnlog.cli.draw.hooks import failures
+from turnlog.cli.draw.presence import presence_lines
 from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.text import count, one_line, size
 from turnlog.cli.frame.command import home_location, print_json, session_argument, shared, this_home
 from turnlog.cli.logpath import files_of
+from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
 from turnlog.log.ids import handle_of
@@ -24,6 +26,9 @@ from turnlog.reader.hooking import last_told
 from turnlog.session import Home
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, Region, ability
+
+if TYPE_CHECKING:
+    from turnlog.reader.presence import AgentPresence
 
 _SHOWN = 20
 _NAMED = ("backend", "location", "ok")
@@ -33,6 +38,9 @@ FIELDS = {
     "sessions": "`id`, `title`, `path`, `size_bytes`, `entries`, `regions` that are damaged, `findings`, `folds`, "
     "`repaired`, `unknown` (how many records of each type that is not known), `left`, `ok`",
     "damaged_blobs": "digests, with --blobs",
+    "[agents]": "other agents that are here, unless a SESSION is meant: `agent`, `homes`, `sessions`, `bytes`, files "
+    "that are `unreadable` or `damaged`, the `days` after which it deletes a session (null for never), the `settings` "
+    "that say so, `settings_problem`, how many are `going` within a week and `gone`, and `unknown` types of records",
     "[old_index]": "the index that an earlier version left in the home, where it could not be removed",
 }
 
@@ -44,12 +52,15 @@ FIELDS = {
 @shared
 @click.pass_context
 def command(context: click.Context, session: str | None, repair: bool, blobs: bool, as_json: bool) -> None:
-    """Examine a session's log, or all of them, and explain what is wrong.
+    """Examine a session's log, or all of them, and explain what is wrong; and tell which agents are here.
 
     Every byte of a log is checked, its folds against its entries, that the blobs it needs are there, and, for a fork,
     the session it continues. Where the home is a database, that says how it is, and every entry is checked. The exit
     code is 6 if anything is wrong, or still wrong after --repair; 7 if all there is to say is that a newer Turnlog
     wrote something: then upgrade this one.
+
+    Of other agents it tells where they keep sessions and how many, what cannot be read, after how many days they delete
+    them, and records of types that nobody knows. What is wrong there does not change the exit code.
 
     \b
     turnlog doctor                           all sessions
@@ -71,12 +82,14 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
             store |= {"ok": False, "reason": error.code, "problem": error.message, "hint": error.hint}
         if repair:
             checkups = [_repair(home, checkup, damaged) for checkup in checkups]
+    agents = _agents() if session is None and not repair else []
     is_up = bool(store.get("ok", True))
     left = [checkup for checkup in checkups if not checkup.is_well]
     if as_json:
         sessions = [_plain(checkup) for checkup in checkups]
         data = {"sessions": sessions, "damaged_blobs": sorted(damaged), **({"old_index": old} if old else {})}
-        print_json({"ok": not left and not damaged and is_up, "store": store or None, **data})
+        more = {"agents": agents} if session is None and not repair else {}
+        print_json({"ok": not left and not damaged and is_up, "store": store or None, **data, **more})
     else:
         for line in _about(store):
             print(line)
@@ -84,6 +97,10 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
             print("no session could be examined")
         else:
             for line in _report(checkups, damaged, can_repair=not repair):
+                print(line)
+        if agents:
+            print()
+            for line in presence_lines(agents, home_location()):
                 print(line)
         for line in (*failures(last_told(home_location())), room_told(home_location()), room_short(home_location())):
             if line:
@@ -94,6 +111,13 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
         context.exit(Corrupt.exit_code)
     elif left:
         context.exit(Unsupported.exit_code)
+
+
+def _agents() -> list[AgentPresence]:
+    from turnlog.reader.presence import agents_here
+
+    with catalog(home_location()) as asked:
+        return agents_here(asked)
 
 
 def _old_index(folder: str) -> str:

@@ -37,11 +37,14 @@ def work(*, as_json: bool = False, home: str | None = None) -> None:
             return
         months = asked.usage(by="month")
         standing = asked.standing()
+        going = asked.going()
         ids = asked.ids()
     here, folder = of_here(lines)
     print(coloured(_headline(lines, standing), "bold", sys.stdout))
     money = _money(months, (screen_width() or 80) - len("  turnlog usage"))
-    _beside([(money, "usage")] * bool(money) + [(notice.text, notice.command) for notice in notices(standing, home)])
+    _beside(
+        [(money, "usage")] * bool(money) + [(notice.text, notice.command) for notice in notices(standing, home, going)]
+    )
     busy = [line for line in lines if line.state in ("running", "waiting") and line not in here]
     if here:
         _section(_title(tilde(folder), here, standing), here[:_SHOWN], ids, is_mixed=False)

@@ -9,6 +9,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.cli.draw.room import room_told
+from turnlog.cli.draw.text import plain
+from turnlog.machine.environment import default_home
+from turnlog.machine.keepstate import KeepState
 from turnlog.reader.hooking import has_hooks, unseen_agents
 from turnlog.view.number import count
 
@@ -26,9 +29,9 @@ class Notice(NamedTuple):
     """Whether it suggests to install something."""
 
 
-def notices(standing: Standing, home: str | None = None) -> list[Notice]:
+def notices(standing: Standing, home: str | None = None, going: dict[str, int] | None = None) -> list[Notice]:
     """All that are true now of that home, as far as the commands for them are there."""
-    found = [*_pending(standing), *_losses(), *_size(home), *_offers(home)]
+    found = [*_pending(standing), *_losses(home, going or {}), *_size(home), *_offers(home)]
     shown = [notice for notice in found if _is_command(notice.command.split()[0])]
     offers = [notice for notice in shown if notice.is_offer]
     return [notice for notice in shown if notice not in offers[1:]]
@@ -41,9 +44,19 @@ def _pending(standing: Standing) -> list[Notice]:
     return [Notice(told, "index")]
 
 
-def _losses() -> list[Notice]:
-    """Sessions that their agent is about to delete."""
-    return []
+def _losses(home: str | None, going: dict[str, int]) -> list[Notice]:
+    """Sessions that their agent is about to delete, and nobody keeps."""
+    return [Notice(told, "keep") for told in losses(home, going)]
+
+
+def losses(home: str | None, going: dict[str, int]) -> list[str]:
+    """The same in words, of each agent."""
+    kept = KeepState(home or default_home()).agents()
+    return [
+        f"{count(number, 'session')} of {plain(agent)} {'is' if number == 1 else 'are'} deleted within 7 days"
+        for agent, number in going.items()
+        if agent not in kept
+    ]
 
 
 def _size(home: str | None) -> list[Notice]:

@@ -135,6 +135,14 @@ class Watchlist:
         """What its database said of when it changed."""
         return self._one("SELECT stamp FROM sessions WHERE id = ?", session)
 
+    def untouched(self, agent: str, since_ns: int) -> int:
+        """How many sessions of an agent, without subagents, lie in files that were not written to since then."""
+        sql = (
+            "SELECT count(*) FROM sessions s JOIN files f ON f.path = s.path WHERE s.agent = ? AND NOT s.is_ours "
+            "AND s.key = '' AND s.parent IS NULL AND f.mtime BETWEEN 1 AND ?"
+        )
+        return self._one(sql, agent, since_ns)
+
     def noted(self, key: str) -> bool:
         """Whether that is noted."""
         return self._one("SELECT 1 FROM meta WHERE key = ?", key) is not None

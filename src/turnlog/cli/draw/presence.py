@@ -1,0 +1,51 @@
+"""The agents on this machine, for people: what `doctor` says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from turnlog.cli.draw.notice import losses
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import count, one_line, size
+from turnlog.reader.folder import tilde
+
+if TYPE_CHECKING:
+    from turnlog.reader.presence import AgentPresence
+
+_SHOWN = 10
+
+
+def presence_lines(found: list[AgentPresence], home: str | None) -> Iterator[str]:
+    """A table, and below it what needs a look."""
+    head = ("AGENT", "SESSIONS", "SIZE", "DELETES", "WHERE")
+    cells = [
+        (one.agent, f"{one.sessions:,}", size(one.bytes), _limit(one), ", ".join(tilde(home) for home in one.homes))
+        for one in found
+    ]
+    yield from table(head, cells, right=(1, 2), paths=4)
+    for told in losses(home, {one.agent: one.going for one in found if one.going}):
+        yield f"{told}: `turnlog keep` keeps them"
+    for one in found:
+        yield from map(one_line, _about(one))
+
+
+def _limit(one: AgentPresence) -> str:
+    return "nothing" if one.days is None else f"after {one.days:,g} days"
+
+
+def _about(one: AgentPresence) -> Iterator[str]:
+    if one.settings_problem:
+        yield f"its settings cannot be read, and so {one.agent} may not either: {one.settings_problem}"
+    for path, why in list(one.unreadable.items())[:_SHOWN]:
+        yield f"{tilde(path)}: {why}"
+    for path, number in list(one.damaged.items())[:_SHOWN]:
+        yield f"{tilde(path)}: {count(number, 'place')} cannot be read"
+    more = len(one.unreadable) + len(one.damaged) - 2 * _SHOWN
+    if more > 0:
+        yield f"{one.agent}: {count(more, 'more file')} of that kind; --json has them all"
+    if one.gone:
+        yield f"{one.agent}: {count(one.gone, 'session')} gone, and counted in `turnlog usage`"
+    if one.unknown:
+        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in list(one.unknown.items())[:_SHOWN])
+        yield f"{one.agent}: records of types that nobody here knows, in its newest sessions: {kinds}"
