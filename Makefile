@@ -39,7 +39,7 @@ quick: $(VENV)/.ready ## The tests for while you work: log, session, wire, view,
 	$(VENV)/bin/python -m pytest $(QUICK) -n $(WORKERS) -k 'not postgres and not aio' --hypothesis-profile=quick $(ARGS)
 
 test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
-	$(VENV)/bin/python -m pytest tests/agents -n $(WORKERS) $(ARGS)
+	$(VENV)/bin/python -m $(if $(NEWEST),tests.agents.newest,pytest tests/agents) -n $(WORKERS) $(ARGS)
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .

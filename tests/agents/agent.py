@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.agents.provider import Provider
 from tests.agents.script import Block
 
@@ -138,6 +140,8 @@ class Agent:
     def _start(
         self, home: Path, provider: Provider, workspace: Path, arguments: list[str], *, piped: bool
     ) -> subprocess.Popen[bytes]:
+        if not (BIN / self.command).exists():
+            pytest.skip(f"{self.name} is not in {BIN}")
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         self.configure(home, provider)
         environment = _environment(home, provider) | self.environment(home, provider)

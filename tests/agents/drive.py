@@ -355,6 +355,9 @@ class Pi(Agent):
         }
         fake = {"baseUrl": f"{provider.url}/v1", "api": "openai-completions", "apiKey": "x", "models": [model]}
         (folder / "models.json").write_text(json.dumps({"providers": {"fake": fake}}))
+        # Newer ones keep what is short, whatever the model says how much it was, and ask whether a project is trusted.
+        settings = {"compaction": {"keepRecentTokens": 1}, "defaultProjectTrust": "always"}
+        (folder / "settings.json").write_text(json.dumps(settings))
 
     def _flags(self) -> list[str]:
         return ["--provider", "fake", "--model", self.model]

@@ -62,6 +62,10 @@ class Stage:
         self.notes: dict[str, dict[str, Any]] = {}
         self._calls = 0
 
+    @property
+    def version(self) -> str:
+        return version(self.agent)
+
     def call(self, tool: tuple[str, Any]) -> Call:
         self._calls += 1
         return Call(f"call_{self._calls:04}", *tool)
@@ -162,6 +166,19 @@ def shortened(line: str) -> str:
     return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
 
 
+def undeclared(line: str) -> str:
+    """A line of pi, without its prompt and the descriptions of its tools."""
+    record = json.loads(line) if '"sections":' in line else {}
+    for system in (record.get("message"), record.get("systemMessage")):
+        if isinstance(system, dict):
+            system.update({key: {name: "…" for name in value} for key, value in system.items() if key == "sections"})
+            tools = [
+                {"name": tool["name"], "description": "…", "parameters": {}} for tool in system.get("toolsAdded", [])
+            ]
+            system.update({"toolsAdded": tools} if tools else {})
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) if record else line
+
+
 def _emptied(value: Any) -> Any:
     if isinstance(value, dict | list):
         return type(value)()
@@ -183,6 +200,8 @@ def keep(stage: Stage, target: Path) -> None:
             text = DESCRIPTION.sub(r"\1…", path.read_bytes().decode())
             if stage.agent.name == "claude-code":
                 text = "\n".join(map(shortened, text.split("\n")))
+            if stage.agent.name == "pi":
+                text = "\n".join(map(undeclared, text.split("\n")))
             new.write_bytes(scrubbed(text, stage.home).encode())
 
 
@@ -239,8 +258,9 @@ def record(agent: Agent) -> None:
 
 
 def version(agent: Agent) -> str:
-    """That of the program that is run."""
-    return json.loads((BIN.parent / agent.package / "package.json").read_text())["version"]
+    """That of the program that is run; empty where it is not installed."""
+    about = BIN.parent / agent.package / "package.json"
+    return json.loads(about.read_text())["version"] if about.exists() else ""
 
 
 def pinned(agent: Agent) -> str:

@@ -97,6 +97,8 @@ def compacted(stage: Stage) -> None:
     # These two compact at once after an answer that fills the context; opencode then tells itself to continue.
     more = [say("Nothing left to do.", input=45, output=46)] if isinstance(agent, Opencode) else []
     besides = (provider.aside,) if more else ()
+    if isinstance(agent, Pi) and tuple(map(int, stage.version.split("."))) >= (0, 81):
+        besides = (provider.aside,) * 2  # one for the turn that it cuts, and counted since then
     stage.step("compacted", agent.resume(session, "Second?"), second, *more, besides=besides)
     third = say("Third answer.", input=47, output=48)
     if isinstance(agent, ClaudeCode):

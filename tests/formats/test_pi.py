@@ -218,3 +218,41 @@ def test_record_by_record_it_becomes_the_same_session(path: Path) -> None:
         path,
         [HEAD, *TALK, user("b1", "a2", "other"), user("b2", "a5", "back"), compaction, user("c2", "c1", "on")],
     )
+
+
+def test_a_prompt_that_the_program_declares_is_no_message(tmp_path: Path):
+    """Since 0.80 it stands in the file: by sections, with the tools, and again where some of it changes."""
+    declared = {"role": "system", "content": "", "sections": {"preamble": "Be good."}, "toolsAdded": [{"name": "ls"}]}
+    changed = {"role": "system", "content": "", "sections": {"preamble": None}, "toolsRemoved": [{"name": "ls"}]}
+    said = {"role": "system", "content": "Answer in French."}
+    records = [
+        HEAD, entry("s1", None, "message", message=declared), user("a1", "s1", "hi"), answer("a2", "a1", "yes"),
+        entry("s2", "a2", "message", message=changed), user("a3", "s2", "and?"),
+        entry("s3", "a3", "message", message=said), answer("a4", "s3", "oui"),
+    ]  # fmt: skip
+    path = lines(tmp_path / "s.jsonl", records)
+    [(item, session)] = bring("pi", path)
+    assert item.problems == []
+    assert [(message.role, message.blocks[0].text) for message in session.messages()] == [
+        ("user", "hi"), ("assistant", "yes"), ("user", "and?"), ("system", "Answer in French."), ("assistant", "oui"),
+    ]  # fmt: skip
+    assert [entry for entry in session.entries() if isinstance(entry, (Note, Custom))] == []
+
+
+def test_what_tools_and_summaries_of_branches_spent_counts(tmp_path: Path):
+    """Since 0.81 it stands in the file."""
+    usage = {"input": 7, "output": 3, "cacheRead": 2, "cacheWrite": 1, "cost": {"total": 0.25}}
+    told = result("a3", "a2", "c1", "a.txt")
+    told["message"]["usage"] = usage
+    records = [
+        HEAD, user("a1", None, "hi"), answer("a2", "a1", "I look", call("c1")), told,
+        entry("b1", "a1", "branch_summary", fromId="a3", summary="It looked.", usage=usage),
+        user("a4", "b1", "and?"), answer("a5", "a4", "done"),
+    ]  # fmt: skip
+    path = lines(tmp_path / "s.jsonl", records)
+    [(item, session)] = bring("pi", path)
+    assert item.problems == []
+    assert session.usage().own == Usage(
+        input_tokens=34, cache_read_tokens=10, cache_write_tokens=4, output_tokens=16, cost_micros=1_500_000
+    )
+    assert "result: a.txt" in [line for message in session.history.forward(0) for line in talk([message])]

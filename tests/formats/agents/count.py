@@ -176,11 +176,12 @@ def _pi(folder: Path) -> Iterator[tuple[str, Counts]]:
         roles = [entry["message"]["role"] for entry in messages]
         calls = 0
         spent: list[tuple[bool, tuple[int, ...]]] = []
-        for entry in messages:
-            message = entry["message"]
-            if message["role"] == "assistant":
+        for entry in entries:
+            message = entry.get("message", {})
+            if message.get("role") == "assistant":
                 calls += sum(block["type"] == "toolCall" for block in message["content"])
-                used = message["usage"]
+            used = message.get("usage") or entry.get("usage")  # also of tools, and of summaries
+            if used:
                 tokens = (used["input"], used["cacheRead"], used["cacheWrite"], used["output"], 0)
                 spent.append((entry["timestamp"] >= header["timestamp"], tokens))
         injected = sum(entry["type"] in ("compaction", "branch_summary", "custom_message") for entry in entries)

@@ -83,6 +83,8 @@ class PiTold(Struct, tag_field="role", tag="toolResult", gc=False):
     name: Any = field(default=None, name="toolName")
     is_error: Any = field(default=None, name="isError")
     details: Any = None
+    usage: Any = None
+    """What the tool itself asked a model for."""
 
 
 class PiTalk(Struct, gc=False):

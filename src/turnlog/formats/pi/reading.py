@@ -191,6 +191,8 @@ class _Reader:
         name = bound(*call) if call is not None else ""
         key = self._keys.single(name) if name else self._keys.of(replace(made, at=None))
         self._out.append(Record(entry=made, key=key, names=NONE))
+        if type(line.message) is PiTold and line.message.usage:
+            self._out += self._spent(line.message.usage, "tool", line.timestamp)
         if made.stop in _FAILED and made.blocks:
             return self._left_out(key)
         if key is not name:
@@ -228,7 +230,10 @@ class _Reader:
         names: dict[str, str] = {}
         made: Entry | None = None
         if kind == "message":
-            made = message_of(fields(record.get("message")))
+            raw = fields(record.get("message"))
+            if raw.get("role") == "system" and raw.get("content") in ("", []):
+                return 0  # the program declares its prompt, by sections, and its tools
+            made = message_of(raw)
         elif kind == "compaction":
             made, names = self._compaction(record), self._keeps(record, offset)
         elif kind == "branch_summary":
@@ -264,6 +269,9 @@ class _Reader:
         step = self._record(made, at, names)
         out.append(step)
         key = step.key or ""
+        if kind == "branch_summary" or (isinstance(made, Message) and made.role == "tool"):
+            about, why = (record, "branch summary") if kind != "message" else (fields(record.get("message")), "tool")
+            out += self._spent(about.get("usage"), why, at)
         if isinstance(made, Message) and made.stop in _FAILED and made.blocks:
             return self._left_out(key)
         return self._node(key)
@@ -287,11 +295,12 @@ class _Reader:
         elif kind == "label" and text(record.get("label")):
             yield self._record(Note(text=f"label: {record['label']}", data={"target": record.get("targetId")}), at)
         elif kind == "usage":
-            spent = usage_of(fields(record.get("usage")))
-            if spent is not None:
-                yield self._record(
-                    Spent(usage=spent, model=text(record.get("model")), why=text(record.get("kind"))), at
-                )
+            yield from self._spent(record.get("usage"), text(record.get("kind")), at, text(record.get("model")))
+
+    def _spent(self, usage: Any, why: str | None, at: datetime | None, model: str | None = None) -> list[Record]:
+        """What was spent beside the answers."""
+        spent = usage_of(fields(usage))
+        return [] if spent is None else [self._record(Spent(usage=spent, model=model, why=why), at)]
 
     def _compaction(self, record: dict[str, Any]) -> Compaction:
         before = record.get("tokensBefore")
