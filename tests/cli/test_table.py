@@ -15,7 +15,8 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("past", "text"),
     [
-        (timedelta(seconds=-90), "now"),
+        (timedelta(seconds=-90), "in 1m"),
+        (timedelta(seconds=-9), "now"),
         (timedelta(seconds=9), "now"),
         (timedelta(seconds=59), "59s ago"),
         (timedelta(minutes=59, seconds=59), "59m ago"),
