@@ -157,6 +157,7 @@ def test_handed_over_to_every_agent_it_counts_once_and_is_shown_once(machine: Co
 @pytest.mark.parametrize("agent", [agent for agent in KEEPING if agent != "claude-code"])
 def test_what_the_agent_adds_counts_is_found_and_shows(agent: str, machine: Copies) -> None:
     source, session = machine.begin()
+    session.set("title", "Zebra crossing")
     done = hand_over(session, agent)
     assert done.path is not None
     machine.total()
@@ -164,6 +165,7 @@ def test_what_the_agent_adds_counts_is_found_and_shows(agent: str, machine: Copi
     assert machine.total() == paid == machine.total(by="day")
     assert machine.found("needle") == {session.id}
     assert machine.found("badger") == {done.id}
+    assert machine.found("crossing") == {session.id}  # the copy has that title, too
     card = machine.cards()[done.id]
     assert (len(machine.cards()), card.copy_of, card.own.input_tokens) == (2, session.id, 1000)
     with machine.fresh() as fresh:  # read at once, and not bit by bit

@@ -66,16 +66,32 @@ def _called(index: Index, asked: Query, sessions: Condition, span: TimeSpan, lim
         from turnlog.catalog.ask.snippet import snippet
 
         needles = [Needle(term) for term in asked.terms if not term.negated]
+        titles = _originals(index, cards)
         for card in cards[:limit]:
             at = card.updated_at or _EPOCH
             title = card.title or ""
             is_titled = all(needle.is_in(fold(title)) for needle in needles)
+            if is_titled and titles.get(card.copy_of or "") == title:
+                continue  # a copy took it along
             text, marks = snippet(title if is_titled else " · ".join(filter(None, (card.id, title))), needles)
-            cursor = ((at - _EPOCH) // timedelta(milliseconds=1)) << SHIFT
-            hits.append(Hit(card, "", 0, TITLE, "", at, text, marks, _resume(card, 0), cursor))
+            hits.append(Hit(card, "", 0, TITLE, "", at, text, marks, _resume(card, 0), _cursor(at)))
     if len(cards) > limit:
-        hits.next = hits[-1].cursor
+        hits.next = _cursor(cards[limit - 1].updated_at or _EPOCH)
     return hits
+
+
+def _cursor(at: datetime) -> int:
+    return ((at - _EPOCH) // timedelta(milliseconds=1)) << SHIFT
+
+
+def _originals(index: Index, cards: list[Card]) -> dict[str, str]:
+    """The titles of those that these are copies of, and that are shown themselves, by what copies call them."""
+    wanted = tuple({card.copy_of for card in cards if card.copy_of})
+    if not wanted:
+        return {}
+    named = Condition("in", "sessions.native", wanted).or_(Condition("in", "sessions.name", wanted))
+    shown = Condition("not", "sessions.is_deleted").and_(Condition("not", "sessions.is_copied"))
+    return {card.id if card.is_ours else card.name: card.title or "" for card in index.cards(shown.and_(named))}
 
 
 def _pages(indexes: tuple[Index, ...], wanted: list[Wanted], limit: int, before: int | None) -> list[Page]:
