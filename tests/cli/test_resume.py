@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests.cli.machine import RECORDED, claude_session
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import RHO, SEEDS, claude_file
@@ -27,7 +28,7 @@ def resuming_of(agent: str) -> Resuming:
     return found
 
 
-AGENTS = [name for name in names() if format_of(name).resume]
+AGENTS = [name for name in names() if format_of(name).resume and format_of(name).write]
 COMMANDS = {
     "a3s": "a3s code resume {id}",
     "claude-code": "claude --resume {id}",
@@ -341,6 +342,7 @@ def test_exec_becomes_the_agent_in_the_right_folder(process: Cli, person: Path, 
     done = process("resume", "mine", "--exec")
     assert done.code == 0
     assert done.out == f"ran {programs}/my-agent in {here}\n<--resume>\n<mine>\n<--log=mine.log>\n"
+    assert done.err == f"running: cd {here} && my-agent --resume mine --log=mine.log\n"
 
 
 def test_exec_has_the_terminal(process: Cli, session: str, person: Path, programs: Path):
@@ -546,3 +548,30 @@ def test_a_newer_vocabulary_is_placed_on_request(cli: Cli, session: str, tmp_pat
     assert done["report"]["notes"] == []
     newer = cli("resume", session, "--in", "rho", "--format-version", "4", "--json").json
     assert newer["report"]["notes"][0].startswith("opens in rho of 2026-07-21 or newer")
+
+
+@pytest.mark.parametrize(
+    ("agent", "place", "id", "command"),
+    [
+        ("qwen-code", ".qwen/projects/-w/chats", "7d3f0c1e-1111-4222-8333-944455566677", "qwen --resume {id}"),
+        ("copilot-cli", ".copilot", "5b1c9a4e-0000-4000-8000-00000000cafe", "copilot --resume={id}"),
+        ("cline", ".cline", "1790000009000_fghij", "cline --id {id}"),
+    ],
+)
+def test_an_agent_that_is_only_read_goes_on_with_its_own(
+    process: Cli, person: Path, agent: str, place: str, id: str, command: str
+):
+    shutil.copytree(RECORDED / agent, person / place, dirs_exist_ok=True)
+    done = process("resume", f"{agent}:{id}")
+    assert done.code == 0, done.err
+    assert done.out.endswith(f" && {command.format(id=id)}\n")
+
+
+def test_the_newest_that_can_be_resumed_is_taken_and_the_other_named(process: Cli, person: Path):
+    here = str(Path.cwd())
+    claude_session(person, here, "aaaaaaaa-1111-4222-8333-444444444444", "the flaky test")
+    with turnlog.open() as home, home.create(agent="mine", workspace=here) as session:
+        session.user("newer, and nobody knows how to go on")
+    done = process("resume")
+    assert done.out.endswith("claude --resume aaaaaaaa-1111-4222-8333-444444444444\n"), done.err
+    assert "is newer, but no command goes on with it" in done.err

@@ -65,6 +65,7 @@ class Catalog:
     standing = _call(blocking.Catalog.standing)
     complete = _call(blocking.Catalog.complete)
     search = _call(blocking.Catalog.search)
+    found = _call(blocking.Catalog.found)
     usage = _call(blocking.Catalog.usage)
     gone = _call(blocking.Catalog.gone)
     going = _call(blocking.Catalog.going)

@@ -18,7 +18,18 @@ from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import database_of, is_damage, whole
 from turnlog.catalog.upkeep import LocalUpkeep
-from turnlog.catalog.values import Card, Hit, Hits, ListingRow, Spending, Standing, Synced, TokenSums
+from turnlog.catalog.values import (
+    Card,
+    FoundPage,
+    FoundSession,
+    Hit,
+    Hits,
+    ListingRow,
+    Spending,
+    Standing,
+    Synced,
+    TokenSums,
+)
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.environment import default_home
 from turnlog.machine.folder import workspace_path
@@ -36,7 +47,19 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
-__all__ = ["Card", "Catalog", "Hit", "Hits", "ListingRow", "Spending", "Standing", "Synced", "TokenSums"]
+__all__ = [
+    "Card",
+    "Catalog",
+    "FoundPage",
+    "FoundSession",
+    "Hit",
+    "Hits",
+    "ListingRow",
+    "Spending",
+    "Standing",
+    "Synced",
+    "TokenSums",
+]
 
 FRESH_S = 1.0
 """So long a look at the disk is good."""
@@ -326,6 +349,25 @@ class Catalog:
     def gone(self) -> dict[str, int]:
         """How many sessions of each agent are gone, and still counted."""
         return {agent: number for index in self._local.indexes for agent, number in index.gone().items()}
+
+    @_question
+    def found(
+        self,
+        query: str,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        limit: int = 10,
+        page: int = 1,
+        sort: str = "time",
+    ) -> FoundPage:
+        """The same by session: the newest places of each, how many there are in all, and what comes near if none is.
+
+        `sort` is `time` for the newest first, or `relevance`: titles, prompts, answers, tools.
+        """
+        from turnlog.catalog.ask.paging import found
+
+        place = None if workspace is None else workspace_path(workspace)
+        return found(*self._indexes(), query=query, workspace=place, limit=limit, page=page, sort=sort, now_ms=now_ms())
 
     @_question
     def usage(

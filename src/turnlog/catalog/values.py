@@ -130,6 +130,37 @@ class Hits(list[Hit]):
     """Whether it was too much to look through: only what is newer than `next` was looked at."""
 
 
+class FoundSession(NamedTuple):
+    """A session in which something was found."""
+
+    card: Card
+    hits: tuple[Hit, ...]
+    """The newest of its places."""
+    more: int
+    """How many there are besides."""
+
+
+class FoundPage(NamedTuple):
+    """A page of sessions in which something was found."""
+
+    sessions: list[FoundSession]
+    places: int
+    """How many there are in all of them, on whatever page."""
+    total: int
+    """How many sessions."""
+    is_more: bool = False
+    """Whether there are more than were counted, all of them older than `reached`."""
+    reached: datetime | None = None
+    is_cut: bool = False
+    """Whether it was too much to look through."""
+    next: int | None = None
+    """The page after this."""
+    missing: tuple[str, ...] = ()
+    """Words that these places do not have: none has all of them."""
+    instead: tuple[tuple[str, str], ...] = ()
+    """Of words that are nowhere: which one was looked for instead."""
+
+
 class Spending(NamedTuple):
     """What was spent in a day, by a model, in a workspace …"""
 

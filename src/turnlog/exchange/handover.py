@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from turnlog.exchange.source import source_of
-from turnlog.exchange.transcript import ExportCounts, notes_on, transcript_of, writing_of, written_for
+from turnlog.exchange.transcript import ExportCounts, lies_in_home, notes_on, transcript_of, writing_of, written_for
 from turnlog.formats import (
     Format,
     Jump,
@@ -85,6 +85,28 @@ def knows_agent(session: SessionReader) -> bool:
     """Whether anything says with which agent to go on."""
     transcript = transcript_of(session)
     return bool(transcript.start.resume or transcript.agent or (session.agent and is_known(session.agent)))
+
+
+def can_go_on(agent: str) -> bool:
+    """Whether an agent has a command that goes on with a session."""
+    return is_known(agent) and format_of(agent).resume is not None
+
+
+def at_home(source: Source, workspace: str | None) -> Resumable | None:
+    """How an agent goes on with a session in its own home, as it lies there: it is not read for that.
+
+    `workspace` is where it was last, if that is known. None for a session that has to be placed there first.
+    """
+    form = format_of(source.agent)
+    if form.resume is None or not lies_in_home(form, source.path):
+        return None
+    header = form.read(source).header
+    if header.spawned is not None:
+        return None
+    cwd = _folder(workspace or header.workspace)
+    command = _command(form.resume, source.agent, header.id, source.path, cwd)
+    report = HandoverReport(notes=[*_missing(cwd), *_caution(form.resume)])
+    return Resumable(source.agent, header.id, source.path, cwd, command, report)
 
 
 def hand_over(

@@ -17,7 +17,19 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Format, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats import (
+    Forked,
+    Format,
+    Places,
+    Problem,
+    Reading,
+    Record,
+    Resuming,
+    SessionHeader,
+    Source,
+    Spawn,
+    Step,
+)
 from turnlog.formats._shared.json import decode, document, salvage
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.records import head_of, tell
@@ -369,4 +381,11 @@ def _result(part: dict[str, Any]) -> ToolResult:
     )
 
 
-FORMAT = Format("Cline: sessions of its SDK, tasks of its extension", homes, find, read)
+FORMAT = Format(
+    "Cline: sessions of its SDK, tasks of its extension",
+    homes,
+    find,
+    read,
+    # Those of its extension go on in the editor alone: they have a number, and nothing behind it.
+    resume=Resuming(command=lambda id, path, workspace: ["cline", "--id", id], ids=r"\d{1,20}_[0-9A-Za-z]{1,40}"),
+)

@@ -12,11 +12,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats import (
+    Format,
+    Jump,
+    Places,
+    Problem,
+    Reading,
+    Record,
+    Resuming,
+    SessionHeader,
+    Source,
+    Spawn,
+    Step,
+    Watching,
+)
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.records import RawRecord, files_under, first_records, record_at, record_in, rows, tell
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.view import UUIDS
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -302,4 +316,12 @@ def _usage(raw: dict[str, Any]) -> Usage:
     )
 
 
-FORMAT = Format("GitHub Copilot CLI", homes, find, read, watch=Watching(by_file=True, sidecars=sidecars))
+FORMAT = Format(
+    "GitHub Copilot CLI",
+    homes,
+    find,
+    read,
+    # Behind a blank, the id would be taken for a prompt.
+    resume=Resuming(command=lambda id, path, workspace: ["copilot", f"--resume={id}"], ids=UUIDS),
+    watch=Watching(by_file=True, sidecars=sidecars),
+)

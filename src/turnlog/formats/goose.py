@@ -15,7 +15,19 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Format, Places, Problem, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats import (
+    Format,
+    Places,
+    Problem,
+    Reading,
+    Record,
+    Resuming,
+    SessionHeader,
+    Source,
+    Spawn,
+    Step,
+    Watching,
+)
 from turnlog.formats._shared.json import decode, decoded, document, lines, salvage
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.records import files_under, head_of, rows, tell
@@ -339,5 +351,13 @@ def _result(part: dict[str, Any]) -> ToolResult:
 
 
 FORMAT = Format(
-    "goose: its database, JSON lines of earlier versions, exports", homes, find, read, watch=Watching(by_file=True)
+    "goose: its database, JSON lines of earlier versions, exports",
+    homes,
+    find,
+    read,
+    resume=Resuming(
+        command=lambda id, path, workspace: ["goose", "session", "--resume", "--session-id", id],
+        ids=r"\d{8}_\d{1,9}",
+    ),
+    watch=Watching(by_file=True),
 )

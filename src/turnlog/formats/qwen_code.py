@@ -14,12 +14,25 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Format, Jump, Places, Problem, Reading, Record, SessionHeader, Source, Step, Watching
+from turnlog.formats import (
+    Format,
+    Jump,
+    Places,
+    Problem,
+    Reading,
+    Record,
+    Resuming,
+    SessionHeader,
+    Source,
+    Step,
+    Watching,
+)
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.parts import parts_of, said
 from turnlog.formats._shared.records import files_under, first_records, heads, record_at, rows, tell
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.view import UUIDS
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.log.usage import Usage
@@ -334,4 +347,12 @@ def _content(item: dict[str, Any]) -> list[Message]:
     return found
 
 
-FORMAT = Format("qwen-code", homes, find, read, watch=Watching(by_file=True))
+FORMAT = Format(
+    "qwen-code",
+    homes,
+    find,
+    read,
+    # It looks for the id among the sessions of the folder it is started in.
+    resume=Resuming(command=lambda id, path, workspace: ["qwen", "--resume", id], ids=UUIDS),
+    watch=Watching(by_file=True),
+)

@@ -46,6 +46,8 @@ class SessionRef(NamedTuple):
 
     id: str
     source: Source | None = None
+    workspace: str | None = None
+    """Where another agent's was last, if the catalog told."""
 
     @property
     def name(self) -> str:
@@ -177,6 +179,10 @@ class SessionNames:
         except NotFound:
             return self._recent("latest")
 
+    def newest(self, most: int) -> list[SessionRef]:
+        """Sessions of here, the newest first; where there is none, of anywhere."""
+        return self._rows(most, anywhere=False) or self._rows(most, anywhere=True)
+
     def _match(self, word: str, *, deleted: bool) -> str:
         try:
             return self._home.find(word)
@@ -198,22 +204,27 @@ class SessionNames:
         """`latest`, `@` and those before it, whosever they are."""
         match = _RECENT.fullmatch(word)
         back = 0 if match is None or word == "@" else int(match[1] or 1)
+        rows = self._rows(back + 1, anywhere=match is None)
+        if back < len(rows):
+            return rows[back]
+        place = "" if match is None else f" for {workspace_path('.')}"
+        count = f"there are only {len(rows)}" if rows else "there is none yet"
+        raise NotFound(f"no session {word!r}{place}: {count}", hint="`turnlog ls --all` shows all there are")
+
+    def _rows(self, most: int, *, anywhere: bool) -> list[SessionRef]:
+        """The newest, so many of them at least if there are."""
         try:
             with self._catalog() as cards:
-                found = _newest(cards, back + 1, anywhere=match is None)
+                found = _newest(cards, most, anywhere=anywhere)
         except Unavailable as error:  # where nothing can be indexed, ours are still there
             self._warn(f"other agents' sessions are left out: {error.message}")
             found = []
         rows = [(card.updated_at, _ref(card)) for card in found]
         if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
             known = {ref.id for _, ref in rows if ref.source is None}
-            rows += [row for row in self._ours(anywhere=match is None) if row[1].id not in known]
+            rows += [row for row in self._ours(anywhere=anywhere) if row[1].id not in known]
             rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
-        if back < len(rows):
-            return rows[back][1]
-        place = "" if match is None else f" for {workspace_path('.')}"
-        count = f"there are only {len(rows)}" if rows else "there is none yet"
-        raise NotFound(f"no session {word!r}{place}: {count}", hint="`turnlog ls --all` shows all there are")
+        return [ref for _, ref in rows]
 
     def _ours(self, *, anywhere: bool) -> list[tuple[datetime | None, SessionRef]]:
         rows = self._home.sessions()
@@ -271,4 +282,6 @@ def _newest(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
 def _ref(card: Card) -> SessionRef:
     from turnlog.formats import Source
 
-    return SessionRef(card.id) if card.is_ours else SessionRef(card.id, Source(card.agent or "", card.path, card.key))
+    if card.is_ours:
+        return SessionRef(card.id)
+    return SessionRef(card.id, Source(card.agent or "", card.path, card.key), card.workspace)

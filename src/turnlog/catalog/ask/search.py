@@ -36,23 +36,23 @@ def search(
         raise Invalid(f"a page of {limit} hits", hint="at least 1")
     asked = parse(query)
     span = span_of(asked, now_ms=now_ms)
-    wanted = [_wanted(index, asked, workspace, span) for index in indexes]
+    wanted = [wanted_of(index, asked, workspace, span) for index in indexes]
     pages = _pages(indexes, wanted, limit, before)
     if any(map(may_begin_inside, asked.terms)) and not any(page.found or page.is_cut for page in pages):
         # Code that is nowhere from the beginning of a word on may have been cut out of one.
         is_nowhere = before is None or not any(page.found for page in _pages(indexes, wanted, 1, None))
         if is_nowhere:
-            inside = [one._replace(terms=_opened(asked.terms)) for one in wanted]
+            inside = [one._replace(terms=opened(asked.terms)) for one in wanted]
             pages = _pages(indexes, inside, limit, before)
     parts = [page.hits() for page in pages]
-    called = [
-        _called(index, asked, one.sessions, span, limit, before) for index, one in zip(indexes, wanted, strict=True)
+    titled = [
+        called(index, asked, one.sessions, span, limit, before) for index, one in zip(indexes, wanted, strict=True)
     ]
-    parts += filter(None, called)
+    parts += filter(None, titled)
     return parts[0] if len(parts) == 1 else _together(parts, limit)
 
 
-def _called(index: Index, asked: Query, sessions: Condition, span: TimeSpan, limit: int, before: int | None) -> Hits:
+def called(index: Index, asked: Query, sessions: Condition, span: TimeSpan, limit: int, before: int | None) -> Hits:
     """Sessions that have the words in their title, or are called so: each stands where its newest entry does."""
     hits = Hits()
     if not asked.terms or of_entries(asked).op:
@@ -141,8 +141,8 @@ def sessions_meant(
         entries = of_entries(asked, negated=False)
         having = _having(index, Wanted(asked.terms, entries=entries, span=span))
         if not entries.op:
-            called = called_so(asked)
-            having = having.or_(called.and_(_active(span)) if "since" not in without else called)
+            named = called_so(asked)
+            having = having.or_(named.and_(_active(span)) if "since" not in without else named)
         return condition.and_(having)
     return condition.and_(_active(span)) if "since" not in without else condition
 
@@ -161,7 +161,7 @@ def _having(index: Index, wanted: Wanted) -> Condition:
     if all(term.kind in index.sure for term in wanted.terms):
         return Condition("has", value=wanted)
     sessions: set[int] = set()
-    for terms in dict.fromkeys((wanted.terms, _opened(wanted.terms))):
+    for terms in dict.fromkeys((wanted.terms, opened(wanted.terms))):
         page = Page(index, wanted._replace(terms=terms), is_for_sessions=True)
         sessions |= {found.session for found in page.found}
         if page.is_cut:
@@ -174,14 +174,16 @@ def _having(index: Index, wanted: Wanted) -> Condition:
     return Condition("among", "sessions.id", tuple(sorted(sessions)))
 
 
-def _wanted(index: Index, asked: Query, workspace: str | None, span: TimeSpan) -> Wanted:
+def wanted_of(index: Index, asked: Query, workspace: str | None, span: TimeSpan) -> Wanted:
+    """What a query looks for in an index."""
     sessions = of_sessions(asked, index.in_state)
     if workspace is not None:
         sessions = sessions.and_(Condition("=", "sessions.workspace", workspace))
     return Wanted(asked.terms, sessions, of_entries(asked), span)
 
 
-def _opened(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+def opened(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The same, and code may begin inside a word."""
     return tuple(term._replace(kind="part") if may_begin_inside(term) else term for term in terms)
 
 
@@ -220,7 +222,7 @@ class Page:
 
     def hits(self) -> Hits:
         """What is shown of them."""
-        hits = Hits(_hits(self._index, self.found, self._wanted))
+        hits = Hits(hits_of(self._index, self.found, self._wanted))
         hits.next, hits.is_cut = self.next, self.is_cut
         return hits
 
@@ -250,7 +252,8 @@ class Page:
 # ── hits ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _hits(index: Index, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]:
+def hits_of(index: Index, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]:
+    """What is shown of entries."""
     if not page:
         return
     from turnlog.catalog.ask.snippet import snippet

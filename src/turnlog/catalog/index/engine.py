@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from turnlog.catalog.index.conditions import Clause
+from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
 
@@ -43,6 +44,14 @@ class Engine(Protocol):
 
     def having(self, wanted: Wanted) -> Clause:
         """Which sessions have such entries."""
+        ...
+
+    def frequency(self, term: Term) -> int:
+        """In how many entries a term is, as far as its index tells; many are counted no further."""
+        ...
+
+    def nearest(self, word: str) -> str:
+        """The word that is somewhere and most like this one; "" if none is, or the index does not tell words."""
         ...
 
     def entries(

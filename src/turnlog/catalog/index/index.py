@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from turnlog.catalog.index.engine import Engine
+    from turnlog.catalog.index.terms import Term
     from turnlog.catalog.index.wanted import SpendingQuery
     from turnlog.catalog.values import Card, ListingRow
 
@@ -85,6 +86,14 @@ class Index:
         look = CardMaker()
         rows = self.engine.rows(f"SELECT id, is_ours, ending, writer, updated FROM {self._sessions}")
         return [id for id, *facts in rows if look.state(*facts) in states]
+
+    def frequency(self, term: Term) -> int:
+        """In how many entries a term is, as far as an index tells."""
+        return self.engine.frequency(term)
+
+    def nearest(self, word: str) -> str:
+        """The word that is somewhere and most like this one; "" if none is."""
+        return self.engine.nearest(word)
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
         """What was said."""

@@ -103,3 +103,21 @@ class Needle:
         if self._literal in folded:
             for found in self._pattern.finditer(folded):
                 yield found.span()
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """How many letters differ, are missing, are too many or stand the wrong way round; more than `most` is as bad."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before, row = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for i, a in enumerate(one, start=1):
+        older, before = before, row
+        row = [i]
+        for j, b in enumerate(other, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return row[-1]

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,8 @@ from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
     from turnlog.exchange.handover import Resumable
+    from turnlog.formats import Source
+_LOOKED_AT = 50
 FIELDS = {
     "agent": "where it goes on",
     "id": "its id there",
@@ -59,9 +62,9 @@ def command(
 ) -> None:
     """Go on with a session, in the agent it came from or in another one.
 
-    Puts the session where that agent looks for it and prints the command that goes on with it there; with --exec, runs
-    it. Nothing of the agent's is written over: where it has the session already, that is used, and where it has gone on
-    with it, a note says so. The report on stderr says what was carried, changed and lost.
+    Puts the session where that agent looks for it and prints the command that goes on with it there; with --exec, says
+    it on stderr and runs it. Nothing of the agent's is written over: where it has the session already, that is used,
+    and where it has gone on with it, a note says so. The report on stderr says what was carried, changed and lost.
 
     A session of another agent goes on in that agent, where it lies; for --in it is imported first, unless that agent
     cannot go on with it: then nothing is imported or written.
@@ -74,40 +77,22 @@ def command(
     runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
 
     \b
-    turnlog resume                           this folder's newest conversation
+    turnlog resume                           this folder's newest that can be resumed
     turnlog resume k3f9 --in codex           what another agent began, in Codex
     turnlog resume codex:0199 --in claude-code --exec
     """
     from turnlog.exchange.handover import hand_over
-    from turnlog.exchange.kept import put_back
-    from turnlog.exchange.staying import stays_one
 
-    with this_home() as home, ExitStack() as stack:
-        chosen = names(home).find(session)
-        is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
-        found: ReadOnlySession
-        if chosen.source is None:
-            found = stack.enter_context(home.read(chosen.id))
-        else:
-            for path in put_back(home_location(), chosen.source) if not is_brought else ():
-                print(
-                    one_line(f"{chosen.source.agent} had deleted {tilde(path)}: it is back, to the byte"),
-                    file=sys.stderr,
-                )
-            found = stack.enter_context(reader().read_foreign(chosen)).session
-        hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
-        is_own = is_run and _is_own(home, found, chosen)
-        if is_brought or is_run:  # nothing is imported or written for what cannot work
-            planned = hand(found, dry_run=True)
-            if is_run:
-                _refuse_unrunnable(planned)
-                if not is_own:
-                    _refuse_unasked(planned, as_json=as_json)
-        if is_brought:  # from now on it is in two places: ours knows that both are one
-            found = stack.enter_context(session_brought(home, chosen.name, chosen))
-        done = hand(found, handed=Handed(home.made.location))
-        if chosen.source is None:
-            stays_one(home.store, found, done)
+    with this_home() as home:
+        chosen = names(home).find(session) if session is not None else _newest(home, agent)
+        if chosen.source is not None and agent in (None, chosen.source.agent):
+            _put_back(chosen.source)
+        done, is_own = _handed_over(chosen, agent) if workspace is None and version is None else None, True
+        if done is None:
+            hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
+            done, is_own = _placed(home, chosen, agent, hand, is_run=is_run, as_json=as_json)
+        elif is_run:
+            _refuse_unrunnable(done)
     if as_json:
         print_json({
             "agent": done.agent, "id": done.id, "path": done.path, "cwd": done.cwd, "command": done.command,
@@ -121,7 +106,78 @@ def command(
         if not is_own and not _is_wanted(done):
             print("nothing was run", file=sys.stderr)
             context.exit(NO)
+        if not as_json:
+            print(f"running: {_pasted(done)}", file=sys.stderr)
         _run(done.command, done.cwd)
+
+
+def _newest(home: Home, agent: str | None) -> SessionRef:
+    """The newest session here that can be gone on with; for another agent, the newest of all."""
+    here = names(home)
+    found = here.newest(_LOOKED_AT)
+    if not found:
+        return here.find(None)
+    chosen = next((ref for ref in found if agent is not None or _can_go_on(home, ref)), found[0])
+    if chosen is not found[0]:
+        told = f"{found[0].name} is newer, but no command goes on with it"
+        print(one_line(f"note: {told}; --in AGENT hands it over to another"), file=sys.stderr)
+    return chosen
+
+
+def _can_go_on(home: Home, ref: SessionRef) -> bool:
+    from turnlog.exchange.handover import can_go_on
+    from turnlog.exchange.transcript import transcript_of
+
+    if ref.source is not None:
+        return can_go_on(ref.source.agent)
+    with home.read(ref.id) as found:
+        transcript = transcript_of(found)
+        return bool(transcript.start.resume) or can_go_on(transcript.agent or found.agent or "")
+
+
+def _put_back(source: Source) -> None:
+    """What the agent deleted and was kept here lies there again."""
+    from turnlog.exchange.kept import put_back
+
+    for path in put_back(home_location(), source):
+        print(one_line(f"{source.agent} had deleted {tilde(path)}: it is back, to the byte"), file=sys.stderr)
+
+
+def _handed_over(chosen: SessionRef, agent: str | None) -> Resumable | None:
+    """Another agent's session in its own home, which needs nothing but the command."""
+    from turnlog.exchange.handover import at_home
+
+    if chosen.source is None or agent not in (None, chosen.source.agent):
+        return None
+    return at_home(chosen.source, chosen.workspace)
+
+
+def _placed(
+    home: Home, chosen: SessionRef, agent: str | None, hand: Callable[..., Resumable], *, is_run: bool, as_json: bool
+) -> tuple[Resumable, bool]:
+    """Any session, placed where that agent looks for it; and whether it was made here."""
+    from turnlog.exchange.staying import stays_one
+
+    is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
+    with ExitStack() as stack:
+        found: ReadOnlySession
+        if chosen.source is None:
+            found = stack.enter_context(home.read(chosen.id))
+        else:
+            found = stack.enter_context(reader().read_foreign(chosen)).session
+        is_own = is_run and _is_own(home, found, chosen)
+        if is_brought or is_run:  # nothing is imported or written for what cannot work
+            planned = hand(found, dry_run=True)
+            if is_run:
+                _refuse_unrunnable(planned)
+                if not is_own:
+                    _refuse_unasked(planned, as_json=as_json)
+        if is_brought:  # from now on it is in two places: ours knows that both are one
+            found = stack.enter_context(session_brought(home, chosen.name, chosen))
+        done = hand(found, handed=Handed(home.made.location))
+        if chosen.source is None:
+            stays_one(home.store, found, done)
+        return done, is_own
 
 
 def _is_own(home: Home, found: ReadOnlySession, chosen: SessionRef) -> bool:

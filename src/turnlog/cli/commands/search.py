@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.cli.draw.listing import json_card
 from turnlog.cli.draw.text import ago, clip, coloured, moment, one_line, plain, safe, screen_width, width
@@ -16,12 +16,13 @@ from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import tilde, within
 from turnlog.reader.shortname import short_names
-from turnlog.view.number import dollars
+from turnlog.view.number import count, dollars
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Card, Catalog, Hit
+    from turnlog.catalog import Card, Catalog, FoundPage, Hit
 
-LIMIT = 20
+LIMIT, SESSIONS = 20, 10
+SORTS = ("time", "relevance")
 _WHO = {"assistant": "agent", "user": "you"}
 _INDENT = "  "
 _ODD = re.compile(r"[^ -~]")
@@ -33,7 +34,26 @@ FIELDS = {
     "is_cut": "whether it was too much to look through, and only what is newer than `before` was",
     "indexed": "how many sessions were searched",
     "pending": "how many are not indexed yet: `turnlog index` waits for them",
+    "[places]": "with --page or --sort, where at most three places of a session are listed: how many there are",
+    "[sessions]": "with these, in how many sessions",
+    "[page]": "with these, the next one; null at the end",
+    "[missing]": "with these, words that no place has together with the others: the hits are without them",
+    "[instead]": "with these, of words that are nowhere: the nearest that was looked for",
 }
+
+
+class SearchRequest(NamedTuple):
+    """A page of sessions that somebody wants."""
+
+    words: tuple[str, ...]
+    query: str
+    """All of it, with the folder that was asked for."""
+    typed: str
+    here: bool
+    workspace: str | None
+    limit: int
+    page: int
+    sort: str
 
 
 def work(
@@ -43,10 +63,14 @@ def work(
     workspace: str | None,
     limit: int | None,
     before: int | None,
+    page: int | None,
+    sort: str | None,
     as_json: bool,
     home: str | None,
 ) -> None:
     """See `HELP`."""
+    if before is not None and (page is not None or sort is not None):
+        raise Invalid("--before is for places, --page and --sort for sessions", hint="leave one of them out")
     query = query_of(words)
     if not query.strip():
         raise Invalid("nothing to look for", hint="`turnlog search flaky test`; `turnlog search --help` has more")
@@ -56,6 +80,10 @@ def work(
         from turnlog.reader.folder import project
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
+    if before is None and (page is not None or sort is not None or (screen_width() is not None and not as_json)):
+        wanted = SearchRequest(words, query, asked_for, here, workspace, limit or SESSIONS, page or 1, sort or SORTS[0])
+        _by_session(wanted, home, as_json=as_json)
+        return
     limit = LIMIT if limit is None else limit
     with catalog(home) as asked:
         hits = asked.search(query, limit=limit, before=before)
@@ -70,16 +98,63 @@ def work(
         if not hits and not hits.is_cut:
             _nothing(asked, asked_for, is_narrow=query != asked_for or before is not None, is_partial=is_partial)
             return
-        ids = asked.ids() if screen_width() is not None else []
-    if screen_width() is None:
-        _flat(hits)
-    else:
-        _grouped(hits, ids)
+    _flat(hits)
     if hits.is_cut:
         told = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
         print(f"hint: {told}", file=sys.stderr)
     if hits.next is not None:
         print(_next(words, here, workspace, limit, hits.next), file=sys.stderr)
+
+
+def _by_session(wanted: SearchRequest, home: str | None, *, as_json: bool) -> None:
+    with catalog(home) as asked:
+        found = asked.found(wanted.query, limit=wanted.limit, page=wanted.page, sort=wanted.sort)
+        is_partial = tell_pending(asked, so="others are not searched yet")
+        if as_json:
+            indexed, pending, *_ = asked.standing()
+            print_json({
+                "query": wanted.query, "hits": [_for_programs(hit) for one in found.sessions for hit in one.hits],
+                "before": None, "is_cut": found.is_cut, "indexed": indexed, "pending": pending,
+                "places": found.places, "sessions": found.total, "page": found.next, "missing": list(found.missing),
+                "instead": dict(found.instead),
+            })  # fmt: skip
+            return
+        if not found.sessions and not found.is_cut:
+            is_narrow = wanted.query != wanted.typed or wanted.page > 1
+            _nothing(asked, wanted.typed, is_narrow=is_narrow, is_partial=is_partial)
+            return
+        ids = asked.ids() if screen_width() is not None else []
+    _tell_near(found)
+    if screen_width() is None:
+        _flat([hit for one in found.sessions for hit in one.hits])
+    else:
+        _grouped(found, ids)
+    _tell_totals(found, wanted)
+
+
+def _tell_near(found: FoundPage) -> None:
+    """What was looked for instead of what was typed, before anybody takes the one for the other."""
+    for word, near in found.instead:
+        print(one_line(f"{word} is nowhere; this is what there is for {near}"), file=sys.stderr)
+    if found.missing:
+        print(one_line(f"nothing has all of the words: these are without {', '.join(found.missing)}"), file=sys.stderr)
+
+
+def _tell_totals(found: FoundPage, wanted: SearchRequest) -> None:
+    more = "more than " if found.is_more else ""
+    told = f"{more}{count(found.places, 'place')} in {more}{count(found.total, 'session')}"
+    options = ["--limit", str(wanted.limit)] if wanted.limit != SESSIONS else []
+    options += ["--sort", wanted.sort] if wanted.sort != SORTS[0] else []
+    if found.next is not None:
+        options += ["--page", str(found.next)]
+        told += f"; the next: {_command_line(wanted.words, wanted.here, wanted.workspace, options)}"
+    elif found.reached is not None:
+        words = (*wanted.words, f"until:{moment(found.reached)[:10]}T{moment(found.reached)[11:16]}")
+        told += f"; older ones: {_command_line(words, wanted.here, wanted.workspace, options)}"
+    print(coloured(told, "dim", sys.stderr), file=sys.stderr)
+    if found.is_cut:
+        hint = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
+        print(f"hint: {hint}", file=sys.stderr)
 
 
 def _for_programs(hit: Hit) -> dict[str, Any]:
@@ -110,15 +185,19 @@ def _nothing(asked: Catalog, query: str, *, is_narrow: bool, is_partial: bool) -
 
 
 def _next(words: tuple[str, ...], here: bool, workspace: str | None, limit: int, cursor: int) -> str:
+    options = ["--limit", str(limit)] if limit != LIMIT else []
+    return f"… older ones: {_command_line(words, here, workspace, [*options, '--before', str(cursor)])}"
+
+
+def _command_line(words: tuple[str, ...], here: bool, workspace: str | None, options: list[str]) -> str:
     from shlex import join
 
     more = ["--here"] if here else []
     more += ["--workspace", workspace] if workspace is not None else []
-    more += ["--limit", str(limit)] if limit != LIMIT else []
-    more += ["--before", str(cursor)]
+    more += options
     is_plain = not any(word.startswith("-") for word in words)
     all_words = [*words, *more] if is_plain else [*more, "--", *words]
-    return one_line(f"… older ones: {join(['turnlog', 'search', *all_words])}")
+    return one_line(join(["turnlog", "search", *all_words]))
 
 
 # ── for people ────────────────────────────────────────────────────────────────────────────────────
@@ -137,22 +216,21 @@ def _flat(hits: list[Hit]) -> None:
         print(f"{plain(hit.card.name)}  {moment(hit.at)[:16]:16}  {_who(hit)}  {text}")
 
 
-def _grouped(hits: list[Hit], ids: list[str]) -> None:
-    """The sessions, the newest hit first, and in each its hits, how to read the first of them, and how to go on."""
-    groups: dict[tuple[str, str, str], list[Hit]] = {}
-    for hit in hits:
-        groups.setdefault((hit.card.name, hit.card.path, hit.card.key), []).append(hit)
+def _grouped(page: FoundPage, ids: list[str]) -> None:
+    """The sessions, and in each its newest places, how to read the first of them, and how to go on."""
     room = screen_width() or 80
     out = sys.stdout
-    for name, found in zip(short_names([hits[0].card for hits in groups.values()], ids), groups.values(), strict=True):
-        for line in _head(found[0].card, name, room):
+    for name, found in zip(short_names([one.card for one in page.sessions], ids), page.sessions, strict=True):
+        for line in _head(found.card, name, room):
             print(line)
-        who = min(12, max(len(_who(hit)) for hit in found))
-        for hit in found:
+        who = min(12, max(len(_who(hit)) for hit in found.hits))
+        for hit in found.hits:
             lead = f"{_INDENT}{moment(hit.at)[5:16]:11}  {clip(_who(hit), who):{who}}  "
             snippet, marks = _cut(hit, room - len(lead))
             print(coloured(lead, "dim", out) + marked(snippet, marks, lambda text: coloured(text, "match", out)))
-        for command in (_reading(found[0], name, room), _command(found[0], name)):
+        if found.more:
+            print(_INDENT + coloured(f"{found.more:,} more here", "dim", out))
+        for command in (_reading(found.hits[0], name, room), _command(found.hits[0], name)):
             print(_INDENT + coloured(f"→ {command}", "dim", out))
         print()
 
@@ -241,7 +319,9 @@ def _command(hit: Hit, name: str) -> str:
 HELP = """Find what was said and done, in every session of every agent: the newest first.
 
     Looks into prompts, answers, thinking, what tools were called with, what they answered, and names of files; and into
-    titles, names and ids of sessions. Every word has to be there.
+    titles, names and ids of sessions. Every word has to be there; where that is so nowhere, places with the rarest of
+    them come, and for a word that is nowhere the nearest that is. A page has ten sessions with at most three places
+    each. --sort relevance puts titles first, then prompts, answers, and tools.
 
     \b
     turnlog search flaky test              both words, in one message
@@ -265,8 +345,10 @@ QUICK = QuickCommand(
     (
         Option("here", ("--here",), "Only in sessions of this folder."),
         Option("workspace", ("--workspace", "-w"), "Only in sessions of that folder and those below it.", "PATH"),
-        Option("limit", ("--limit", "-n"), f"At most N places. [default: {LIMIT}]", "N", 1),
-        Option("before", ("--before",), "The next page: what is older than this.", "CURSOR", 0),
+        Option("limit", ("--limit", "-n"), f"At most N sessions [{SESSIONS}]; in a pipe, N places [{LIMIT}].", "N", 1),
+        Option("sort", ("--sort",), "Which sessions come first. [default: time]", "ORDER", choices=SORTS),
+        Option("page", ("--page",), "The sessions after those that were shown.", "N", 1),
+        Option("before", ("--before",), "In a pipe, the next page: places older than this.", "CURSOR", 0),
     ),
     words="WORDS...",
     help=HELP,

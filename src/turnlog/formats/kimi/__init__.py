@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.formats import Format, Places, Reading, Source
+from turnlog.formats import Format, Places, Reading, Resuming, Source
 from turnlog.formats._shared.records import first_records
 from turnlog.formats._shared.value import fields
 from turnlog.formats.kimi import cli, code
@@ -82,4 +82,12 @@ def read(source: Source) -> Reading:
     return code.read(source) if _kind(source.path) == "code" else cli.read(source)
 
 
-FORMAT = Format("kimi-cli and kimi-code, with subagents", homes, find, read)
+FORMAT = Format(
+    "kimi-cli and kimi-code, with subagents",
+    homes,
+    find,
+    read,
+    resume=Resuming(
+        command=lambda id, path, workspace: ["kimi", "--session", id], ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"
+    ),
+)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Clause, Condition
-from turnlog.catalog.index.terms import LONGEST_WORD, phrases_of, words_of
+from turnlog.catalog.index.terms import LONGEST_WORD, Term, phrases_of, words_of
 from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
@@ -109,6 +109,14 @@ class PostgresEngine:
         )
         for row in rows:
             yield EntryMatch(*row) if row[-1] is None else EntryMatch(*row[:-1], text=unpack(row[-1]))
+
+    def frequency(self, term: Term) -> int:
+        """See `Engine.frequency`."""
+        return sum(1 for _ in self.entries(Wanted((term,)), limit=_CHUNK))
+
+    def nearest(self, word: str) -> str:
+        """See `Engine.nearest`."""
+        return ""  # which words there are is nobody's to see: others have sessions here, too
 
     def having(self, wanted: Wanted) -> Clause:
         """See `Engine.having`."""

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
+    from turnlog.catalog.index.terms import Term
     from turnlog.catalog.index.wanted import EntryMatch, Wanted
+
+
+_MANY = 10_000
+_SHORTEST, _SHORT = 4, 6
+"""Of a word of so many letters no other is near, and of one of so many only one that differs in one letter."""
 
 
 class SqliteEngine:
@@ -65,6 +71,32 @@ class SqliteEngine:
         for row in rows:
             yield EntryMatch(*row) if row[-1] is None else EntryMatch(*row[:-1], text=unpack(row[-1]))
 
+    def frequency(self, term: Term) -> int:
+        """See `Engine.frequency`."""
+        from turnlog.catalog.index.terms import phrases_of
+
+        matches = " AND ".join(_phrase(words, goes_on) for words, goes_on in phrases_of(term))
+        if not matches:
+            return _MANY  # only the text tells
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {_MANY})"
+        return self.db.execute(sql, (matches,)).fetchone()[0]
+
+    def nearest(self, word: str) -> str:
+        """See `Engine.nearest`. The first letter is taken to be right."""
+        from turnlog.catalog.index.terms import distance, words_of
+
+        word = "".join(words_of(word))
+        if len(word) < _SHORTEST:
+            return ""
+        self.db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')")
+        most = 1 if len(word) <= _SHORT else 2
+        rows = self.db.execute(
+            "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?",
+            (word[0], word[0] + "\U0010ffff", len(word) - most, len(word) + most),
+        )
+        near = ((distance(word, term, most), -doc, term) for term, doc in rows)
+        return min((found for found in near if found[0] <= most), default=(0, 0, ""))[2]
+
     def having(self, wanted: Wanted) -> Clause:
         """See `Engine.having`."""
         tables, inside = self._matching(wanted, None)
@@ -95,12 +127,16 @@ class SqliteEngine:
         misses: list[str] = []
         for term in wanted.terms:
             for words, goes_on in phrases_of(term):
-                phrase = f'"{" ".join(words)}"{" *" if goes_on else ""}'
+                phrase = _phrase(words, goes_on)
                 if not term.negated:
                     matches.append(phrase)
                 elif term.kind in self.sure:
                     misses.append(phrase)
         return " AND ".join(matches), misses
+
+
+def _phrase(words: list[str], goes_on: bool) -> str:
+    return f'"{" ".join(words)}"{" *" if goes_on else ""}'
 
 
 def regexp(pattern: str, value: object) -> bool:
