@@ -15,6 +15,7 @@ def test_ids_are_never_given_twice():
     assert all(is_ours(entry_id) and word_of(entry_id) == process_word() for entry_id in made)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_process_gives_other_ids():
     mine = process_word()
     read, write = os.pipe()

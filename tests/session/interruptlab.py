@@ -74,6 +74,7 @@ class Interrupter:
 
     def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
         if event in ("call", "c_return"):
+            del arg  # a method that just returned holds its object, and the exception would hold this frame
             self._point(frame, event)
         elif event == "c_call":
             if arg in _INTERRUPTIBLE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from turnlog import Session
 from turnlog.store.files.disk import Disk
 
 _SAMPLE = 12
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] == (3, 14), reason="Python 3.14 may be interrupted between taking a lock and its block"
+)
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -80,7 +84,7 @@ def test_a_lock_is_free_while_the_interrupt_is_still_on_its_way_up(session: Sess
     """Who keeps the exception, as a shell does, keeps its frames as well, and nobody must wait for those."""
     points = interrupter_points(lambda: session.user("again"))
     kept: list[BaseException] = []
-    with room() as folder:
+    with room() as folder, quiet():
         home = turnlog.open(folder)
         for at in range(1, points, 3):
             one = home.create(id=f"s{at}")
@@ -92,8 +96,8 @@ def test_a_lock_is_free_while_the_interrupt_is_still_on_its_way_up(session: Sess
         assert len(kept) > 20
         assert not locked_files(folder)
         home.close()
-    kept.clear()
-    gc.collect()
+        kept.clear()
+        gc.collect()
 
 
 def test_the_blobs_are_free_while_the_interrupt_is_still_on_its_way_up():

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from weakref import ref
 
 from turnlog.errors import NotFound, OutOfSpace
 from turnlog.log.payload import digest_key
@@ -58,14 +59,15 @@ class FileBlobs:
         return False
 
     def keeping(self) -> AbstractContextManager[object]:
-        alone = getattr(self._inside, "alone", None)
+        alone = self._inside.alone() if hasattr(self._inside, "alone") else None
         if alone is not None and not alone.closed:
             return nullcontext()  # who keeps everybody else out would wait for itself
         return self._hold(shared=True)
 
     def exclusively(self) -> AbstractContextManager[object]:
         """Nobody is inside `keeping`, and nobody gets there; except this thread itself."""
-        self._inside.alone = held = self._hold(shared=False)
+        held = self._hold(shared=False)
+        self._inside.alone = ref(held)  # not held by this: an interrupt may drop it
         return held
 
     def _hold(self, *, shared: bool) -> Held:
