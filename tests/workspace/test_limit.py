@@ -93,6 +93,22 @@ def test_the_newest_session_of_each_folder_and_what_is_named_stay(home: Home, tm
     assert [one.id for one in old.checkpoints()] == [named.id]
 
 
+def test_where_there_was_no_room_something_goes_below_the_limit_already(tmp_path: Path):
+    with turnlog.open(tmp_path / "home", durability="flush", quota_bytes=6 * SIZE) as home:
+        old = work(home, tmp_path / "one", turns=1)
+        session = home.create(workspace=tmp_path / "one")
+        (tmp_path / "one/noise").write_bytes(os.urandom(3 * SIZE))
+        store = home.store
+        with appending(store, store.open(session.id)) as appender:
+            files = Files(store, appender.history, home.settings)
+            TurnRelay(store, appender, files).begin("t", worker_of(None))
+        assert files.is_full
+        assert left(home, session) == []
+        assert keep_limit(store, 6 * SIZE) is None
+        keep_limit(store, 6 * SIZE, is_full=True)
+        assert left(home, old).count("tool") == 0
+
+
 def test_small_packs_are_written_together_and_nothing_is_lost(home: Home, tmp_path: Path):
     place = tmp_path / "one"
     place.mkdir()

@@ -48,6 +48,7 @@ class LiveEvent:
         self._made = Made(location)
         self._folder = folder_of(location)
         self._space = space(self._folder)
+        self._is_full = False
         self.name = ""
         """The session, when it is known."""
         self.context = ""
@@ -114,11 +115,13 @@ class LiveEvent:
             return ""
         return f"only {(self._space.free_bytes or 0) // 10**6} MB are free on the disk of {self._folder}"
 
-    def keep_limit(self) -> None:
-        """See to it that the home does not become too large: only who is done with everything else has time for it."""
+    def keep_limit(self, *, is_over: bool) -> None:
+        """See to it that the home does not become too large: when a turn is over, or there was no room for it."""
+        if not is_over and not self._is_full:
+            return
         from turnlog.thread.limit import keep_limit
 
-        keep_limit(self.store, self._space.limit_bytes)
+        keep_limit(self.store, self._space.limit_bytes, is_full=self._is_full)
 
     # ── which session ─────────────────────────────────────────────────────────────────────────────
 
@@ -131,9 +134,9 @@ class LiveEvent:
         try:
             appender = Appender(self.store, history)
             appender.is_guest = True
-            yield TurnRelay(
-                self.store, appender, Coverage(self.store, history, Settings(quota_bytes=self._space.limit_bytes))
-            )
+            files = Coverage(self.store, history, Settings(quota_bytes=self._space.limit_bytes))
+            yield TurnRelay(self.store, appender, files)
+            self._is_full = files.is_full
         finally:
             history.close()
 

@@ -180,8 +180,8 @@ def _behind(found: LiveEvent, means: str, *, is_late: bool) -> None:
         found.look()
     if means != "tool":
         found.follow(is_over=means == "end")
-    if means == "end":
-        found.keep_limit()
+    if means in ("begin", "end"):
+        found.keep_limit(is_over=means == "end")
 
 
 def _told(problem: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnlog.errors import Invalid, NotFound, Unavailable
+from turnlog.errors import Invalid, NotFound, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint
 from turnlog.machine.folder import refuses_checkpoints
 from turnlog.rewind.snapshot import Progress, Snapshots
@@ -23,6 +23,8 @@ class Coverage:
         self._history = history
         self._settings = settings
         self._snapshots = Snapshots(store, settings)
+        self.is_full = False
+        """Whether there was no room for a checkpoint."""
 
     def why_not(self) -> str:
         """Why there are no checkpoints of this session; empty if there are."""
@@ -54,7 +56,11 @@ class Coverage:
         if when in (None, "begin") and (missing := self.missing()):
             raise NotFound(f"no checkpoint: {missing}", hint="`turnlog rewind` brings it back")
         tell = progress or self._telling("scanning")
-        return self._snapshots.take(self._history.state, label=label, when=when, progress=tell)
+        try:
+            return self._snapshots.take(self._history.state, label=label, when=when, progress=tell)
+        except OutOfSpace:
+            self.is_full = True
+            raise
 
     def _refuse(self) -> None:
         refused = self.why_not()

@@ -12,7 +12,7 @@ from typing import Any
 from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import ago, coloured, one_line
-from turnlog.hooks import HookedAgent, agent
+from turnlog.hooks import HookedAgent, agent, names
 from turnlog.hooks.call import call
 from turnlog.hooks.entries import entries
 from turnlog.hooks.install import FileEdit
@@ -100,7 +100,7 @@ def print_statuses(rows: list[HookStatus], told: dict[str, dict[str, Any]], loca
 def failures(told: dict[str, dict[str, Any]]) -> list[str]:
     """What went wrong last in the hooks of each agent, and what to do."""
     return [
-        one_line(f"{name}: a hook failed: {last['last_error']}; the turn itself is kept by the agent")
+        one_line(f"{agent(name).title if name in names() else name}: the last failure of a hook: {last['last_error']}")
         for name, last in told.items()
         if last.get("last_error")
     ]
