@@ -211,6 +211,17 @@ def test_a_file_of_ours_that_somebody_changed_is_his(machine: Machine, name: str
         ("claude-code", '{"hooks": []}', "line 1, column 11: hooks is no object"),
         ("claude-code", '{"hooks": {"Stop": {}}}', "line 1, column 20: hooks.Stop is no list"),
         ("claude-code", '{"hooks": {\n"Stop": [{"command": "x"}]}}', "line 2, column 10: hooks.Stop.0 has no list"),
+        (
+            "claude-code",
+            '{"hooks": {"PreToolUse": [{"command": "x"}]}}',
+            "line 1, column 27: hooks.PreToolUse.0 has no",
+        ),
+        (
+            "claude-code",
+            '{"hooks": {"Other": [{"hooks": [{"type": "command"}]}]}}',
+            "line 1, column 33: hooks.Other.0.hooks.0 has no command",
+        ),
+        ("codex", '{"hooks": {"PreToolUse": "x"}}', "line 1, column 26: hooks.PreToolUse is no list"),
         ("claude-code", "[]", "line 1, column 1: the whole is no object"),
         ("codex", '{"hooks": {},\n"model": 1}', "line 2, column 10: model is nothing that Codex takes"),
     ],
@@ -221,7 +232,9 @@ def test_what_the_agent_would_not_read_is_refused_with_the_place(machine: Machin
         machine.install(name)
     assert caught.value.message.startswith(f"{path}, {place}")
     assert path.read_text() == text
-    assert status(agent(name), machine.places, "user").installed is False
+    found = status(agent(name), machine.places, "user")
+    assert found.installed is False
+    assert place in (found.blocked_by or "")
 
 
 def test_comments_stay_where_the_agent_takes_them(machine: Machine):

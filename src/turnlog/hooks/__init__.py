@@ -66,6 +66,7 @@ class HookFile:
         timeout_unit: Literal["s", "ms"] = "s",
         hook_name: str = "",
         top_keys: frozenset[str] = frozenset(),
+        is_strict: bool = False,
         keeps_places: bool = False,
         render: Callable[[str], str] | None = None,
     ) -> None:
@@ -79,6 +80,8 @@ class HookFile:
         """What a hook is called, where the agent lists them by name."""
         self.top_keys = top_keys
         """The only ones that the agent takes; any, if there are none here."""
+        self.is_strict = is_strict
+        """Whether one hook in it that the agent does not understand keeps all of them from running."""
         self.keeps_places = keeps_places
         """Whether the agent knows a hook by its place, so that others must not move when ours go."""
         self.render = render

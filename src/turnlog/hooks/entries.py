@@ -61,7 +61,7 @@ def are_current(found: list[HookEntry], agent: HookedAgent, program: str) -> boo
 
 def added(text: str, agent: HookedAgent, program: str) -> str:
     """The settings with ours, each once, where they are or behind others. Raises where an agent would not read them."""
-    _check(text, agent)
+    check(text, agent)
     dialect = agent.file.dialect
     for event in agent.events:
         here = [one for one in entries(plain(text, dialect=dialect), agent) if one.event == event.name]
@@ -109,7 +109,7 @@ def _without(text: str, agent: HookedAgent, one: HookEntry) -> str:
     return without(text, path, dialect=dialect)
 
 
-def _check(text: str, agent: HookedAgent) -> None:
+def check(text: str, agent: HookedAgent) -> None:
     """Raise for what the agent would not read, or would not read as we do."""
     dialect = agent.file.dialect
 
@@ -125,12 +125,16 @@ def _check(text: str, agent: HookedAgent) -> None:
         need(key in agent.file.top_keys, f"is nothing that {agent.title} takes: only {only}", key)
     events = settings.get("hooks", {})
     need(_is(events, dict), "is no object", "hooks")
-    for event in agent.events:
-        groups = events.get(event.name, [])
-        need(_is(groups, list), "is no list", "hooks", event.name)
-        for index, group in enumerate(groups):
-            need(_is(group, dict), "is no object", "hooks", event.name, index)
-            need(_is(group.get("hooks"), list), "has no list of hooks", "hooks", event.name, index)
+    ours = [event.name for event in agent.events if event.name in events]
+    for event in events if agent.file.is_strict else ours:
+        need(_is(events[event], list), "is no list", "hooks", event)
+        for index, group in enumerate(events[event]):
+            need(_is(group, dict), "is no object", "hooks", event, index)
+            need(_is(group.get("hooks"), list), "has no list of hooks", "hooks", event, index)
+            for place, hook in enumerate(group["hooks"]):
+                need(_is(hook, dict), "is no object", "hooks", event, index, "hooks", place)
+                is_whole = hook.get("type") != "command" or _is(hook.get("command"), str)
+                need(is_whole, "has no command", "hooks", event, index, "hooks", place)
 
 
 def _is(value: object, kind: type) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from turnlog.errors import TurnlogError
 from turnlog.hooks import HookedAgent, HookSwitch, agent, names
-from turnlog.hooks.entries import are_current, entries
+from turnlog.hooks.entries import are_current, check, entries
 from turnlog.hooks.install import HookPlaces
 from turnlog.hooks.ownfile import program_of
 from turnlog.hooks.trust import config_beside, hashes, is_trusted
@@ -56,10 +56,22 @@ def status(one: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
         program, is_whole, trusted = _own(text, one) if one.file.render is not None else _among_others(text, one, path)
     except TurnlogError as error:
         return empty._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
+    unread = _unread(text, one, path)
+    empty = empty._replace(blocked_by=unread or empty.blocked_by)
     if program is None:
         return empty
     is_current = is_whole and os.access(program, os.X_OK) and is_this(program)
     return empty._replace(installed=True, program=program, is_current=is_current, trusted=trusted)
+
+
+def _unread(text: str, one: HookedAgent, path: str) -> str | None:
+    """What keeps the agent from reading the file, although it can be read."""
+    try:
+        if one.file.render is None:
+            check(text, one)
+    except TurnlogError as error:
+        return f"{path}: {error.message}"
+    return None
 
 
 def _own(text: str, one: HookedAgent) -> tuple[str | None, bool, bool | None]:

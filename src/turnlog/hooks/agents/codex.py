@@ -10,7 +10,8 @@ AGENT = HookedAgent(
     "0.166.0",
     folder=AgentFolder(".codex", "CODEX_HOME"),
     file=HookFile(
-        "hooks.json", ".codex/hooks.json", top_keys=frozenset({"description", "hooks"}), keeps_places=True
+        "hooks.json", ".codex/hooks.json", top_keys=frozenset({"description", "hooks"}), is_strict=True,
+        keeps_places=True,
     ),
     events=(
         HookEvent("UserPromptSubmit", "begin"),
