@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.coming_from import watch
 from tests.pgserver import Server
+from turnlog.hooks import agent, names
 
 # `make test` tries the same examples on every run and prints how to replay a failing one; the soak
 # goes looking for new ones. Choose with `pytest --hypothesis-profile=soak`.
@@ -33,6 +34,8 @@ settings.load_profile("turnlog")
 
 def pytest_configure(config: pytest.Config) -> None:
     watch(config)
+    for name in names():  # who runs the tests may be an agent: they are to be as for people
+        os.environ.pop(agent(name).shell_variable, None)
     # In the background of a script it is ignored, and so it would be by every program that a test interrupts. What
     # `nohup` ignores besides stays ignored: the tests are to go on when the terminal is closed.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

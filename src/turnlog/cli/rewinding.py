@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from turnlog.cli.draw.preview import NO, as_plain, ask, came_out, path_shown, preview, refuse_without_terminal, totals
 from turnlog.cli.draw.text import count, one_line, path_of
+from turnlog.cli.frame.agentshell import is_agents, refuse_agent
 from turnlog.cli.frame.command import (
     COUNTS,
     DRY_RUN,
@@ -24,7 +25,7 @@ from turnlog.cli.frame.command import (
     refuse_interrupted,
     this_home,
 )  # fmt: skip
-from turnlog.cli.pick.session import session_to_change
+from turnlog.cli.pick.session import agent_of, session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
@@ -70,6 +71,8 @@ def take_back(
     with this_home() as home:
         found = session_to_change(home, word, files=True)
         refuse_interrupted(found)
+        if force and not how.dry_run:
+            refuse_agent(f"`{what} --force`")
         with patience():
             plan = (found.plan_undo if what == "undo" else found.plan_redo)(force=force)
         act = partial(found.undo if what == "undo" else found.redo, force=force)
@@ -89,7 +92,8 @@ def show_and_rewind(
     is_idle: bool = False,
 ) -> None:
     """Preview, question, action, report. `words` say what else happens; `is_idle` that nothing else does."""
-    if not how.yes and not how.dry_run:
+    is_inside = is_agents()
+    if not how.yes and not how.dry_run and not is_inside:
         refuse_without_terminal(what, as_json=how.as_json)
     if how.as_json:
         done = None if how.dry_run else _act(session, act)
@@ -102,6 +106,7 @@ def show_and_rewind(
         print()
     if plan.steps and session.workspace and session.workspace != workspace_path("."):
         print(one_line(f"paths are from {session.workspace}"))
+    words = [*words, *still_open(session)]
     for line in [totals(plan), *words, *([f"note: {plan.note}"] if plan.note else [])]:
         print(one_line(line))
     conflicts = plan.of(CONFLICT)
@@ -114,12 +119,26 @@ def show_and_rewind(
     if is_idle and not plan.to_do:
         print("nothing to do")
         return
+    if not how.yes and is_inside:  # the plan first, then the word
+        refuse_without_terminal(what, as_json=how.as_json)
     if not how.yes and not ask(f"{what}?"):
         print("nothing was changed", file=sys.stderr)
         context.exit(NO)
     done = _act(session, act)
     report(session, what, done)
     _exit_for_problems(context, session, done)
+
+
+def still_open(session: Session) -> list[str]:
+    """What to do where the agent is still there: its files go back, and it remembers what it did."""
+    pid = agent_of(session)
+    if not pid:
+        return []
+    name = one_line(session.handle)
+    return [
+        f"note: {session.agent} (process {pid}) is still open and remembers what is taken back; leave it, then",
+        f"      turnlog resume {name} --exec",
+    ]
 
 
 def _act(session: Session, act: Callable[[], Head]) -> Head:

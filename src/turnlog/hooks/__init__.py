@@ -116,6 +116,7 @@ class HookedAgent:
         trusts: bool = False,
         after: str = "start it anew",
         folder_variable: str = "",
+        shell_variable: str = "",
         takes_context: bool = False,
     ) -> None:
         self.name = name
@@ -133,6 +134,8 @@ class HookedAgent:
         """What its user has to do then."""
         self.folder_variable = folder_variable
         """What tells a hook the folder that a session began in, wherever the agent is by now."""
+        self.shell_variable = shell_variable
+        """What says that a command is run by the agent, and not by a person."""
         self.takes_context = takes_context
         """Whether what a hook prints as a turn begins is put before the model."""
 
@@ -155,6 +158,12 @@ def agent(name: str) -> HookedAgent:
     if not module.isidentifier() or "_" in name or name not in names():
         raise NotFound(f"no hooks are known of an agent {name!r:.80}", hint=f"one of {', '.join(names())}")
     return import_module(f"turnlog.hooks.agents.{module}").AGENT
+
+
+def whose_shell(environ: Mapping[str, str]) -> HookedAgent | None:
+    """The agent that runs this command itself; None where a person does."""
+    agents = (agent(name) for name in names())
+    return next((one for one in agents if one.shell_variable and environ.get(one.shell_variable)), None)
 
 
 def unhooked(home: str, environ: Mapping[str, str]) -> list[str]:

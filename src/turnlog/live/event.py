@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.errors import AlreadyExists, Invalid, NotFound
 from turnlog.log.entry import Start
 from turnlog.log.ids import imported_id
-from turnlog.machine.environment import default_home, environment
+from turnlog.machine.environment import default_home, environment, running_in
 from turnlog.machine.folder import place_in, top_of, workspace_path
 from turnlog.machine.location import connect, folder_of
 from turnlog.machine.process import caller, process_of
@@ -74,9 +74,9 @@ class LiveEvent:
 
             self.context = taken_back(relay.history)
         try:
-            relay.begin(native, worker, self._refused())
+            relay.begin(native, worker, self._refused(), running_in())
         except TooLate:
-            relay.begin(native, worker, LATE)
+            relay.begin(native, worker, LATE, running_in())
             raise
 
     def _tool(self, relay: TurnRelay) -> None:

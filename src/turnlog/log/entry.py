@@ -178,6 +178,8 @@ class Turn(Entry, tag="turn", frozen=True):
     error: str | None = None
     native: str | None = None
     """The agent's own id of a turn that its hooks tell of: one process begins it, another one ends it."""
+    within: str | None = None
+    """The turn of another session that it is a part of: that of the `turnlog run` which the agent was started by."""
 
 
 class Root(Struct, frozen=True, omit_defaults=True):

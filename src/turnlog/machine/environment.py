@@ -51,3 +51,18 @@ def cache_folders() -> Iterator[str]:
     from tempfile import gettempdir  # hardly ever, and it takes a while to load
 
     yield os.path.join(gettempdir(), f"turnlog-{os.getuid()}")
+
+
+RUN = "TURNLOG_RUN_TURN"
+"""In what `turnlog run` starts: the turn that it is."""
+
+
+def running_in() -> str | None:
+    """The turn of the `turnlog run` that this process was started by."""
+    found = os.environ.get(RUN, "")
+    return found if 0 < len(found) < 200 and found.isprintable() else None
+
+
+def allows_agent() -> bool:
+    """Whether an agent may do what only people may."""
+    return os.environ.get("TURNLOG_ALLOW_AGENT", "") not in ("", "0")

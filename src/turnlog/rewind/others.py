@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.entry import Checkpoint, Root, Writer
+from turnlog.log.entry import Checkpoint, Root, Turn, Writer
 from turnlog.log.ids import word_of
 from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import WORKSPACE
@@ -42,6 +42,9 @@ class _Ours(Struct):
     gone: dict[str, Checkpoint]
     """Processes that were gone, by their words, and the first checkpoint that says so."""
     writers: dict[str, dict[str, Any]]
+    turns: set[str]
+    within: set[str]
+    """Turns of others that ours are parts of: what an agent did in a `turnlog run` is not another's work."""
 
 
 def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Work]:
@@ -67,7 +70,7 @@ def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Wo
 
 
 def _ours(history: History) -> _Ours:
-    ours = _Ours(set(), {}, {})
+    ours = _Ours(set(), {}, {}, set(), set())
     for entry in history.forward():
         if isinstance(entry, Checkpoint):
             ours.checkpoints.add(entry.id)
@@ -75,6 +78,9 @@ def _ours(history: History) -> _Ours:
                 ours.gone.setdefault(word, entry)
         elif isinstance(entry, Writer):
             ours.writers[entry.word] = asdict(entry)
+        elif isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
+            ours.turns.add(entry.turn)
+            ours.within |= {entry.within} if entry.within is not None else set()
     return ours
 
 
@@ -83,7 +89,10 @@ def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Chec
     shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
     writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
     target = shared[-1] if shared else None  # a fork has its parent's work, and did not do it
+    parts = {entry.turn for entry in entries if isinstance(entry, Turn) and entry.within in ours.turns}
     for span in spans(store, theirs, entries, target):
+        if span.is_turn and (span.turn in ours.within or span.turn in parts):
+            continue
         if span.doubt and span.is_turn and span.began <= theirs.inherited_to:
             continue  # it went on in the session that it was forked from, if at all
         until = ours.gone.get(word_of(span.turn or "")) if span.end is None else None

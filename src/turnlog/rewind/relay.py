@@ -61,14 +61,14 @@ class TurnRelay:
         found = self.open_turn
         return found is not None and native in (None, native_of(found))
 
-    def begin(self, native: str, worker: Worker, refused: str = "") -> bool:
+    def begin(self, native: str, worker: Worker, refused: str = "", within: str | None = None) -> bool:
         """A turn begins. One that is still open was interrupted: it ended where its last tool ended.
 
         Told again, it is nothing; gives whether it was new. `refused` says why there is to be no checkpoint.
         """
         if self._has_begun(native):
             return False
-        turn = Turn(state="begin", turn=f"{worker.word}{_NATIVE}{native}", native=native)
+        turn = Turn(state="begin", turn=f"{worker.word}{_NATIVE}{native}", native=native, within=within)
         with self._store.keeping():
             gone = self._bracket.known_gone(worker) if worker.who else []
             files = self._files_at(turn, "begin", refused, gone)

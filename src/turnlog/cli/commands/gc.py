@@ -6,6 +6,7 @@ import click
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size
+from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared, this_home
 from turnlog.errors import Invalid, Unsupported
 from turnlog.machine.environment import default_home
@@ -51,6 +52,8 @@ def command(quota: int | None, limit: int | None, dry_run: bool, as_json: bool) 
     turnlog gc --quota 2GB                   keep blobs below two gigabytes
     turnlog gc --limit 50GB                  let hooks keep more than the usual
     """
+    if quota is not None and not dry_run:
+        refuse_agent("`gc --quota`")
     if limit is not None and not dry_run:
         folder = folder_of(home_location() or default_home())
         if folder is None:

@@ -7,6 +7,7 @@ import click
 from turnlog.cli.draw.hooks import edit_as_plain, print_edits, print_statuses, status_as_plain
 from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared
 from turnlog.errors import Invalid, NotFound
 from turnlog.hooks import HookedAgent, agent, names
@@ -70,6 +71,8 @@ def command(
             program = this_launcher() if anyway else launcher()
             edits = [edit for one in chosen for edit in installing(one, places, scope, program, trust=trust)]
         else:
+            if not dry_run:
+                refuse_agent("`hooks uninstall`")
             edits = [edit for one in chosen for edit in uninstalling(one, places, scope)]
         for edit in edits if not dry_run else ():
             apply(edit, places)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.text import count
+from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import patience, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.pick.session import session_to_change
 from turnlog.cli.rewinding import REWOUND, How, dry_run_option, force_option, report, show_and_rewind, yes_option
@@ -76,6 +77,8 @@ def command(
     turnlog rewind 12 --only src --yes       one folder, without a question
     """
     _check(target, only_files or bool(only), only_conversation, finish, abort)
+    if force and not dry_run:
+        refuse_agent("`rewind --force`")
     with this_home() as home:
         if finish or abort:
             _finish(context, session_to_change(home, session, files=True), abort=abort, as_json=as_json)

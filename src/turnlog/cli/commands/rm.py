@@ -10,6 +10,7 @@ import click
 from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, moment, one_line
+from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import home_location, print_json, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
@@ -40,6 +41,8 @@ def command(
     """
     if deleted and not purge:
         raise click.UsageError("--deleted goes with --purge")
+    if purge:
+        refuse_agent("`rm --purge`")
     with this_home() as home:
         own = names(home).own
         found = (home.find(name, deleted=True) if deleted else own(name, deleted=purge) for name in sessions)

@@ -30,8 +30,10 @@ from turnlog.cli.pick.session import session_to_change, who_is_busy
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
+from turnlog.machine.environment import RUN
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import newest_here
+from turnlog.reader.within import told_within
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.thread.report import NET
@@ -102,6 +104,8 @@ def command(
             print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
         elif not quiet:
             _tell(found, turn, code, changes, is_newest=newest_here(home) == found.id)
+            for name in told_within(home.store, found.workspace, turn):
+                print(f"turnlog: its turns are in session {one_line(name)}, each to be taken back", file=sys.stderr)
         if problem and not as_json:
             print(one_line(f"warning: {problem}"), file=sys.stderr)
     context.exit(code)
@@ -156,7 +160,7 @@ def _run(found: Session, program: str, words: tuple[str, ...]) -> tuple[int, str
             _require_checkpoint(found, turn)
             found.user(f"$ {line}", agent="turnlog run")
             began = time.monotonic()
-            code = foreground.run(program, words)
+            code = foreground.run(program, words, {RUN: turn})
             seconds = time.monotonic() - began
             again()
             found.user(f"{_ending(code)} after {seconds:.1f} s", agent="turnlog run")

@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
 from turnlog.cli.draw.text import one_line
 from turnlog.errors import TurnlogError
+from turnlog.machine.environment import environment
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -64,15 +65,19 @@ class Foreground:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def run(self, program: str, words: Sequence[str]) -> int:
-        """Run it to its end with our stdin, stdout and stderr. A negative result is the signal that ended it."""
+    def run(self, program: str, words: Sequence[str], environ: Mapping[str, str]) -> int:
+        """Run it to its end with our stdin, stdout and stderr. A negative result is the signal that ended it.
+
+        `environ` is what its environment has besides ours.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
         for number in (*_PASSED_ON, *_OF_THE_TERMINAL):
             if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup it stays ignored, for both of us
                 self._before[number] = signal.signal(number, self._take)
         try:
-            self._child = subprocess.Popen(list(words), executable=program, close_fds=False)
+            surroundings = {**environment(), **environ}
+            self._child = subprocess.Popen(list(words), executable=program, close_fds=False, env=surroundings)
         except OSError as error:
             raise NotRunnable(f"{program}: {error.strerror}", hint="name its interpreter") from error
         for number in self._early:

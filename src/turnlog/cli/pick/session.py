@@ -18,7 +18,7 @@ from turnlog.cli.frame.command import home_location, this_home
 from turnlog.cli.frame.progress import again, count, patience
 from turnlog.errors import Conflict, Unavailable
 from turnlog.log.ids import word_of
-from turnlog.machine.process import is_alive
+from turnlog.machine.process import is_alive, lives
 from turnlog.reader.name import SessionNames, SessionRef
 from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.thread.reader import SessionReader
@@ -73,6 +73,14 @@ def who_is_busy(session: SessionReader) -> int:
     state = session.history.state
     who = state.writers.get(word_of(state.turn)) if state.turn is not None else None
     return int(who.get("pid") or 0) if who is not None and is_alive(who) else 0
+
+
+def agent_of(session: SessionReader) -> int:
+    """The process of the agent whose hooks tell of its turns, if it is still there; 0 if it is not, or nobody knows."""
+    state = session.history.state
+    turn = state.turn or state.turn_before
+    who = state.writers.get(word_of(turn)) if state.is_relayed and turn is not None else None
+    return int(who.get("pid") or 0) if who is not None and lives(who) else 0
 
 
 def refuse_busy(session: Session) -> None:

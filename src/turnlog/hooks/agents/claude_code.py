@@ -31,5 +31,6 @@ AGENT = HookedAgent(
         HookSwitch("allowManagedHooksOnly", True, *_MANAGED),
     ),
     folder_variable="CLAUDE_PROJECT_DIR",
+    shell_variable="CLAUDECODE",
     takes_context=True,
 )  # fmt: skip

@@ -23,6 +23,7 @@ AGENT = HookedAgent(
         HookSwitch("allow_managed_hooks_only", True, "/etc/codex/requirements.toml"),
     ),
     trusts=True,
+    shell_variable="CODEX_THREAD_ID",
     takes_context=True,
     after="start it anew; it asks whether you trust the new hooks, or type `/hooks`",
 )  # fmt: skip

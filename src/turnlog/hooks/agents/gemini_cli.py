@@ -28,4 +28,5 @@ AGENT = HookedAgent(
         HookSwitch("hooksConfig.enabled", False, *_FILES),
         HookSwitch("hooksConfig.disabled", "turnlog", *_FILES),
     ),
+    shell_variable="GEMINI_CLI",
 )  # fmt: skip

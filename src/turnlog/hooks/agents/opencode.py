@@ -50,4 +50,5 @@ AGENT = HookedAgent(
         HookEvent("tool.execute.after", "tool"),
         HookEvent("session.idle", "end"),
     ),
+    shell_variable="OPENCODE",
 )

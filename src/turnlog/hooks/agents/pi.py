@@ -52,4 +52,5 @@ AGENT = HookedAgent(
         HookEvent("tool_result", "tool"),
         HookEvent("agent_end", "end"),
     ),
+    shell_variable="PI_CODING_AGENT",
 )

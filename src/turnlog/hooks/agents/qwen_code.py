@@ -17,4 +17,5 @@ AGENT = HookedAgent(
         HookEvent("SessionEnd", "leave"),
     ),
     switches=(HookSwitch("disableAllHooks", True, "~/settings.json", "./.qwen/settings.json"),),
+    shell_variable="QWEN_CODE",
 )

@@ -1,0 +1,23 @@
+"""Agents that ran inside a `turnlog run`, and tell of their turns themselves."""
+
+from __future__ import annotations
+
+from turnlog.log.entry import Turn
+from turnlog.store import Store
+from turnlog.thread.history import opened
+from turnlog.thread.report import info_of
+
+
+def told_within(store: Store, workspace: str | None, turn: str) -> list[str]:
+    """The sessions in a folder with turns that are parts of that one: agents that ran in it, and tell what they do."""
+    found: list[str] = []
+    for row in store.listing():
+        info = info_of(row)
+        if info.workspace != workspace or row.start is None or row.start.origin is None:
+            continue
+        with opened(store, store.open(row.id, read_only=True)) as history:
+            if history.state.is_relayed and any(
+                isinstance(entry, Turn) and entry.within == turn for entry in history.back()
+            ):
+                found.append(row.id)
+    return found

@@ -1,0 +1,80 @@
+"""What an agent may do from its own shell, and what is left to people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from turnlog.machine.process import this_process
+from turnlog.rewind.coverage import Coverage
+from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.thread.appender import appending
+
+
+def told(folder: Path, *events: tuple[str, str]) -> str:
+    """A session of which hooks told these; its agent is this very process."""
+    with turnlog.open(folder) as home:
+        if not home.exists("codex-s"):
+            home.create(id="codex-s", agent="codex", workspace=".").close()
+        with appending(home.store, home.store.open("codex-s")) as appender:
+            relay = TurnRelay(home.store, appender, Coverage(home.store, appender.history, home.settings))
+            for event, native in events:
+                relay.begin(native, worker_of(this_process())) if event == "begin" else relay.end(native)
+                Path(f"{native}.txt").write_text(native)
+    return "codex-s"
+
+
+@pytest.fixture
+def session(folder: Path) -> str:
+    told(folder, ("begin", "t1"))
+    return told(folder, ("end", "t1"))
+
+
+def test_what_cannot_be_taken_back_is_for_people(cli, session: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    for words in (
+        ["rm", "--purge", session, "--yes"], ["gc", "--quota", "1GB"], ["rewind", "--force", "--yes"],
+        ["undo", "--force", "--yes"], ["hooks", "uninstall", "claude-code"],
+    ):  # fmt: skip
+        done = cli(*words)
+        assert (done.code, done.out) == (2, ""), words
+        assert "Claude Code asked for" in done.err
+    assert cli("gc", "--quota", "1GB", "--dry-run").code == 0
+    monkeypatch.setenv("TURNLOG_ALLOW_AGENT", "1")
+    assert cli("gc", "--quota", "1GB").code == 0
+
+
+def test_from_inside_an_agent_the_plan_comes_first_and_then_the_word(cli, session: str, monkeypatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    plan = cli("rewind")
+    assert plan.code == 2
+    assert "t1.txt" in plan.out
+    assert "--yes" in plan.err
+    assert Path("t1.txt").exists()
+    assert cli("rewind", "--yes").code == 0
+    assert not Path("t1.txt").exists()
+
+
+def test_an_agent_that_is_still_open_is_told_of_before_anything_is_asked(cli, session: str):
+    shown = cli("rewind", "--dry-run").out
+    assert "is still open and remembers what is taken back; leave it, then" in shown
+    assert "turnlog resume codex-s --exec" in shown
+
+
+def test_an_agent_inside_a_run_keeps_its_turns_for_itself(folder: Path, cli, monkeypatch: pytest.MonkeyPatch):
+    with turnlog.open(folder) as home:
+        run = home.create(workspace=".", agent="turnlog")
+        with run.turn() as turn:
+            home.create(id="codex-s", agent="codex", workspace=".").close()
+            with appending(home.store, home.store.open("codex-s")) as appender:
+                relay = TurnRelay(home.store, appender, Coverage(home.store, appender.history, home.settings))
+                relay.begin("t1", worker_of(this_process()), within=turn)
+                Path("a.txt").write_text("a")
+                relay.end("t1")
+        with home.resume("codex-s") as inside:
+            begin = inside.checkpoints()[0]
+            assert [(step.path, step.action) for step in inside.plan_rewind(to=begin).steps] == [("a.txt", "delete")]
+        before = run.checkpoints()[0]
+        assert [(step.path, step.action) for step in run.plan_rewind(to=before).steps] == [("a.txt", "delete")]
