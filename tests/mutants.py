@@ -23,6 +23,9 @@ COPIES = "tests/catalog/test_copies.py"
 INSTALLING = "tests/hooks/test_install.py"
 LAUNCHING = "tests/machine/test_launcher.py"
 LIMIT = "tests/workspace/test_limit.py"
+RELAY = "tests/workspace/test_relay.py"
+TOLD = "tests/session/test_told_turns.py"
+HOOK = "tests/live/test_hook.py"
 CRASHES = "tests/store/test_crash_states.py"
 ERRORS = "tests/store/test_io_errors.py"
 PROCESSES = "tests/store/test_processes.py"
@@ -1274,6 +1277,41 @@ MUTANTS = [
         '2>/dev/null || :"',
         '"',
         (LAUNCHING,),
+    ),
+    Mutant(
+        "hooks: what is brought in later says that a turn went on",
+        "rewind/span.py",
+        "    return entry.origin is None and not (begun.is_relayed and isinstance(entry, Turn))",
+        "    return True",
+        (RELAY,),
+    ),
+    Mutant(
+        "hooks: the same beginning told twice is two turns",
+        "rewind/relay.py",
+        "        return native in (native_of(state.turn), native_of(state.turn_before))",
+        "        return False",
+        (RELAY,),
+    ),
+    Mutant(
+        "hooks: what an agent writes down after a rewind takes it back",
+        "exchange/importer.py",
+        "        return self._moved > 0 and all(turn.seq < self._moved for turn in self._claims.told.values())",
+        "        return False",
+        (TOLD,),
+    ),
+    Mutant(
+        "hooks: an id may be a path",
+        "live/payload.py",
+        '    return value if isinstance(value, str) and _ID.fullmatch(value) is not None else ""',
+        '    return value if isinstance(value, str) else ""',
+        (HOOK,),
+    ),
+    Mutant(
+        "hooks: what goes on behind an agent's back holds what it left open",
+        "live/hook.py",
+        "    os.closerange(write + 1, highest + 1)",
+        "    os.closerange(write + 1, write + 1)",
+        (HOOK,),
     ),
     Mutant(
         "limit: the newest session of a folder may go",

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MODULES = (
-    "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "disk",
+    "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "hook",
+    "disk",
     "reading", "start", "catalog", "postgres",
 )  # fmt: skip
 

@@ -59,7 +59,7 @@ def test_from_inside_an_agent_the_plan_comes_first_and_then_the_word(cli, sessio
 
 def test_an_agent_that_is_still_open_is_told_of_before_anything_is_asked(cli, session: str):
     shown = cli("rewind", "--dry-run").out
-    assert "is still open and remembers what is taken back; leave it, then" in shown
+    assert "is still open and remembers it: leave it, then" in shown
     assert "turnlog resume codex-s --exec" in shown
 
 

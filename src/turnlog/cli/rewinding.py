@@ -136,8 +136,8 @@ def still_open(session: Session) -> list[str]:
         return []
     name = one_line(session.handle)
     return [
-        f"note: {session.agent} (process {pid}) is still open and remembers what is taken back; leave it, then",
-        f"      turnlog resume {name} --exec",
+        f"note: {session.agent} (process {pid}) is still open and remembers it: leave it, then",
+        f"turnlog resume {name} --exec",
     ]
 
 

@@ -15,6 +15,7 @@ from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of
 
+_IN_TURN = {"begin": "begins", "end": "ends", "tool": "after a tool"}
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
 FIELDS = {
     "session": SESSION,
@@ -80,7 +81,7 @@ def _row(checkpoint: Checkpoint, before: Checkpoint | None, trees: Trees, number
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    turn = f"turn {row['turn']} {row['when']}s" if row["turn"] is not None and row["when"] else ""
+    turn = f"turn {row['turn']} {_IN_TURN[row['when']]}" if row["turn"] is not None and row["when"] in _IN_TURN else ""
     what = turn or _WHEN.get(row["when"] or "", row["when"] or "")
     skipped = f"{count(len(row['skipped']), 'path')} not covered" if row["skipped"] else ""
     words = ", ".join(filter(None, (row["label"] or "", what, skipped)))

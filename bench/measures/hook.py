@@ -1,0 +1,156 @@
+"""`turnlog hook` at both ends of a turn, as whole processes beside a bare Python: what an agent waits for.
+
+And what it takes to end a turn, and to bring in what was said, when there were 2,000 turns before it and not 20.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import turnlog
+from bench.ground import Ground
+from bench.measures import Row, ratio
+from turnlog.exchange.source import bring
+from turnlog.formats import Source, format_of
+from turnlog.hooks import agent
+from turnlog.live.event import LiveEvent
+from turnlog.live.payload import Payload
+
+TITLE = "a hook, whole processes"
+SIZES = ((3, 7.0), (2_000, 12.0), (20_000, 30.0))
+ROUNDS = 11
+FEW, MANY = 20, 2_000
+PROGRAM = Path(sys.executable).with_name("turnlog")
+
+
+def measure(ground: Ground) -> list[Row]:
+    rows = [row for files, bar in SIZES for row in _processes(ground, files, bar)]
+    return [*rows, *_histories(ground)]
+
+
+def _processes(ground: Ground, files: int, bar: float) -> list[Row]:
+    place = ground.folder / f"hook-{files}" / "project"
+    for number in range(files):
+        path = place / f"pkg{number % 40:02}" / f"file{number:05}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"number = {number}\n" * 20)
+    env = _environment(ground, place.parent)
+    times: dict[str, list[float]] = {"begin": [], "end": [], "python -c pass": []}
+    for number in range(-2, ROUNDS):
+        told = {"session_id": "bench", "turn_id": f"t{number + 2}", "cwd": str(place)}
+        (place / "pkg00/file00000.py").write_text(f"round = {number}\n")
+        taken = {
+            "begin": _took(lambda told=told: _hook(env, "UserPromptSubmit", told)),
+            "end": _took(lambda told=told: _hook(env, "Stop", told)),
+            "python -c pass": _took(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
+        }
+        time.sleep(1.6)  # what goes on behind the agent's back is not what it waits for
+        for name in times if number >= 0 else ():
+            times[name].append(taken[name])
+    best = {name: [min(taken)] for name, taken in times.items()}
+    return [
+        ratio(f"{TITLE}, {name}, {files:,} files, best of {ROUNDS}", best, name, "python -c pass", bar=bar)
+        for name in ("begin", "end")
+    ]
+
+
+def _environment(ground: Ground, place: Path) -> dict[str, str]:
+    env = {**os.environ, "TURNLOG_HOME": str(place / "home"), "PYTHONPYCACHEPREFIX": str(ground.folder / "bytecode")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return env
+
+
+def _hook(env: dict[str, str], event: str, told: dict[str, str], name: str = "codex") -> None:
+    subprocess.run([PROGRAM, "hook", name, event], input=json.dumps(told).encode(), env=env, check=True)
+
+
+def _took(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _histories(ground: Ground) -> list[Row]:
+    ends: dict[str, list[float]] = {}
+    brought: dict[str, list[float]] = {}
+    for turns in (FEW, MANY):
+        place = ground.folder / f"hook-after-{turns}"
+        ends[f"after {turns:,}"], brought[f"after {turns:,}"] = _grown(ground, place, turns)
+    few, many = f"after {FEW:,}", f"after {MANY:,}"
+    return [
+        ratio(f"the end of a turn, whole processes, best of {ROUNDS}", _best(ends), many, few, bar=1.5),
+        ratio(f"bringing in what was said, best of {ROUNDS}", _best(brought), many, few, bar=2.0),
+    ]
+
+
+def _best(times: dict[str, list[float]]) -> dict[str, list[float]]:
+    return {name: [min(taken)] for name, taken in times.items()}
+
+
+def _grown(ground: Ground, place: Path, turns: int) -> tuple[list[float], list[float]]:
+    """How long each took in the last rounds of so many turns of Claude Code."""
+    project, file = place / "project", place / ".claude/projects/-p/bench.jsonl"
+    project.mkdir(parents=True)
+    file.parent.mkdir(parents=True)
+    (project / "a.py").write_text("x = 1\n")
+    os.environ["TURNLOG_HOME"] = str(place / "home")
+    env = _environment(ground, place)
+    source, parent = Source("claude-code", str(file)), None
+    ends: list[float] = []
+    brought: list[float] = []
+    with turnlog.open(place / "home", durability="flush") as home:
+        for number in range(turns + ROUNDS):
+            native = f"p{number}"
+            _event(project, native).take("begin")
+            parent = _said(file, native, number, parent)
+            (project / "a.py").write_text(f"x = {number}\n")
+            if number >= turns:
+                told = {"session_id": "bench", "prompt_id": native, "cwd": str(project)}
+                ends.append(_took(lambda told=told: _hook(env, "Stop", told, "claude-code")))
+                time.sleep(1.6)
+            else:
+                over = _event(project, native)
+                over.take("end")
+                if number % 20 == 0:
+                    over.keep_limit()  # as hooks do behind an agent's back
+            if number % 50 == 0 or number >= turns:
+                read = format_of("claude-code").read
+                brought.append(_took(lambda read=read: bring(home.creator, source, read(source))))
+    del os.environ["TURNLOG_HOME"]
+    return ends[-ROUNDS:], brought[-ROUNDS:]
+
+
+def _event(project: Path, native: str) -> LiveEvent:
+    told = json.dumps({"session_id": "bench", "prompt_id": native, "prompt": "go", "cwd": str(project)})
+    return LiveEvent(agent("claude-code"), Payload(told.encode(), {}), os.getpid())
+
+
+def _said(file: Path, native: str, number: int, parent: str | None) -> str:
+    """A prompt, four calls with their results, and an answer, as Claude Code writes them."""
+    lines: list[dict[str, object]] = []
+
+    def add(kind: str, message: dict[str, object]) -> None:
+        nonlocal parent
+        uuid = f"{number:08}-0000-4000-8000-{len(lines):012}"
+        lines.append({
+            "parentUuid": parent, "isSidechain": False, "type": kind, "uuid": uuid, "sessionId": "bench",
+            "cwd": "/p", "version": "2.1.197", "timestamp": "2026-11-15T12:00:00.000Z", "promptId": native,
+            "message": {"role": kind, **message},
+        })  # fmt: skip
+        parent = uuid
+
+    add("user", {"content": f"prompt {number}"})
+    for call in range(4):
+        id = f"call_{number}_{call}"
+        used = {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "ls " * 50}}
+        add("assistant", {"id": f"msg_{number}_{call}", "model": "m", "content": [used], "usage": {"input_tokens": 9}})
+        add("user", {"content": [{"type": "tool_result", "tool_use_id": id, "content": "line\n" * 200}]})
+    add("assistant", {"id": f"msg_{number}", "model": "m", "content": [{"type": "text", "text": "Done. " * 40}]})
+    with file.open("a") as out:
+        out.writelines(json.dumps(line) + "\n" for line in lines)
+    assert parent is not None
+    return parent
