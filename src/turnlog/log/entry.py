@@ -322,9 +322,7 @@ class Alias(Quiet, tag="alias", frozen=True):
     native: str
     head: EntryRef = 0
     records: Number = 0
-    """How many records of what was said before stand in front of what comes."""
     path: str = ""
-    """Where the agent keeps it."""
 
 
 class Writer(Quiet, tag="writer", frozen=True):
