@@ -172,7 +172,7 @@ def test_what_the_agent_adds_counts_is_found_and_shows(agent: str, machine: Copi
         assert {card.id: card for card in fresh.cards()} == machine.cards()
 
 
-@pytest.mark.parametrize("agent", [agent for agent in KEEPING if agent != "claude-code"])
+@pytest.mark.parametrize("agent", ["codex", "opencode"])
 def test_a_copy_stands_for_a_session_that_is_gone(agent: str, machine: Copies) -> None:
     source, session = machine.begin()
     paid = spent_in(source)
@@ -288,3 +288,21 @@ def test_what_a_header_says_of_copies_is_not_believed_blindly(machine: Copies) -
         path.write_text(json.dumps({**json.loads(first), "turnlog": bad}) + "\n" + rest)
         assert set(machine.cards()) == {session.id, done.id}
         assert machine.total() == spent_in(source)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_was_said_here_counts_here_wherever_it_is_written(is_there: bool, machine: Copies) -> None:
+    source, session = machine.begin(1)
+    paid = plus(spent_in(source), (500, 0, 5))
+    session.user("and here")
+    session.assistant("yes", model="claude-sonnet-4-5", usage=turnlog.Usage(input_tokens=500, output_tokens=5))
+    if not is_there:
+        source.unlink()
+    done = hand_over(session)
+    assert done.path is not None
+    assert (Path(done.path).stem == source.stem, machine.total()) == (not is_there, paid)
+    assert [loss.what for loss in done.report.changed if loss.what == "spending"] == ["spending"]
+    machine.held.import_sessions(done.path)
+    assert (machine.total(), set(machine.cards())) == (paid, {session.id})
+    again = plus(paid, machine.add("claude-code", Path(done.path)))
+    assert machine.total() == again

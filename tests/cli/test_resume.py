@@ -310,22 +310,22 @@ def test_an_agent_that_cannot_go_on(process: Cli, session: str, agent: str, code
     ids=" ".join,
 )
 def test_what_cannot_work_imports_and_writes_nothing(
-    process: Cli, person: Path, programs: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    cli: Cli, person: Path, programs: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ):
     path = claude_file(person / ".claude" / "projects" / "webshop", 1, str(Path.cwd()))
     monkeypatch.setenv("PATH", str(programs))
     before = files(person, Path.cwd())
-    done = process("resume", str(path), "--in", *words)
+    done = cli("resume", str(path), "--in", *words)
     assert (done.code in (3, 7, 127), done.out) == (True, "")
-    assert process("ls", "--json", "--all").json["sessions"][0]["is_ours"] is False
+    assert cli("ls", "--json", "--all").json["sessions"][0]["is_ours"] is False
     assert files(person, Path.cwd()) == before
 
 
-def test_a_session_in_which_nothing_was_said_is_handed_to_nobody(process: Cli, person: Path):
+def test_a_session_in_which_nothing_was_said_is_handed_to_nobody(cli: Cli, person: Path):
     with turnlog.open(checkpoints=False) as home:
         home.create(id="empty", workspace=".").set("mood", "calm")
     before = files(person)
-    done = process("resume", "empty", "--in", "codex")
+    done = cli("resume", "empty", "--in", "codex")
     assert (done.code, done.out) == (7, "")
     assert "nothing was said in session empty" in done.err
     assert files(person) == before

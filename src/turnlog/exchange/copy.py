@@ -23,22 +23,29 @@ _MS = timedelta(milliseconds=1)
 _SPANS_MS = (900_000, 3_600_000, 86_400_000, 1 << 50)
 _MOST = 60
 """So many sums are written down at most: the header of a session is read by many, and has to be short."""
-_NONE = UsageReport(Usage(), Usage(), Usage(), {}, 0)
 
 
-def without_spending(transcript: Transcript) -> Transcript:
-    """The same, as if it had cost nothing."""
+def without_spending(transcript: Transcript, *, is_own: bool = False) -> Transcript:
+    """The same, as if it had cost nothing; with `is_own`, as if what was said here had."""
     entries = transcript.entries
+
+    def free(entry: AnyEntry) -> AnyEntry:
+        return entry if is_own and entry.origin is not None else _free(entry)
+
+    def stays(entry: AnyEntry) -> bool:
+        return not isinstance(entry, Spent) or (is_own and entry.origin is not None)
+
     context = copy(transcript.context)
-    context.messages = [cast("Message", _free(message)) for message in context.messages]
-    return replace(
+    context.messages = [cast("Message", free(message)) for message in context.messages]
+    made = replace(
         transcript,
-        path=[_free(entry) for entry in transcript.path],
-        entries=lambda: (_free(entry) for entry in entries() if not isinstance(entry, Spent)),
+        path=[free(entry) for entry in transcript.path],
+        entries=lambda: (free(entry) for entry in entries() if stays(entry)),
         context=context,
-        usage=_NONE,
-        is_free=True,
+        is_free=not is_own,
     )
+    spent = sum((entry.usage or Usage() for entry in spendings(made)), Usage())
+    return replace(made, usage=UsageReport(spent, Usage(), Usage(), {}, 0))
 
 
 def spendings(transcript: Transcript) -> list[Message | Compaction | Spent]:

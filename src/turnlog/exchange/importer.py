@@ -239,8 +239,9 @@ class Importer(Arrival):
         booked = self._booked.get(model, Usage())
         if len(self._reading.totals) == 1:  # of the whole session, under the model of the day
             booked = sum(self._booked.values(), Usage())
-            if self._came_back:  # with what was spent here
-                booked = self._session.usage().own
+            own = self._session.usage().own
+            if self._came_back and not any(_more(own, total).values()):  # with what was spent here
+                booked = own
         more: dict[str, int] = {name: getattr(total, name) - getattr(booked, name) for name in _COUNTS}
         cost = None if total.cost_micros is None else total.cost_micros - (booked.cost_micros or 0)
         if min(*more.values(), cost or 0) < 0:

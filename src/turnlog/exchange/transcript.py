@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
@@ -141,7 +141,7 @@ def written_for(
 ) -> tuple[Rendered, ExportCounts]:
     """A transcript in another agent's form, and how much of it is there when it is read back.
 
-    With `is_free` it carries no spending, unless it goes back to where it came from.
+    With `is_free` it carries no spending; where it goes back to its own agent, only what was spent there.
     """
     form = format_of(agent)
     writing = writing_of(form, agent)
@@ -153,8 +153,10 @@ def written_for(
             raise Unsupported(f"no format version {format_version} of {agent} is written", hint=hint)
         transcript = replace(transcript, version=format_version)
     if transcript.agent == agent:
-        written = writing.render(transcript)
-        return written, _check(form, writing, written, transcript, is_own=True)[0]
+        here = [entry for entry in spendings(transcript) if entry.origin is None] if is_free else []
+        written = writing.render(without_spending(transcript, is_own=True) if here else transcript)
+        carried, _ = _check(form, writing, written, transcript, is_own=True)
+        return replace(written, lost=[*written.lost, *_counted_elsewhere(here)]), carried
     if form.resume is not None and form.resume.model is not None:
         transcript = replace(transcript, model=form.resume.model(places_of(transcript.workspace)))
     copied, spent = copied_from(transcript), spendings(transcript) if is_free else []
@@ -164,8 +166,11 @@ def written_for(
     if messages:  # now that it is known how many they are
         copied = replace(copied, messages=messages)
         written = writing.render(replace(transcript, copied=copied))
-    told = [Loss("spending", len(spent), "it counts where it was spent")] if spent else []
-    return replace(written, lost=[*written.lost, *told], copied=copied), carried
+    return replace(written, lost=[*written.lost, *_counted_elsewhere(spent)], copied=copied), carried
+
+
+def _counted_elsewhere(spent: Sequence[AnyEntry]) -> list[Loss]:
+    return [Loss("spending", len(spent), "it counts where it was spent")] if spent else []
 
 
 def writing_of(form: Format, agent: str) -> Writing:
