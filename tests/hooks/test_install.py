@@ -339,6 +339,15 @@ def test_the_files_of_a_project(machine: Machine, tmp_path: Path):
         machine.install("copilot-cli", scope="project")
 
 
+def test_hooks_of_a_project_are_trusted_by_the_user(machine: Machine, tmp_path: Path):
+    machine.install("codex", scope="project", trust=True)
+    assert not (tmp_path / "project/.codex/config.toml").exists()
+    assert f'"{tmp_path}/project/.codex/hooks.json:stop:0:0"' in (tmp_path / ".codex/config.toml").read_text()
+    assert status(agent("codex"), machine.places, "project").trusted
+    machine.uninstall("codex", "project")
+    assert not (tmp_path / ".codex").exists()
+
+
 def test_a_folder_that_a_variable_names(tmp_path: Path):
     for name in names():
         variable = agent(name).folder.variable

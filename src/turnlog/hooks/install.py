@@ -10,7 +10,7 @@ from turnlog.errors import AlreadyExists, Corrupt, Invalid, Unavailable, Unsuppo
 from turnlog.hooks import HookedAgent
 from turnlog.hooks.entries import added, removed
 from turnlog.hooks.ownfile import program_of
-from turnlog.hooks.trust import config_beside, hashes, trusted, untrusted
+from turnlog.hooks.trust import CONFIG, hashes, trusted, untrusted
 from turnlog.machine.imprint import Imprint, Imprints, missing_folders, taken_back
 from turnlog.machine.replace import read_bytes, replace_file, text_of
 from turnlog.machine.settings import plain
@@ -36,6 +36,10 @@ class HookPlaces(NamedTuple):
     def folder(self, agent: HookedAgent) -> str:
         """The folder of an agent."""
         return agent.folder.path(self.home, self.environ)
+
+    def config(self, agent: HookedAgent) -> str:
+        """The file in which an agent keeps what its user trusts."""
+        return os.path.join(self.folder(agent), CONFIG)
 
     def has(self, agent: HookedAgent) -> bool:
         """Whether an agent is here."""
@@ -91,7 +95,7 @@ def uninstalling(agent: HookedAgent, places: HookPlaces, scope: str) -> list[Fil
         rest = _restored(places, path, now, lambda known: removed(now, agent, known), _settings(agent))
         gone = hashes(settings, agent, path) if agent.trusts else {}
     edits = [_emptied(agent, places, path, before, rest, is_empty=plain(rest, dialect=agent.file.dialect) == {})]
-    config = config_beside(path)
+    config = places.config(agent)
     written = read_bytes(config) if gone else None
     if written is not None:
         with _about(config, agent):
@@ -146,7 +150,7 @@ def _emptied(
 
 
 def _trusting(agent: HookedAgent, places: HookPlaces, path: str, after: str) -> list[FileEdit]:
-    config = config_beside(path)
+    config = places.config(agent)
     before = read_bytes(config)
     with _about(config, agent):
         now = text_of(config, before)

@@ -10,7 +10,7 @@ from turnlog.hooks import HookedAgent, HookSwitch, agent, names
 from turnlog.hooks.entries import are_current, check, entries
 from turnlog.hooks.install import HookPlaces
 from turnlog.hooks.ownfile import program_of
-from turnlog.hooks.trust import config_beside, hashes, is_trusted
+from turnlog.hooks.trust import hashes, is_trusted
 from turnlog.machine.launcher import is_this
 from turnlog.machine.replace import read_bytes, text_of
 from turnlog.machine.settings import plain
@@ -53,7 +53,9 @@ def status(one: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
     empty = HookStatus(one.name, places.has(one), False, path, scope, blocked_by=_blocked(one, places))
     try:
         text = text_of(path, read_bytes(path))
-        program, is_whole, trusted = _own(text, one) if one.file.render is not None else _among_others(text, one, path)
+        program, is_whole, trusted = (
+            _own(text, one) if one.file.render is not None else _among_others(text, one, path, places.config(one))
+        )
     except TurnlogError as error:
         return empty._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
     unread = _unread(text, one, path)
@@ -80,14 +82,13 @@ def _own(text: str, one: HookedAgent) -> tuple[str | None, bool, bool | None]:
     return program, program is not None and render is not None and render(program) == text, None
 
 
-def _among_others(text: str, one: HookedAgent, path: str) -> tuple[str | None, bool, bool | None]:
+def _among_others(text: str, one: HookedAgent, path: str, config: str) -> tuple[str | None, bool, bool | None]:
     settings = plain(text, dialect=one.file.dialect)
     ours = entries(settings, one)
     if not ours:
         return None, False, None
     trusted = None
     if one.trusts:
-        config = config_beside(path)
         trusted = is_trusted(text_of(config, read_bytes(config)), hashes(settings, one, path))
     return ours[0].program, are_current(ours, one, ours[0].program), trusted
 

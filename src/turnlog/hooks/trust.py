@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from hashlib import sha256
 from typing import Any
@@ -15,6 +14,7 @@ from turnlog.machine.settings import as_object
 from turnlog.machine.toml import table_at, toml_value, with_table, without_table
 
 CONFIG = "config.toml"
+"""In the folder of its user, also for hooks of a project: no project says by itself that it is trusted."""
 
 
 def hashes(settings: Any, agent: HookedAgent, path: str) -> dict[str, str]:
@@ -54,8 +54,3 @@ def untrusted(config: str, gone: dict[str, str]) -> str:
             except Invalid:
                 continue
     return config
-
-
-def config_beside(path: str) -> str:
-    """The configuration for a file of hooks."""
-    return os.path.join(os.path.dirname(path), CONFIG)
