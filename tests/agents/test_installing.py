@@ -147,10 +147,19 @@ def test_nothing_is_told_when_it_is_taken_out(scene: Scene):
     assert status(scene.one, scene.places, "user").installed is False
 
 
-def test_codex_says_itself_that_they_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("link", ["", "folder", "file"])
+def test_codex_says_itself_that_they_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str):
     agent = AGENTS["codex"]
     assert isinstance(agent, Codex)
     scene = Scene(agent, tmp_path, monkeypatch)
+    real, place = tmp_path / "real", scene.home / ".codex"
+    real.mkdir()
+    if link == "folder":
+        place.symlink_to(real)
+    elif link == "file":
+        place.mkdir()
+        (real / "hooks.json").write_text("{}")
+        (place / "hooks.json").symlink_to(real / "hooks.json")
     with Provider() as provider:
         scene.install(provider)
         asked = {"cwds": [str(scene.project)]}

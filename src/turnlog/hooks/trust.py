@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from hashlib import sha256
 from typing import Any
@@ -20,6 +21,8 @@ CONFIG = "config.toml"
 def hashes(settings: Any, agent: HookedAgent, path: str) -> dict[str, str]:
     """What has to be trusted so that ours run: the hash of each, by the name under which Codex looks for it."""
     found: dict[str, str] = {}
+    # Links to its folder are followed, one to the file is not.
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     for one in entries(settings, agent):
         event = re.sub(r"(?<!^)(?=[A-Z])", "_", one.event).lower()
         group = settings["hooks"][one.event][one.group]
