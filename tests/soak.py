@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import turnlog  # noqa: E402
+from tests.blame import test_model as authors  # noqa: E402
 from tests.session import interruptscenes as scenes  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
 from tests.store import test_io_errors as errors  # noqa: E402
@@ -151,6 +152,16 @@ def nested_lives(seed: int) -> str:
     return f"10 lives, {rewinds} rewinds"
 
 
+def blamed_lines(seed: int) -> str:
+    """Every line has the author that a model says, whatever several sessions and a person do."""
+    rng = random.Random(seed)
+    lines = 0
+    for _ in range(20):
+        with tempfile.TemporaryDirectory(prefix="turnlog-soak-") as folder:
+            lines += authors.live(Path(folder), rng.getrandbits(32), 120)
+    return f"20 lives, {lines} lines"
+
+
 def given_up(seed: int) -> str:
     """Forks, the trash, purges and collections with a quota: every checkpoint that is listed is whole."""
     rng = random.Random(seed)
@@ -191,7 +202,7 @@ def signals(seed: int) -> str:
 
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
-    nested_lives, given_up, interrupts, signals, broken_streams, cut_transfers,
+    nested_lives, blamed_lines, given_up, interrupts, signals, broken_streams, cut_transfers,
 )  # fmt: skip
 
 

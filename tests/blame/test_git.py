@@ -157,6 +157,21 @@ def test_what_git_put_back_has_the_author_it_had(lab, words):
     assert lab.told("f") == dict.fromkeys(["one", "two", "three", "four", "five", "six"], "before") | {"new": 1}
 
 
+def test_a_file_that_a_turn_took_from_another_branch_is_gits(lab):
+    lab.git("checkout", "-q", "-b", "topic")
+    lab.write("f", "theirs", *lab.lines("f"))
+    commit = lab.commit("theirs")
+    lab.git("checkout", "-q", "main")
+    lab.turn_that(lambda: lab.git("checkout", "topic", "--", "f"))
+    line = lab.blame("f")[0]
+    assert (line.text, line.why, line.commit) == ("theirs", "git", commit)
+    with lab.turn():
+        lab.write("f", *lab.lines("f"), "staged by hand")
+        lab.git("add", "f")
+    lab.commit("all")
+    assert lab.told("f")["staged by hand"] == 2, "a commit that came later says nothing"
+
+
 def test_a_line_that_is_written_again_is_of_who_wrote_it_again(lab):
     for text in ("two", "TWO", "two"):
         with lab.turn():

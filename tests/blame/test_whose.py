@@ -140,6 +140,20 @@ def test_what_was_rewound_is_nobodys(lab):
     assert lab.told("f")["turn 2"] == "between", "a person wrote it again"
 
 
+def test_a_rewind_brings_back_the_author_of_then_and_an_undo_that_of_now(lab):
+    lab.turn_that(lambda: lab.write("f", "old", "again"))
+    then = lab.session.checkpoints()[-1]
+    lab.write("f", "old", "mine")
+    lab.turn_that(lambda: lab.write("f", "old", "again"))
+    lab.turn_that(lambda: lab.write("f", "old"))
+    lab.session.rewind(then, force=True)
+    assert lab.told("f") == {"old": "before", "again": 1}
+    lab.session.undo(force=True)
+    assert lab.told("f") == {"old": "before"}
+    lab.session.rewind(lab.session.checkpoints()[4], force=True)
+    assert lab.told("f") == {"old": "before", "again": 2}
+
+
 def test_identical_lines_are_told_apart_by_their_order(lab):
     lab.write("f", "{", "a", "}", "", "{", "b", "}")
     lab.turn_that(lambda: lab.write("f", "{", "a", "}", "", "{", "new", "}", "", "{", "b", "}"))

@@ -29,6 +29,7 @@ _GIT = ("git", "--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonit
 _QUIET = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
 _SWITCH = re.compile(r"checkout: moving from (\S+) to (\S+)")
 _NOTHING = "0" * 40
+_MOST_COMMITS = 200
 _LINE = re.compile(rb"\^?([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
 
 
@@ -40,6 +41,8 @@ class HeadStep(Struct, frozen=True):
     at: int
     what: str
     """As git says it: `commit: …`, `checkout: moving from …`."""
+    end: int = 0
+    """Where it ends in git's log."""
 
     @property
     def is_commit(self) -> bool:
@@ -60,6 +63,7 @@ class Repository:
         self._reader: subprocess.Popen[bytes] | None = None
         self.lines = lru_cache(64)(self._lines)
         self.authors = lru_cache(16)(self._authors)
+        self.commits_of = lru_cache(16)(self._commits_of)
 
     def close(self) -> None:
         """End what was started."""
@@ -77,15 +81,17 @@ class Repository:
     @cached_property
     def steps(self) -> list[HeadStep]:
         """How HEAD moved, as far as git wrote it down, the oldest step first."""
-        return [_step(*parts) for parts in _STEP.findall(head_log(os.fsdecode(self.top)))]
+        return [_step(match) for match in _STEP.finditer(head_log(os.fsdecode(self.top)))]
 
     def places(self, seen: Iterable[tuple[Git, datetime | None]]) -> list[int | None]:
         """How many steps had been made when git stood so, in order; None where nobody can tell.
 
-        Git's times are in seconds: of the places that fit, it is the first that is not before the last one.
+        How long git's log was says it, unless git took the beginning away since. Otherwise commit, branch and time
+        do: git's times are in seconds, and of the places that fit it is the first that is not before the last one.
         """
         found: list[int | None] = []
         heads = [self.steps[0].old, *(step.new for step in self.steps)] if self.steps else []
+        ends = {0: 0, **{step.end: number for number, step in enumerate(self.steps, start=1)}}
         branches = self._branches()
         last = 0
         for git, at in seen:
@@ -93,8 +99,10 @@ class Repository:
             lowest = last if second is None else max(last, bisect_left(self.steps, second, key=_at))
             highest = len(self.steps) if second is None else bisect_right(self.steps, second + 1, key=_at)
             fits = [place for place in range(lowest, highest + 1) if heads and heads[place] == (git.commit or _NOTHING)]
-            is_detached = git.branch is None
-            place = next((place for place in fits if is_detached or branches[place] in (None, git.branch)), None)
+            if git.branch is not None:
+                fits = [place for place in fits if branches[place] in (None, git.branch)]
+            exact = ends.get(git.log_bytes)
+            place = exact if exact in fits else next(iter(fits), None)
             last = last if place is None else place
             found.append(place)
         return found
@@ -159,6 +167,12 @@ class Repository:
                 found[int(match[2]) - 1] = match[1].decode()
         return found
 
+    def _commits_of(self, path: bytes) -> list[tuple[str, int]]:
+        """The newest commits of all branches that changed a file, with the seconds when they were made."""
+        name = path[len(self.top) :]
+        said = self.run("log", "--all", f"-{_MOST_COMMITS}", "--format=%H %ct", "--", name).decode()
+        return [(commit, int(at)) for commit, _, at in (line.partition(" ") for line in said.splitlines())]
+
     def commit(self, revision: str) -> str:
         """The commit that is called so."""
         name = revision + "^{commit}"
@@ -217,5 +231,6 @@ def _at(step: HeadStep) -> int:
     return step.at
 
 
-def _step(old: bytes, new: bytes, at: bytes, what: bytes) -> HeadStep:
-    return HeadStep(old.decode(), new.decode(), int(at), what.decode("utf-8", "replace"))
+def _step(match: re.Match[bytes]) -> HeadStep:
+    old, new, at, what = match.groups()
+    return HeadStep(old.decode(), new.decode(), int(at), what.decode("utf-8", "replace"), match.end() + 1)

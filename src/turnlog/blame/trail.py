@@ -82,7 +82,7 @@ class LineTrail:
         self._repository = repository
         self._now = git_now(os.fsdecode(repository.top)) if repository is not None else None
         self._tops: dict[bytes, bytes] = {}
-        self._places: list[int | None] | None = None
+        self._places: dict[int, int | None] | None = None
 
     def follow(self, path: bytes, lines: Sequence[bytes], digest: str | None, upper: int) -> list[Verdict]:
         """Of each line, who wrote it. `upper` is the sighting that has them; one behind the last is now."""
@@ -147,7 +147,7 @@ class LineTrail:
             return None
         if rewind is not None and 0 <= rewind.target < older and self._is_at(rewind.target, walk):
             return rewind.target
-        if rewind is None and not self._is_clean(walk, older):
+        if rewind is None and self._put_back(walk, older) is None:
             return None
         return next((number for number in range(older - 1, -1, -1) if self._is_at(number, walk)), None)
 
@@ -178,9 +178,10 @@ class LineTrail:
         if before is None or after is None:
             return walk.settle(came, own)
         if before.commit == after.commit and before.stash == after.stash:
-            if not self._is_clean(walk, older):
+            commit = self._put_back(walk, older)
+            if commit is None:
                 return walk.settle(came, own)
-            return walk.wait(came, _ANY, self._brought_by(walk, came, None, after.commit or "", own.at), own)
+            return walk.wait(came, _ANY, self._brought_by(walk, came, None, commit, own.at), own)
         brought: dict[int, Verdict] = {}
         for old, new in self._sources(before, after, older, walk.upper):
             brought.update(self._brought_by(walk, came, old, new, own.at))
@@ -217,12 +218,31 @@ class LineTrail:
         git = self._git(number)
         return None if git is None else git.commit
 
-    def _is_clean(self, walk: _Walk, older: int) -> bool:
-        """Whether the file became what the commit has that was checked out all the time: git put it back."""
+    def _put_back(self, walk: _Walk, older: int) -> str | None:
+        """The commit that a file was put back from: as a whole, and HEAD stayed where it was.
+
+        That is the one that is checked out, or where something was staged an earlier one of any branch.
+        """
         before, after = self._git(older), self._git(walk.upper)
-        if self._repository is None or before is None or after is None or before.commit is None:
-            return False
-        return before.commit == after.commit and self._repository.lines(before.commit, walk.path) == walk.lines
+        if self._repository is None or before is None or after is None or before.commit != after.commit:
+            return None
+        has = self._repository.lines
+        if before.commit is not None and has(before.commit, walk.path) == walk.lines:
+            return before.commit
+        if before.index == after.index:
+            return None
+        earlier = (one for one, at in self._repository.commits_of(walk.path) if self._is_earlier(one, at, older))
+        return next((commit for commit in earlier if has(commit, walk.path) == walk.lines), None)
+
+    def _is_earlier(self, commit: str, at: int, older: int) -> bool:
+        """Whether a commit was made before a sighting: git's log of HEAD says so, or else a whole second did."""
+        assert self._repository is not None
+        made = next((number for number, step in enumerate(self._repository.steps) if step.new == commit), None)
+        place = self._place(older)
+        if made is not None and place is not None:
+            return made < place
+        seen = self._at(older)
+        return seen is not None and at < int(seen.timestamp())
 
     def _sources(self, before: Git, after: Git, older: int, upper: int) -> list[tuple[str | None, str]]:
         """Between which commits files were changed by git, and not the other way round."""
@@ -242,17 +262,20 @@ class LineTrail:
     def _steps(self, before: Git, after: Git, older: int, upper: int) -> list[HeadStep]:
         """How HEAD moved between two sightings."""
         assert self._repository is not None
-        if self._places is None:
-            seen = [(number, self._git(number)) for number in range(len(self._sightings) + 1)]
-            known = [(number, git) for number, git in seen if git is not None]
-            places = self._repository.places((git, self._at(number)) for number, git in known)
-            found = dict(zip((number for number, _ in known), places, strict=True))
-            self._places = [found.get(number) for number in range(len(self._sightings) + 1)]
-        first, last = self._places[older], self._places[upper]
+        first, last = self._place(older), self._place(upper)
         if first is not None and last is not None:
             return self._repository.steps[first:last]
         # Without a record it may have been either, and nobody gets what may be somebody else's.
         return [HeadStep(before.commit or "0" * 40, after.commit or "0" * 40, 0, "unknown")]
+
+    def _place(self, number: int) -> int | None:
+        """How many steps HEAD had made at a sighting."""
+        if self._places is None and self._repository is not None:
+            seen = [(number, self._git(number)) for number in range(len(self._sightings) + 1)]
+            known = [(number, git) for number, git in seen if git is not None]
+            places = self._repository.places((git, self._at(number)) for number, git in known)
+            self._places = dict(zip((number for number, _ in known), places, strict=True))
+        return (self._places or {}).get(number)
 
     def _brought_by(
         self, walk: _Walk, came: list[int], old: str | None, new: str, at: datetime | None

@@ -204,14 +204,14 @@ class Root(Struct, frozen=True, omit_defaults=True):
 
 
 class Git(Struct, frozen=True, omit_defaults=True):
-    """Where git stood, the newest stash included: nothing of it goes back with the files."""
+    """Where git stood, a digest of what was staged, how long its log of HEAD was. Nothing of it is put back."""
 
     branch: str | None = None
     """The ref that HEAD names; None where it names a commit."""
     commit: str | None = None
     index: str | None = None
-    """A digest of what was staged."""
     stash: str | None = None
+    log_bytes: Number = 0
 
 
 class Checkpoint(Quiet, tag="checkpoint", frozen=True):

@@ -19,6 +19,7 @@ _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = re.compile(r"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
 _SMALL, _LARGE = 1 << 16, 256 << 20
 _MOST_LINKS = 5
+_LOG = os.path.join("logs", "HEAD")
 _EXTENDED = 0x4000
 
 Known = Callable[[str, bytes | None], bytes | None]
@@ -45,7 +46,8 @@ def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
     places = [place, *_common(place)]
     branch = _ref(head)
     commit = _commit(places, branch) if branch is not None else _hash(head)
-    return Git(branch, commit, _staged(os.path.join(place, "index"), known), _stashed(places[-1]))
+    staged = _staged(os.path.join(place, "index"), known)
+    return Git(branch, commit, staged, _stashed(places[-1]), _size(os.path.join(place, _LOG)))
 
 
 def _stashed(place: str) -> str | None:
@@ -58,7 +60,14 @@ def _stashed(place: str) -> str | None:
 def head_log(top: str) -> bytes:
     """What git wrote down of how HEAD moved in that worktree; nothing where it does not."""
     place = _folder(os.path.join(top, ".git"))
-    return (place and _read(os.path.join(place, "logs", "HEAD"), _LARGE)) or b""
+    return (place and _read(os.path.join(place, _LOG), _LARGE)) or b""
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _folder(git: str) -> str | None:

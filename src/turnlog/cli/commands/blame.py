@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from turnlog.cli.draw.authorship import IN_WORDS, author_fields, blamed_lines, l
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.command import patience, print_json, shared, this_home, to_json, write_json
-from turnlog.cli.pick.line import file_and_lines
+from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.view.number import count, dollars
 
 TYPE_CHECKING = False
@@ -70,11 +71,12 @@ def command(file: str | None, chosen: str | None, revision: str | None, to: str 
     with this_home() as home:
         if revision is not None:
             with patience():
-                of_commit = home.blame_commit(revision, name)
+                ask = partial(home.blame_commit, revision, name)
+                of_commit = caught_up(home, ask, lambda found: (line for file in found.files for line in file.lines))
             _print_commit(of_commit, to, as_json=as_json)
             return
         with patience():
-            found = home.blame(name or "", lines=lines)
+            found = caught_up(home, partial(home.blame, name or "", lines=lines), lambda found: found.lines)
         _print(found, to, as_json=as_json)
 
 

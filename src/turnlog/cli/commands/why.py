@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from turnlog.cli.draw.authorship import IN_WORDS, author_fields, blamed_lines, l
 from turnlog.cli.draw.change import as_plain, in_full
 from turnlog.cli.draw.text import coloured, moment, one_line, safe
 from turnlog.cli.frame.command import patience, print_json, shared, this_home
-from turnlog.cli.pick.line import file_and_lines
+from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.errors import TurnlogError
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
@@ -45,7 +46,7 @@ def command(file: str, as_json: bool) -> None:
         raise click.UsageError(f"which line of {name}? Say it as FILE:LINE")
     with this_home() as home:
         with patience():
-            found = home.blame(name, lines=lines).lines[0]
+            found = caught_up(home, partial(home.blame, name, lines=lines), lambda found: found.lines).lines[0]
         authors = (found.author,) if found.author is not None else found.authors
         with patience():
             turns = [_Told(home, author) for author in authors]
