@@ -1,6 +1,7 @@
 """A folder with sessions, where turns are short to write down."""
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,15 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "project"
         self.folder.mkdir()
-        self.home = turnlog.open("memory:")
+        self.home = turnlog.open("memory:", clock=self._clock)
         self.session = self.home.create(workspace=self.folder, agent="agent")
+
+    _last = 0
+
+    def _clock(self) -> int:
+        """The time in milliseconds, never the same twice: what is in memory takes less than one."""
+        self._last = max(self._last + 1, time.time_ns() // 1_000_000)
+        return self._last
 
     def write(self, name: str, *lines: str) -> None:
         path = self.folder / name
