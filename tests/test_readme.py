@@ -59,6 +59,12 @@ def test_the_first_screen_says_what_is_so():
     assert sum(bool(line.strip()) for line in code.splitlines()) == 6
 
 
+def test_every_command_that_is_named_exists():
+    there = {path.stem for path in (ROOT / "src/turnlog/cli/commands").glob("*.py")}
+    named = {name for text in (README, USING) for name in re.findall(r"`turnlog ([a-z]+)", text)}
+    assert {"run", "hooks", "keep"} <= named <= there
+
+
 def test_the_ways_to_install_it_are_those_of_the_guide():
     [line] = [line for block in blocks("console") for line in block.splitlines() if "install" in line]
     ways = re.findall(r"(uv tool install turnlog|pipx install turnlog|pip install turnlog)", line)

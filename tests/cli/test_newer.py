@@ -1,13 +1,18 @@
 """What a newer Turnlog wrote is never called damaged: whoever meets it is told to upgrade, and nothing is changed."""
 
 import json
+import os
+import shutil
+import sqlite3
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import turnlog
+from tests.cli.machine import claude_session
 from tests.cli.scene import Cli
 from tests.faces import location
 from turnlog.errors import Unsupported
@@ -117,6 +122,24 @@ def test_a_pack_of_a_newer_version_is_not_damaged_and_stays(folder: Path, cli: C
     assert (done.code, "upgrade" in done.err) == (Unsupported.exit_code, True)
     cli("gc")
     assert all(pack.exists() for pack in packs)
+
+
+def test_what_a_newer_version_wrote_down_of_deleted_sessions_stays(folder: Path, cli: Cli):
+    person = Path(os.environ["HOME"])
+    path = claude_session(person, str(Path.cwd()), "460f4edf-0000-4000-8000-000000000000", "hello")
+    assert "$" in cli("usage").out
+    [ledger] = person.rglob("spent/*.sqlite")
+    path.unlink()
+    shutil.rmtree(person / ".cache")
+    assert "$" in cli("usage").out  # it is gone, and counted
+    with closing(sqlite3.connect(ledger)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = ledger.read_bytes()
+    shutil.rmtree(person / ".cache")
+    claude_session(person, str(Path.cwd()), "560f4edf-0000-4000-8000-000000000000", "again")
+    done = cli("usage")
+    assert (done.code, "upgrade this one" in done.err) == (0, True), done.err
+    assert ledger.read_bytes() == before
 
 
 def test_a_tree_of_a_newer_version_is_not_damaged():

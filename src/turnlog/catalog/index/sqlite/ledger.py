@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -16,16 +17,23 @@ from typing import Any
 import msgspec
 
 from turnlog.catalog.values import COUNTS
+from turnlog.errors import TurnlogWarning
 from turnlog.machine.environment import state_folder
 from turnlog.machine.location import key_of
 
 _FACTS = ("agent", "path", "key", "native", "name", "workspace", "created", "updated", "fork", "parent", "origin")
 _SPENT = ("step", "token", "at", "model", "is_reported", "is_total", "cost", *COUNTS)
+_VERSION = 1
+"""Rises when older versions would misread what is written down."""
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS ledger (
     {", ".join(_FACTS)}, spent BLOB NOT NULL, PRIMARY KEY (agent, path, key)
 ) WITHOUT ROWID
 """
+
+
+class _Newer(sqlite3.DatabaseError):
+    """A newer version wrote it: it is left as it is."""
 
 
 class Ledger:
@@ -59,6 +67,10 @@ class Ledger:
         try:
             with closing(_opened(self.path)) as ledger:
                 entries = ledger.execute(f"SELECT {', '.join(_FACTS)}, spent FROM ledger").fetchall()
+        except _Newer:
+            told = "what deleted sessions spent is not counted: a newer Turnlog wrote it down; upgrade this one"
+            warnings.warn(told, TurnlogWarning, stacklevel=2)
+            return
         except (sqlite3.Error, OSError):
             return
         for *facts, spent in entries:
@@ -87,7 +99,12 @@ def _opened(path: str) -> sqlite3.Connection:
     try:
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, 0o600)
-        connection.execute(_TABLE)
+        [(version,)] = connection.execute("PRAGMA user_version").fetchall()
+        if version > _VERSION:
+            raise _Newer(f"version {version}")
+        if version < _VERSION:
+            connection.execute(_TABLE)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
         connection.close()
         raise
