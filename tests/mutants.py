@@ -52,6 +52,8 @@ PG_WATCH = "tests/store/test_postgres_watch.py"
 PG_LISTING = "tests/store/test_postgres_listing.py"
 PG_FAILOVER = "tests/store/test_postgres_failover.py"
 PRICES = "tests/pricing/test_pricing.py"
+KEPT = "tests/exchange/test_kept.py"
+KEEPING = "tests/cli/test_keep.py"
 SHOWN_ATTACKS = "tests/view/test_attack.py"
 REDACTED = "tests/view/test_redact.py"
 MOVING = "tests/moving/test_moving.py"
@@ -860,6 +862,27 @@ MUTANTS = [
         "    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()\n",
         "    child.requests = []\n",
         (FORKS,),
+    ),
+    Mutant(
+        "keep: what never reached the disk is taken for kept",
+        "exchange/kept.py",
+        "                frames.pop()\n",
+        "                pass\n",
+        (KEPT,),
+    ),
+    Mutant(
+        "keep: a shorter file takes the place of a longer one",
+        "exchange/kept.py",
+        "            if shrank:\n",
+        "            if False:\n",
+        (KEPT,),
+    ),
+    Mutant(
+        "keep: what a session spent is only in the cache",
+        "catalog/read/gone.py",
+        "        self._ledger.put(db, sessions)\n",
+        "        pass\n",
+        (KEEPING,),
     ),
     Mutant(
         "price: an unknown model costs nothing",

@@ -1,5 +1,6 @@
 """Questions about everything on a machine, as whole processes, beside a bare Python that does nothing."""
 
+import json
 import os
 import statistics
 import subprocess
@@ -34,6 +35,9 @@ def measure(ground: Ground) -> list[Row]:
     )
     rows += [_warm(machine, *question) for question in questions]
     rows.append(_grown(machine))
+    newest = f"claude-code:{machine.made.newest.stem}"
+    rows += [_beside_ls(machine, *words) for words in (("--help",), ("show", newest))]
+    rows.append(_kept(machine))
     many = Machine(corpus.make(ground.folder / "many", sessions=MANY, mb=MANY_MB))
     many.run("ls", "--all")
     rows.append(_warm(many, f"ls --all, warm, {MANY:,} sessions", ("ls", "--all"), MANY, 12.0))
@@ -132,6 +136,25 @@ def _warm(machine: Machine, title: str, words: tuple[str, ...], lines: int, bar:
     subject = f"turnlog {' '.join(words)}"
     jobs = {subject: lambda: machine.call(*machine.command(*words)), BARE: machine.bare}
     return ratio(f"{title}, whole process", take_turns(jobs, rounds=ROUNDS, warm=2), subject, BARE, bar=bar)
+
+
+def _beside_ls(machine: Machine, *words: str) -> Row:
+    """A command that shows what is counted already, beside the list."""
+    subject = f"turnlog {words[0]}"
+    machine.run(*words)
+    jobs = {subject: lambda: machine.call(*machine.command(*words)), "ls": lambda: machine.call(*machine.command("ls"))}
+    return ratio(f"{subject} beside ls, whole process", take_turns(jobs, rounds=ROUNDS, warm=2), subject, "ls", bar=2.0)
+
+
+def _kept(machine: Machine) -> Row:
+    """What `turnlog keep` takes of what it keeps."""
+    machine.run("keep", "claude-code")
+    machine.run("keep", "--now")
+    [told] = json.loads(machine.run("keep", "--status", "--json"))["agents"]
+    source = sum(path.stat().st_size for path in (machine.made.home / ".claude/projects").rglob("*") if path.is_file())
+    share = told["bytes"] / source
+    subject = f"{told['bytes'] / 1e6:.1f} MB in {told['files']:,} files"
+    return Row("kept: room on the disk", subject, f"{source / 1e6:.1f} MB", share, "x", 0.5)
 
 
 def _grown(machine: Machine) -> Row:

@@ -47,7 +47,7 @@ def transcript(number: int) -> str:
 def person(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Somebody with a session of Claude Code; nothing is begun behind the back of this process."""
     monkeypatch.setattr("turnlog.machine.detached._NICE", 0)
-    monkeypatch.setattr("turnlog.machine.detached.begin", lambda lock, arguments: 0)
+    monkeypatch.setattr("turnlog.machine.detached.begin", lambda lock, arguments, **more: 0)
     path = session_file(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text(transcript(2))

@@ -62,8 +62,8 @@ def test_a_writing_that_is_cut_anywhere_costs_nothing_that_was_kept(tmp_path_fac
     kept.keep("a", str(path))
     cut = data.draw(st.integers(len(first), place.stat().st_size - 1))
     lost = data.draw(st.booleans())
-    rest = place.read_bytes()[len(first) : cut]
-    place.write_bytes(first + (b"\0" * len(rest) if lost else rest))  # or it never reached the disk
+    whole = place.read_bytes()
+    place.write_bytes(whole[:cut] + b"\0" * (len(whole) - cut) * lost)  # or the rest never reached the disk
     assert said(kept, path) == b"one line\n" * 40
     os.utime(path)
     assert kept.keep("a", str(path))

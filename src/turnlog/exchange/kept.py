@@ -7,16 +7,14 @@ it has. What was cut short while it was written does not count, and the next one
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import struct
-import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
@@ -162,6 +160,8 @@ class KeptFiles:
     @contextmanager
     def unpacked(self, agent: str, path: str) -> Generator[str]:
         """A kept file and its family in a folder that is gone afterwards; gives the path of the file there."""
+        import tempfile  # few sessions are read from here
+
         with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
             for one in self.family(agent, path):
                 self._put(agent, one, folder + one)
@@ -190,10 +190,6 @@ class KeptFiles:
                 os.utime(target, ns=(frames[-1].mtime, frames[-1].mtime))
         except OSError as error:
             raise Unavailable(f"{target} could not be written: {error.strerror}") from None
-
-    def remove(self, agent: str) -> None:
-        """Those of an agent, for good."""
-        shutil.rmtree(os.path.join(self.folder, agent), ignore_errors=True)
 
 
 @contextmanager
@@ -240,8 +236,8 @@ def _frames(place: str) -> list[_Frame]:
             if magic != _SKIPPED or start > end:
                 break
             try:
-                note = json.loads(file.read(length))
-            except ValueError:
+                note = msgspec.json.decode(file.read(length))
+            except msgspec.DecodeError:
                 break
             if start + note["length"] > end:
                 break
@@ -286,7 +282,7 @@ def _framed(file: BinaryIO, at: int, status: os.stat_result) -> tuple[bytes, int
         "proof": _proof(file, size),
         "mtime": status.st_mtime_ns,
     }
-    said = json.dumps(note, separators=(",", ":")).encode()
+    said = msgspec.json.encode(note)
     return _NOTE.pack(_SKIPPED, len(said)) + said + packed, size
 
 

@@ -27,10 +27,11 @@ def is_allowed() -> bool:
     return environment().get(VARIABLE, "").lower() not in ("off", "no", "0", "false")
 
 
-def begin(lock: str, arguments: Sequence[str]) -> int:
+def begin(lock: str, arguments: Sequence[str], **variables: str) -> int:
     """Run `turnlog` with these arguments, detached from this terminal; gives its pid, 0 if somebody holds the lock.
 
-    Nothing is raised where it cannot be begun: whoever comes next tries again.
+    `variables` are for its environment: what stands in its arguments, everybody on the machine can see. Nothing is
+    raised where it cannot be begun: whoever comes next tries again.
     """
     if not sys.executable or is_taken(lock):
         return 0
@@ -43,7 +44,7 @@ def begin(lock: str, arguments: Sequence[str]) -> int:
         *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited()),
     ]
     try:
-        return os.posix_spawn(sys.executable, command, environment(), file_actions=quiet, setsid=True)
+        return os.posix_spawn(sys.executable, command, {**environment(), **variables}, file_actions=quiet, setsid=True)
     except (OSError, NotImplementedError):
         return 0
 

@@ -77,7 +77,7 @@ def keep_going(location: str) -> int:
         return 0
     from turnlog.machine.detached import begin, is_allowed
 
-    return is_allowed() and begin(state.lock, ["keep", "--now", "--home", location])
+    return is_allowed() and begin(state.lock, ["keep", "--now"], TURNLOG_HOME=location)
 
 
 def _base() -> str:

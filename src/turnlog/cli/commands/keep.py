@@ -61,18 +61,21 @@ def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: b
     if now:
         _now(state)
         return
+    begun = 0
     edits: list[dict[str, Any]] = []
     if stop:
         state.choose([name for name in state.agents() if agents and name not in agents])
     elif not status:
         chosen = _chosen(agents)
         state.choose(sorted({*state.agents(), *chosen}))
-        keep_going(state.location)
+        begun = keep_going(state.location)
         edits = _told_to_stay(chosen, yes=yes, as_json=as_json)
+    told = _status(state)
+    told["running"] = told["running"] or bool(begun)
     if as_json:
-        print_json({**_status(state), "settings": edits})
+        print_json({**told, "settings": edits})
     else:
-        print_status(_status(state), is_stopped=stop)
+        print_status(told, is_stopped=stop)
 
 
 def _now(state: KeepState) -> None:
@@ -83,7 +86,7 @@ def _now(state: KeepState) -> None:
     with alone(state.lock) as is_ours:
         if is_ours and state.agents():
             Keeping(state.location).run()
-            with Catalog(state.location, agents=True) as catalog:
+            with Catalog(state.location, agents=True, deferred=True) as catalog:
                 catalog.sync()
 
 

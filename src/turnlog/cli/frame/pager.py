@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,6 +17,9 @@ def pager() -> str | None:
     chosen = os.environ.get("PAGER")
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or chosen in ("", "cat"):
         return None
+    import shlex
+    import shutil
+
     if chosen is None:
         return "less -R" if shutil.which("less") else None
     try:
@@ -40,6 +39,9 @@ def paged(*, is_wanted: bool = True) -> Generator[TextIO]:
     if command is None:
         yield sys.stdout
         return
+    import signal
+    import subprocess  # where nothing is paged, that is as long to load as much of the rest
+
     sys.stdout.flush()
     # As git does: quit where it fits on one screen, pass colours on, leave the text on the screen.
     surroundings = {**os.environ, "LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
