@@ -256,6 +256,14 @@ def test_forked_and_moved_it_counts_as_before(machine: Copies) -> None:
             tokens = there.usage()[-1].tokens
             assert (tokens.input_tokens, tokens.cache_read_tokens, tokens.output_tokens) == paid
             assert len(there.search("badger")) == 2
+        for meet in (machine.held.pull, machine.held.sync):
+            meet(other)
+            assert machine.total() == paid
+    with turnlog.open(machine.folder / "third") as third:
+        third.sync(machine.held)
+        with Catalog(third, agents=False) as there:
+            tokens = there.usage()[-1].tokens
+            assert (tokens.input_tokens, tokens.cache_read_tokens, tokens.output_tokens) == paid
     assert machine.total() == paid
 
 
