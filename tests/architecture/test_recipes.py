@@ -130,6 +130,21 @@ with turnlog.open("here") as here, turnlog.open("there") as there:
 """
 
 
+def test_an_agent_with_hooks(kitchen: Kitchen):
+    shutil.copytree(SRC, kitchen.folder / "src/turnlog", ignore=shutil.ignore_patterns("__pycache__"))
+    kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
+    del kitchen.env["PYTHONDONTWRITEBYTECODE"]
+    kitchen.follow("An agent with hooks")
+    (kitchen.folder / "user/.my-agent").mkdir()
+    kitchen.run("-m", "turnlog", "hooks", "install", "--all", "--anyway")
+    [row] = [row for row in json.loads(kitchen.run("-m", "turnlog", "hooks", "--json"))["agents"] if row["is_here"]]
+    assert (row["agent"], row["installed"]) == ("my-agent", True)
+    settings = json.loads((kitchen.folder / "user/.my-agent/settings.json").read_text())
+    assert settings["hooks"]["ToolEnded"][0]["hooks"][0]["timeout"] == 7000
+    kitchen.run("-m", "turnlog", "hooks", "uninstall", "my-agent")
+    assert list((kitchen.folder / "user/.my-agent").iterdir()) == []
+
+
 def test_a_mark(kitchen: Kitchen):
     kitchen.with_package()
     kitchen.follow("A mark")

@@ -18,7 +18,7 @@ from turnlog.hooks.status import status
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.settings import plain
 
-_EXAMPLES = 12 if settings.default.max_examples <= 100 else settings.default.max_examples
+_EXAMPLES = 8 if settings.default.max_examples <= 100 else settings.default.max_examples
 PROGRAM = "/opt/some where/turnlog"
 SETTINGS = [name for name in names() if agent(name).file.render is None]
 OWN = [name for name in names() if agent(name).file.render is not None]

@@ -53,7 +53,7 @@ def print_edits(action: str, agents: list[HookedAgent], edits: list[FileEdit], *
                 print(coloured(f"  trusted: {line}", "dim", sys.stdout))
         if changed and not dry_run:
             print(coloured(f"  {_after(action, one, trusted=trusted)}", "dim", sys.stdout))
-    if action == "install" and not dry_run and agents:
+    if action == "install" and not dry_run and any(edit.is_change for edit in edits):
         print("From the next turn on: `turnlog diff`, `turnlog rewind`. `turnlog hooks status` says how it goes.")
 
 
