@@ -150,7 +150,7 @@ class Trial:
 
     def look(self, sdist: Path, wheel: Path) -> None:
         """All that is committed is in the source distribution, and the package alone in the wheel; nothing else."""
-        committed = set(run(["git", "ls-files"], cwd=ROOT).splitlines())
+        committed = set(run(["git", "ls-files"], cwd=self.folder / f"checkout-{self.version}").splitlines())
         with tarfile.open(sdist) as file:
             inside = {name.partition("/")[2] for name in file.getnames()} - {"PKG-INFO"}
         differ = sorted(inside ^ committed)

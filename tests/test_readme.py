@@ -36,6 +36,7 @@ def test_the_first_screen_runs(tmp_path):
     assert "in the checkout" in printed["turnlog search 'flaky test'"]
     assert re.search(r"2026-11 .*\$8\.\d\d", printed["turnlog usage --by month"])
     assert "claude --resume 460f4edf" in printed["turnlog resume"]
+    assert "add --exec and it runs" in printed["turnlog resume"]
     assert "rewind done" in printed["turnlog rewind"]
     with turnlog.open(tmp_path / "person" / ".turnlog") as home:
         assert "Fix the flaky test" in [row.title for row in home.sessions()]

@@ -102,6 +102,8 @@ def command(
         tell_report(done.report)
         if not is_run:
             print(_pasted(done))
+            if sys.stdout.isatty():
+                print("hint: paste that, or add --exec and it runs", file=sys.stderr)
     if is_run:
         if not is_own and not _is_wanted(done):
             print("nothing was run", file=sys.stderr)
