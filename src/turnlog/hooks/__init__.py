@@ -66,6 +66,7 @@ class HookFile:
         timeout_unit: Literal["s", "ms"] = "s",
         hook_name: str = "",
         top_keys: frozenset[str] = frozenset(),
+        takes_bom: bool = False,
         is_strict: bool = False,
         keeps_places: bool = False,
         render: Callable[[str], str] | None = None,
@@ -80,6 +81,8 @@ class HookFile:
         """What a hook is called, where the agent lists them by name."""
         self.top_keys = top_keys
         """The only ones that the agent takes; any, if there are none here."""
+        self.takes_bom = takes_bom
+        """Whether the agent reads a file that begins with a byte order mark."""
         self.is_strict = is_strict
         """Whether one hook in it that the agent does not understand keeps all of them from running."""
         self.keeps_places = keeps_places

@@ -119,6 +119,8 @@ def check(text: str, agent: HookedAgent) -> None:
             raise Invalid(f"{place_of(text, path, dialect=dialect)}: {name} {what}", hint="mend it first, by hand")
 
     settings = plain(text, dialect=dialect)
+    has_bom = text.startswith("\ufeff") and not agent.file.takes_bom
+    need(not has_bom, f"begins with a byte order mark, which {agent.title} does not take")
     need(_is(settings, dict), "is no object")
     for key in settings if agent.file.top_keys else ():
         only = ", ".join(sorted(agent.file.top_keys))

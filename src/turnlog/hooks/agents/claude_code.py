@@ -14,7 +14,7 @@ AGENT = HookedAgent(
     "Claude Code",
     "2.1.197, 2.1.325",
     folder=AgentFolder(".claude", "CLAUDE_CONFIG_DIR"),
-    file=HookFile("settings.json", ".claude/settings.json", is_strict=True),
+    file=HookFile("settings.json", ".claude/settings.json", takes_bom=True, is_strict=True),
     events=(
         HookEvent("UserPromptSubmit", "begin"),
         HookEvent("PostToolUse", "tool", _TOOLS),
