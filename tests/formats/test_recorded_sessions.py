@@ -59,6 +59,13 @@ def test_every_session_is_read_without_a_problem(brought: tuple[str, Any, dict[s
     assert {name: item.problems for name, item in found.items() if item.problems} == {}
 
 
+def test_turns_are_the_prompts_that_were_given(brought: tuple[str, Any, dict[str, Any]]) -> None:
+    recording, home, found = brought
+    for name, expected in wanted(recording, found).items():
+        if "served" in expected and expected.get("scene") not in ("work", "fork"):  # those share what they were asked
+            assert home.read(found[name].id).stats().turns == expected["served"]["prompts"], (name, expected["scene"])
+
+
 def test_messages_and_calls_are_as_they_were_counted(brought: tuple[str, Any, dict[str, Any]]) -> None:
     recording, home, found = brought
     agent = agent_of(recording)

@@ -335,6 +335,19 @@ def test_what_is_brought_in_is_as_old_as_its_conversation(any_home, count):
         assert (card.updated_at, card.state) == (last, "idle")
 
 
+@pytest.mark.parametrize("untimed", [0, 1, 2])
+def test_a_record_without_a_time_among_others_makes_nothing_as_new_as_the_file(home, tmp_path, untimed):
+    path = tmp_path / "s.json"
+    path.write_text("")  # just copied here
+    times = [DAY + timedelta(seconds=i) for i in range(4)]
+    times.insert(untimed, None)
+    records = [Record(key=str(i), entry=said("user", f"{i}", at=at)) for i, at in enumerate(times)]
+    take(home, read(*records, created=DAY), Source("test", str(path)))
+    session = home.read(home.sessions()[0].id)
+    assert session.stats().last_at == DAY + timedelta(seconds=3)
+    assert [message.blocks[0].text for message in session.messages()] == list("01234")
+
+
 def test_what_an_import_of_before_added_with_its_own_time_makes_nothing_new(tmp_path):
     with turnlog.open(tmp_path / "home") as home:
         take(home, read(Record(key="a", entry=said("user", "hi", at=DAY)), created=DAY))

@@ -72,6 +72,8 @@ class Arrival:
         self._cursor = kept.cursor
         """The node that the next one of the source follows."""
         self._latest: datetime | None = kept.latest
+        self._tells_time = False
+        """Whether what is new says when it was; else it is as new as its file."""
         """When the newest record of the source was made, as far as they say."""
         self._written = written
         self._children: dict[int, list[tuple[int, bool]]] = {}
@@ -234,7 +236,9 @@ class Arrival:
                 return
             self._jump(self._cursor, why="branch")
         if entry.at is not None:
-            self._latest = entry.at
+            self._latest, self._tells_time = entry.at, True
+        elif self._tells_time:
+            entry = replace(entry, at=self._latest)
         self._batch.append(entry)
         self._batch_bytes += _weight(entry)
         if len(self._batch) >= _BATCH or self._batch_bytes >= _BATCH_BYTES:
@@ -291,7 +295,8 @@ class Arrival:
         """What has no time of its own is as old as the conversation; where that says none, as its file."""
         if entry.at is not None:
             return entry
-        known = (self._latest, self._written if entry.is_node or self._latest is None else None)
+        is_of_now = entry.is_node and not self._tells_time
+        known = (self._latest, self._written if is_of_now or self._latest is None else None)
         return replace(entry, at=max(filter(None, known), default=None))
 
     def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:

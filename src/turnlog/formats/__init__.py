@@ -37,7 +37,6 @@ from turnlog.formats._shared.place import OutputFile as OutputFile
 from turnlog.formats._shared.place import Taken as Taken
 from turnlog.formats._shared.place import private_folders as private_folders
 from turnlog.formats._shared.place import put_file as put_file
-from turnlog.formats._shared.prompt import is_prompt as is_prompt
 from turnlog.formats._shared.prompt import preview as preview
 from turnlog.formats._shared.transcript import Loss as Loss
 from turnlog.formats._shared.transcript import Rendered, Transcript

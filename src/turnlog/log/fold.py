@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from turnlog.log.asked import is_prompt
 from turnlog.log.block import ToolCall
 from turnlog.log.entry import (
     FORMAT,
@@ -39,7 +40,7 @@ from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
 from turnlog.log.usage import Usage
 
-RULES = 2
+RULES = 3
 """Rises when the same entries fold into something else than before: a fold of other rules is left out."""
 _REQUESTS = 256
 """How many request ids are remembered, so that a response split over several messages counts once."""
@@ -224,7 +225,7 @@ def _fold_message(state: State, message: Message) -> None:
         for block in message.blocks:
             if type(block) is ToolCall:
                 counts.tool_calls += 1
-    elif message.role == "user" and message.turn is None and message.display is not False:
+    elif message.turn is None and is_prompt(message):
         counts.turns += 1
     if message.usage is not None:
         _spend(state, message.usage, message.model, message.request)

@@ -29,13 +29,13 @@ _MACHINE = re.compile(
     re.IGNORECASE,
 )
 """Programs speak so in the place of a person."""
-HOUSEKEEPING = frozenset((
+_HOUSEKEEPING = frozenset((
     "/clear", "/compact", "/config", "/context", "/cost", "/exit", "/help", "/ide", "/login", "/logout", "/mcp",
     "/model", "/quit", "/resume", "/status",
 ))  # fmt: skip
 """Commands that ask no model for anything."""
-INTERRUPTED = ("[Request interrupted by user", "<turn_aborted>")
-_SETTINGS = HOUSEKEEPING.union((
+_INTERRUPTED = ("[Request interrupted by user", "<turn_aborted>")
+_SETTINGS = _HOUSEKEEPING.union((
     "/add-dir", "/agents", "/approvals", "/bug", "/compress", "/doctor", "/effort", "/export", "/fast", "/hooks",
     "/init", "/memory", "/mode", "/new", "/output-style", "/permissions", "/plugin", "/release-notes", "/rename",
     "/rewind", "/settings", "/stats", "/statusline", "/terminal-setup", "/theme", "/undo", "/upgrade", "/usage", "/vim",
@@ -61,6 +61,12 @@ def preview_of(text: str) -> str:
     if not plain or plain in _SMALL_TALK or _PATH.fullmatch(plain):
         return ""
     return one_line(said, PREVIEW)
+
+
+def asks(text: str) -> bool:
+    """Whether a text asks an agent for something: not that one was interrupted, or a command that asks no model."""
+    said = typed(without_preamble(text)).strip()
+    return bool(said) and said.split(maxsplit=1)[0] not in _HOUSEKEEPING and not said.startswith(_INTERRUPTED)
 
 
 def is_title(title: str, workspace: str | None) -> bool:

@@ -7,9 +7,13 @@ from typing import Any, cast
 from turnlog.catalog.index.cards import OPEN
 from turnlog.catalog.index.prices import Paid
 from turnlog.catalog.index.texts import clean
-from turnlog.formats import is_prompt, preview
+from turnlog.formats import preview
+from turnlog.log.asked import is_prompt
 from turnlog.log.block import ToolCall, ToolResult
+from turnlog.log.context import text_of
 from turnlog.log.entry import Checkpoint, Compaction, Entry, Message, Spent, Turn
+from turnlog.log.prompt import PREVIEW
+from turnlog.log.text import one_line
 
 _CALLS = 1000
 _RUN = "run: "
@@ -95,16 +99,16 @@ class SessionDigest:
             answered = {block.call for block in message.blocks if type(block) is ToolResult}
             self.waiting -= answered
         elif role == "user":
-            if message.turn is None and message.display is not False:
-                self.turns += 1
+            is_asked = is_prompt(message)
+            self.turns += is_asked and message.turn is None
             self.waiting = frozenset()
             if not self.preview:
                 self.preview = clean(preview([message]))
-            if message.agent == "turnlog run" and (shown := preview([message])).startswith("$ "):
-                self.net = clean(_RUN + shown[2:])
+            if message.agent == "turnlog run" and (ran := text_of(message.blocks)).startswith("$ "):
+                self.net = clean(_RUN + one_line(ran[2:], PREVIEW))
             if message.display is False:
                 return
-            role = "user" if is_prompt(message) else ""
+            role = "user" if is_asked else ""
         else:
             return
         self.said = role

@@ -1,0 +1,15 @@
+"""Which messages are prompts: what somebody wants from an agent, and not what programs say in the place of a person."""
+
+from __future__ import annotations
+
+from turnlog.log.block import Text
+from turnlog.log.context import text_of
+from turnlog.log.entry import Message
+from turnlog.log.prompt import asks
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether a turn begins with it. A picture alone asks for something, too."""
+    if message.role != "user" or message.display is False:
+        return False
+    return asks(text_of(message.blocks)) or any(type(block) is not Text for block in message.blocks)
