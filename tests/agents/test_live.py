@@ -167,3 +167,22 @@ def test_every_turn_is_shown_and_taken_back_to_the_byte_and_the_agent_goes_on(de
 def resumed(desk: Desk, told: dict[str, Any]) -> str:
     """What the agent's `resume` takes for what was handed over."""
     return told["path"] if desk.agent.name == "pi" else told["id"]
+
+
+def test_what_is_typed_after_an_interruption_survives_every_rewind(desk: Desk):
+    agent = desk.agent
+    before = desk.files()
+    desk.provider.play(desk.shell("echo one > one.txt"), Turn([Text("I go on and")], hold=True))
+    agent.invoke(desk.home, desk.provider, desk.place, agent.run("first prompt"), interrupt=True)
+    desk.settled()
+    (desk.place / "mine.txt").write_text("typed after the interruption\n")
+    (desk.place / "b.txt").write_text("mine as well\n")
+    desk.ask(agent.resume(agent.latest(desk.home), "second prompt"), desk.shell("echo two > two.txt"))
+    desk.settled()
+    [row] = desk.rows()
+    assert row["turns"] == 2
+    assert desk.changes(1) == {"one.txt": "created"}
+    assert desk.changes(2) == {"two.txt": "created"}
+    desk.turnlog("rewind", "turn:1", "--yes")
+    typed = {"mine.txt": (b"typed after the interruption\n", 0o644), "b.txt": (b"mine as well\n", 0o644)}
+    assert desk.files() == {**before, **typed}
