@@ -16,14 +16,15 @@ from bench.measures import Row, ratio, take_turns
 TITLE = "blame of 700 lines over 400 checkpoints and 2,000 files, whole processes"
 FILES, TURNS, LINES = 2_000, 200, 700
 ROUNDS = 11
-BAR = 40.0
+BAR, FLAT_BAR = 40.0, 60.0
+"""What is asked of a folder as projects are; and of one where each of 400 trees has 2,000 names."""
 
 
 def measure(ground: Ground) -> list[Row]:
-    return [_measured(ground, "in 40 folders", 40), _measured(ground, "all in one folder", 1)]
+    return [_measured(ground, "in 40 folders", 40, BAR), _measured(ground, "all in one folder", 1, FLAT_BAR)]
 
 
-def _measured(ground: Ground, name: str, folders: int) -> Row:
+def _measured(ground: Ground, name: str, folders: int, bar: float) -> Row:
     home, file, expected = _build(ground, ground.folder / f"blame-{folders}", folders)
     env = {**os.environ, "TURNLOG_HOME": str(home), "PYTHONPYCACHEPREFIX": str(ground.folder / "bytecode")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -39,7 +40,7 @@ def _measured(ground: Ground, name: str, folders: int) -> Row:
     jobs = {"turnlog blame": lambda: run(*words), "python -c pass": lambda: run(sys.executable, "-c", "pass")}
     times = take_turns(jobs, rounds=ROUNDS, warm=2)
     best = {key: [min(taken)] for key, taken in times.items()}
-    return ratio(f"{TITLE}, {name}, best of {ROUNDS}", best, "turnlog blame", "python -c pass", bar=BAR)
+    return ratio(f"{TITLE}, {name}, best of {ROUNDS}", best, "turnlog blame", "python -c pass", bar=bar)
 
 
 def _build(ground: Ground, place: Path, folders: int) -> tuple[Path, Path, list[int | str]]:

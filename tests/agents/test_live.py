@@ -90,6 +90,11 @@ class Desk:
     def changes(self, turn: int) -> dict[str, str]:
         return {item["path"]: item["action"] for item in self.json("diff", "--turn", str(turn))["changes"]}
 
+    def authors(self, name: str) -> list[tuple[Any, ...]]:
+        """Of each line the session, the number of the turn, the prompt, and why it is nobody's."""
+        lines = self.json("blame", name)["lines"]
+        return [(line["session"], line["turn"], line["prompt"], line["why"]) for line in lines]
+
     def rows(self) -> list[dict[str, Any]]:
         return [row for row in self.json("ls", "--all")["sessions"]]
 
@@ -136,6 +141,9 @@ def test_every_turn_is_shown_and_taken_back_to_the_byte_and_the_agent_goes_on(de
         "b.txt": "modified", "c.txt": "deleted", "gen": "created", "gen/n.txt": "created",
     } or desk.changes(2) == {"b.txt": "modified", "c.txt": "deleted", "gen/n.txt": "created"}  # fmt: skip
     assert set(desk.changes(3)) >= {"moved.py", "link", "bin", "gen/n.txt"}
+    assert desk.authors("moved.py") == [(session, 1, "first prompt", None)]
+    assert desk.authors("b.txt") == [(session, 2, "second prompt", None)]
+    assert desk.authors("mine.txt") == [(None, None, None, "between")] * 2
 
     desk.turnlog("rewind", "turn:3", "--yes")
     assert desk.files() == states[2]
