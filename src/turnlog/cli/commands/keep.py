@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli.draw.keeping import print_status
+from turnlog.cli.draw.keeping import LONG_DAYS, print_status
 from turnlog.cli.draw.preview import ask, can_ask
-from turnlog.cli.draw.text import coloured, one_line, plain
+from turnlog.cli.draw.text import coloured, one_line, safe
 from turnlog.cli.frame.command import home_location, print_json, shared
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.machine.environment import default_home
@@ -115,7 +115,7 @@ def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[s
     edits: list[dict[str, Any]] = []
     for limit in limits():
         retention = format_of(limit.agent).retention
-        if limit.agent not in agents or limit.days is None or retention is None or limit.days >= _LONG_DAYS:
+        if limit.agent not in agents or limit.days is None or retention is None or limit.days >= LONG_DAYS:
             continue
         file, edit = stays(retention)
         if limit.problem:
@@ -128,21 +128,19 @@ def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[s
         is_wanted = yes or (can_ask(as_json=as_json) and ask("change it?"))
         if is_wanted:
             file.change(edit)
+            if not as_json:
+                print(one_line(f"{tilde(file.path)} is changed"), file=sys.stderr)
         elif not as_json and not can_ask(as_json=as_json):
             print("nothing was changed there: `turnlog keep --yes` does it", file=sys.stderr)
         edits.append({"agent": limit.agent, "path": file.path, "diff": "\n".join(diff), "done": is_wanted})
     return edits
 
 
-_LONG_DAYS = 3650
-"""Who set so many has chosen it."""
-
-
 def _show(limit: Limit, diff: list[str]) -> None:
     print(f"{limit.agent} deletes sessions after {limit.days:g} days. It can be told not to:", file=sys.stderr)
     for line in diff:
         colour = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
-        print(f"  {coloured(plain(line), colour, sys.stderr)}", file=sys.stderr)
+        print(f"  {coloured(safe(line), colour, sys.stderr)}", file=sys.stderr)
 
 
 def _diff(name: str, before: str, after: str) -> list[str]:

@@ -10,6 +10,8 @@ from turnlog.reader.folder import tilde
 from turnlog.view.number import count, size
 
 _SHOWN = 10
+LONG_DAYS = 3650
+"""Who set so many, or more, has chosen that nothing goes."""
 
 
 def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
@@ -42,4 +44,9 @@ def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
 def _limit(row: dict[str, Any]) -> str:
     if row["settings"] is None:
         return "nothing by itself"
-    return "nothing" if row["days"] is None else f"after {row['days']:,g} days"
+    return deletes(row["days"])
+
+
+def deletes(days: float | None) -> str:
+    """When an agent deletes sessions."""
+    return "nothing" if days is None or days >= LONG_DAYS else f"after {days:,g} days"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from turnlog.cli.draw.keeping import deletes
 from turnlog.cli.draw.notice import losses
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line, size
@@ -20,7 +21,13 @@ def presence_lines(found: list[AgentPresence], home: str | None) -> Iterator[str
     """A table, and below it what needs a look."""
     head = ("AGENT", "SESSIONS", "SIZE", "DELETES", "WHERE")
     cells = [
-        (one.agent, f"{one.sessions:,}", size(one.bytes), _limit(one), ", ".join(tilde(home) for home in one.homes))
+        (
+            one.agent,
+            f"{one.sessions:,}",
+            size(one.bytes),
+            deletes(one.days),
+            ", ".join(tilde(home) for home in one.homes),
+        )
         for one in found
     ]
     yield from table(head, cells, right=(1, 2), paths=4)
@@ -28,10 +35,6 @@ def presence_lines(found: list[AgentPresence], home: str | None) -> Iterator[str
         yield f"{told}: `turnlog keep` keeps them"
     for one in found:
         yield from map(one_line, _about(one))
-
-
-def _limit(one: AgentPresence) -> str:
-    return "nothing" if one.days is None else f"after {one.days:,g} days"
 
 
 def _about(one: AgentPresence) -> Iterator[str]:
