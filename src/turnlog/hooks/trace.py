@@ -9,8 +9,6 @@ import os
 import time
 from typing import Any
 
-import msgspec
-
 NAME = "hooks.log"
 _MOST = 1 << 20
 _KEPT = 256 << 10
@@ -28,6 +26,8 @@ def note(folder: str, agent: str, event: str, session: str, began_s: float, erro
     line["ms"] = round((time.monotonic() - began_s) * 1000)
     if error:
         line["error"] = " ".join(error.split())[:_LONG]
+    import msgspec  # the first screen asks here whether there is anything, and does without
+
     try:
         _write(os.path.join(folder, NAME), msgspec.json.encode(line) + b"\n")
     except OSError:
@@ -70,6 +70,8 @@ def newest(folder: str) -> dict[str, dict[str, Any]]:
             lines = file.read().splitlines()
     except OSError:
         return found
+    import msgspec
+
     for text in lines:
         try:
             line = msgspec.json.decode(text)
