@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from tests.faces import location
-from turnlog import Compaction, Message, Set, Spent, Text, Usage
+from turnlog import Compaction, Edit, Message, Set, Spent, Text, Usage
 from turnlog.catalog import Catalog
 from turnlog.exchange.source import bring
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn
@@ -353,6 +353,8 @@ def test_what_an_import_of_before_added_with_its_own_time_makes_nothing_new(tmp_
         take(home, read(Record(key="a", entry=said("user", "hi", at=DAY)), created=DAY))
         for key, value in (("title", "given while importing"), ("tags", ["t"])):
             home.resume("test-one").set(key, value)
+        kept = home.read("test-one").messages()[0]
+        home.resume("test-one").append(Edit(entry=kept.seq, blocks=None, origin=kept.origin))
         with Catalog(home, agents=False) as catalog:
             assert catalog.find("test-one").updated_at == DAY
             assert catalog.cards("since:1d") == []

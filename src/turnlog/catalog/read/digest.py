@@ -44,7 +44,7 @@ class SessionDigest:
         self.first: int | None = None
         self.last: int | None = None
         self.spoke: int | None = None
-        """When the conversation last went on: a node, or an end of a turn."""
+        """When the conversation last went on: a message, or an end of a turn."""
         self.said = ""
         """Who spoke last: user, assistant or tool."""
         self.waiting: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class SessionDigest:
             if self.last is None or at > self.last:
                 self.last = at
         kind = type(entry)
-        if at is not None and (entry.is_node or kind is Turn) and (self.spoke is None or at > self.spoke):
+        if at is not None and (kind is Message or kind is Turn) and (self.spoke is None or at > self.spoke):
             self.spoke = at
         if kind is Message:
             self._message(cast("Message", entry))
