@@ -16,6 +16,7 @@ from turnlog.view.number import count
 _LONG = 2000
 _SHOWN = 200
 _NATIVE = 8
+_BROAD = 32
 IN_WORDS = {
     "before": "there before the first checkpoint",
     "between": "changed between turns",
@@ -65,7 +66,8 @@ def _who(line: BlamedLine) -> str:
     if line.author is not None:
         return one_line(f"{session_name(line.author)} {line.author.turn}")
     if line.authors:
-        return one_line(" | ".join(f"{session_name(one)} {one.turn}" for one in line.authors))
+        names = one_line(" | ".join(f"{session_name(one)} {one.turn}" for one in line.authors))
+        return names if width(names) <= _BROAD else str(line.why)  # the table below names them
     return f"{line.why} {line.commit[:9]}" if line.commit else str(line.why)
 
 
