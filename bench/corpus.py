@@ -64,6 +64,17 @@ def make(home: Path, *, sessions: int, mb: float, seed: int = 7) -> Corpus:
     return Corpus(home, sessions, total, newest)
 
 
+def multiplied(made: Corpus, home: Path, *, times: int) -> Corpus:
+    """The same so many times, under other names: links, which take no room."""
+    newest = home
+    for path in made.home.glob(".c*/**/*.jsonl"):
+        for number in range(times):
+            newest = home / path.relative_to(made.home).with_stem(f"{path.stem[:-4]}{number:04x}")
+            newest.parent.mkdir(parents=True, exist_ok=True)
+            newest.hardlink_to(path)
+    return Corpus(home, made.sessions * times, made.size_bytes * times, newest)
+
+
 def grow(path: Path) -> None:
     """One more turn at the end of a session of Claude Code."""
     lines = path.read_bytes().splitlines()

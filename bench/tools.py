@@ -45,7 +45,7 @@ def questions(newest: Path) -> list[Question]:
             "claude-code-log": ["claude-code-log", "--version"], "ccusage": ["ccusage", "--version"],
         }),
         Question("first index", {
-            "turnlog": ["turnlog", "ls", "--all"], "agentsview": ["agentsview", "sync"],
+            "turnlog": ["turnlog", "index"], "agentsview": ["agentsview", "sync"],
             "claude-session-search": ["cc-search", "--reindex"],
         }, is_first=True, notes={"claude-session-search": claude}),
         Question("nothing new: index again", {

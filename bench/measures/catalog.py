@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -15,7 +17,8 @@ from bench.measures import Row, ratio, say, take_turns
 TITLE = "the catalog"
 SESSIONS, MB = 1_500, 400
 MANY, MANY_MB = 10_000, 30
-ROUNDS = 25
+LARGE = 12
+ROUNDS, FIRSTS = 25, 7
 BARE = "python -c pass"
 _AGENTS = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "COLUMNS", "PYTHONDONTWRITEBYTECODE")
 
@@ -26,6 +29,9 @@ def measure(ground: Ground) -> list[Row]:
     made = corpus.make(ground.folder / "machine", sessions=SESSIONS, mb=MB)
     os.sync()
     machine = Machine(made)
+    rows.append(_first_screen(machine, f"{MB} MB"))
+    rows += _during(machine)
+    machine.forget()
     rows += _first_index(machine)
     questions = (
         (f"ls --all, warm, {SESSIONS:,} sessions", ("ls", "--all"), SESSIONS, 5.0),
@@ -39,8 +45,10 @@ def measure(ground: Ground) -> list[Row]:
     rows += [_beside_ls(machine, *words) for words in (("--help",), ("show", newest))]
     rows.append(_kept(machine))
     many = Machine(corpus.make(ground.folder / "many", sessions=MANY, mb=MANY_MB))
-    many.run("ls", "--all")
+    many.run("index")
     rows.append(_warm(many, f"ls --all, warm, {MANY:,} sessions", ("ls", "--all"), MANY, 12.0))
+    large = Machine(corpus.multiplied(made, ground.folder / "large", times=LARGE))
+    rows.append(_first_screen(large, f"{MB * LARGE / 1000:.0f} GB"))
     return rows
 
 
@@ -60,10 +68,27 @@ class Machine:
             raise SystemExit(f"turnlog {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
 
+    def told(self, *words: str) -> str:
+        """What a command says besides."""
+        return subprocess.run(
+            self.command(*words), env=self.env, cwd=self.made.home, capture_output=True, text=True, check=True
+        ).stderr
+
     def call(self, *command: str) -> None:
         """The same, and nobody reads it."""
         quiet = subprocess.DEVNULL
         subprocess.run(command, env=self.env, cwd=self.made.home, stdout=quiet, stderr=quiet, check=True)
+
+    def forget(self) -> None:
+        """As if nobody had asked anything before: whoever makes the index is stopped."""
+        for pid in filter(str.isdecimal, os.listdir("/proc")):
+            try:
+                words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has just ended
+            if words[-3:] == [b"index", b"--background", b""] and os.fsencode(self.env["TURNLOG_HOME"]) in words:
+                os.kill(int(pid), signal.SIGKILL)
+        shutil.rmtree(self.made.home / ".cache", ignore_errors=True)
 
     def bare(self) -> None:
         """A Python that starts and ends."""
@@ -82,11 +107,48 @@ def _version(ground: Ground) -> Row:
     return ratio("start, whole process", times, "turnlog --version", BARE, bar=3.0)
 
 
+def _first_screen(machine: Machine, size: str) -> Row:
+    """`turnlog` on a machine that it has never seen."""
+    times: dict[str, list[float]] = {"turnlog": [], BARE: []}
+    for number in range(-1, FIRSTS):
+        machine.forget()
+        for name, command in ((BARE, (sys.executable, "-c", "pass")), ("turnlog", machine.command())):
+            start = time.perf_counter()
+            machine.call(*command)
+            if number >= 0:
+                times[name].append(time.perf_counter() - start)
+    machine.forget()
+    return ratio(f"first screen on a machine never seen, {size} of sessions", times, "turnlog", BARE, bar=15.0)
+
+
+def _during(machine: Machine) -> list[Row]:
+    """`turnlog` and `ls` while the index is being made, beside both when it is there."""
+    machine.forget()
+    machine.call(*machine.command())
+    questions = {"turnlog": (), "ls --all": ("ls", "--all")}
+    times: dict[str, dict[str, list[float]]] = {name: {"meanwhile": [], "warm": []} for name in questions}
+    while "sessions are indexed so far" not in machine.told("ls", "--all"):
+        time.sleep(0.1)
+    for when in ("meanwhile", "warm"):
+        for _ in range(FIRSTS):
+            for name, words in questions.items():
+                start = time.perf_counter()
+                machine.call(*machine.command(*words))
+                times[name][when].append(time.perf_counter() - start)
+        if when == "meanwhile" and "sessions are indexed so far" not in machine.told("ls", "--all"):
+            raise SystemExit("the index was made too soon to be measured")
+        machine.call(*machine.command("index"))
+    return [
+        ratio(f"{name} while the index is being made", found, "meanwhile", "warm", bar=2.0)
+        for name, found in times.items()
+    ]
+
+
 def _first_index(machine: Machine) -> list[Row]:
-    """The first question of all, which reads everything; and the memory of all processes that took part."""
+    """All of it at once; and the memory of all processes that took part."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        machine.command("ls", "--all"), env=machine.env, cwd=machine.made.home, stdout=subprocess.DEVNULL
+        machine.command("index"), env=machine.env, cwd=machine.made.home, stdout=subprocess.DEVNULL
     )
     peak, processes = 0.0, 0
     while process.poll() is None:

@@ -30,7 +30,7 @@ from turnlog.catalog.values import (
     Synced,
     TokenSums,
 )
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import Invalid
 from turnlog.machine.environment import default_home
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import is_shared
@@ -130,6 +130,11 @@ class Catalog:
         """The file it lies in; `:memory:` where no disk has room for it."""
         return self._local.database.path
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether the last answer was of a part, and another process reads the rest: see `standing`."""
+        return self._local.glanced is not None
+
     def __enter__(self) -> Catalog:
         return self
 
@@ -215,8 +220,7 @@ class Catalog:
         with self.mutex:
             self._refuse_closed()
             self._local.complete()
-            self._looked_at = None
-            self.refresh()
+            self.sync()
 
     def make(self, workspace: str) -> None:
         """The same for the process that others leave it to: for somebody in that workspace, and to be kept."""
@@ -302,12 +306,9 @@ class Catalog:
         """
         from turnlog.catalog.ask.naming import find
 
-        try:
-            return find(self._indexes(), name, workspace_path("."), deleted=deleted)
-        except NotFound:
-            if self._local.glanced is None or not self._local.glanced.look_for(name):
-                raise
-            return find(self._indexes(), name, workspace_path("."), deleted=deleted)
+        if self._local.glanced is not None:
+            self._local.glanced.look_for(name)
+        return find(self._indexes(), name, workspace_path("."), deleted=deleted)
 
     @_question
     def standing(self) -> Standing:
@@ -339,6 +340,8 @@ class Catalog:
         """How many sessions of each agent it will have deleted in so many days, if nobody touches them."""
         from turnlog.catalog.watch.limits import limits
 
+        if not self._local.is_looked_at:
+            return {}  # to ask the agents would take longer than the first answer may
         day_ns = 86_400_000_000_000
         now = now_ms() * 1_000_000
         ends = {agent: now - int((days - within_days) * day_ns) for agent, days in limits().items()}

@@ -81,6 +81,11 @@ class LocalUpkeep:
         """What nobody has read yet, as far as a glance tells, where another process reads it."""
 
     @property
+    def is_looked_at(self) -> bool:
+        """Whether there is more to answer from than a glance."""
+        return self.glanced is None or self.glanced.is_beside
+
+    @property
     def indexes(self) -> list[Index]:
         """Where something is known."""
         if self.glanced is None:

@@ -63,11 +63,9 @@ class GlanceIndex:
         """When the oldest of those last changed."""
         return self._glances.first
 
-    def look_for(self, name: str) -> bool:
-        """Take a glance at those of the others that may be called so; whether there are any."""
-        found = self._glances.called(name)
-        self._add(found)
-        return bool(found)
+    def look_for(self, name: str) -> None:
+        """Take a glance at those of the others that may be called so."""
+        self._add(self._glances.called(name))
 
     def _add(self, rows: Iterable[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))

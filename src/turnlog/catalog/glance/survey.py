@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from turnlog.catalog.glance import claude_code, codex, gemini_cli
@@ -22,6 +23,8 @@ _MOST = 50_000
 _SHOWN, _NEAR = 120, 80
 """So many of the newest are looked at, and of those that were in this folder."""
 _FITTING = 100
+_ASIDE = "agent-"
+"""So the files of subagents are called, which no list shows."""
 COLUMNS = (
     "name", "native", "is_ours", "agent", "path", "key", "workspace", "title", "preview", "created", "updated", "fork",
     "parent", "is_hidden", "is_deleted", "is_conversation", "size",
@@ -37,6 +40,8 @@ class FoundFile(NamedTuple):
     agent: str
     path: str
     size: int
+    folder: str = ""
+    """The name of the one it lies in."""
 
 
 class FileSurvey:
@@ -65,7 +70,7 @@ class FileSurvey:
     def _count(self, agent: str, root: str) -> None:
         quick = QUICK.get(agent)
         found, count = self.files if quick is not None else self.own if agent == OURS else [], 0
-        waiting = [(root, 0)]
+        waiting, size = [(root, 0)], 0
         while waiting and count < _MOST:
             folder, depth = waiting.pop()
             try:
@@ -73,20 +78,24 @@ class FileSurvey:
                     entries = list(listed)
             except OSError:
                 continue
+            below = os.path.basename(folder)
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     if depth < _DEEPEST and not self._is_known_folder(agent, entry.path):
                         waiting.append((entry.path, depth + 1))
                     continue
-                if (quick is not None and not quick.is_session_name(entry.name)) or self._is_known(entry.path):
+                name = entry.name
+                if (quick is not None and not quick.is_session_name(name)) or self._is_known(entry.path):
                     continue
                 try:
                     status = entry.stat()
                 except OSError:
                     continue
                 count += 1
-                self.size_bytes += status.st_size
-                found.append(FoundFile(status.st_mtime_ns, agent, entry.path, status.st_size))
+                size += status.st_size
+                if not name.startswith(_ASIDE):
+                    found.append(FoundFile(status.st_mtime_ns, agent, entry.path, status.st_size, below))
+        self.size_bytes += size
         if count and quick is None and agent != OURS:
             self.others.add((agent, root))
 
@@ -95,45 +104,37 @@ class Glances:
     """The newest sessions of a survey, looked at; `unseen` are those for which there was no time."""
 
     def __init__(self, survey: FileSurvey, workspace: str) -> None:
-        files = sorted(survey.files, reverse=True)
+        self._files = survey.files
         near = _nearness(workspace)
-        first = [file for file in files if near(file)][:_NEAR]
-        chosen = dict.fromkeys([*first, *files[:_SHOWN]])
+        here = {name for name in {file.folder for file in self._files} if near(name)}
+        chosen = nlargest(_NEAR, (file for file in self._files if file.folder in here)) if here else []
+        chosen = dict.fromkeys([*chosen, *nlargest(_SHOWN, self._files)])
+        self._seen = {file.path for file in chosen}
         self.rows = [row for file in chosen if (row := row_at(file)) is not None]
-        self._unseen = [file for file in files if file not in chosen and not _is_aside(file)]
 
     @property
     def unseen(self) -> int:
         """How many files were not looked at."""
-        return len(self._unseen)
+        return len(self._files) - len(self._seen)
 
     @property
     def first(self) -> int | None:
         """When the oldest of them last changed."""
-        return self._unseen[-1].mtime // 1_000_000 if self._unseen else None
+        return min(self._files).mtime // 1_000_000 if self.unseen else None
 
     def called(self, name: str) -> list[tuple[Any, ...]]:
         """Those of the others that may be called so, looked at now."""
         native = name.rpartition(":")[2]
-        fits = [file for file in self._unseen if native and native in os.path.basename(file.path)][:_FITTING]
-        self._unseen = [file for file in self._unseen if file not in fits]
+        fits = [file for file in self._files if native and native in os.path.basename(file.path)]
+        fits = [file for file in fits if file.path not in self._seen][:_FITTING]
+        self._seen.update(file.path for file in fits)
         return [row for file in fits if (row := row_at(file)) is not None]
 
 
-def _is_aside(file: FoundFile) -> bool:
-    """Whether it is of a subagent, which no list shows."""
-    return os.path.basename(file.path).startswith("agent-")
-
-
-def _nearness(workspace: str) -> Callable[[FoundFile], bool]:
-    """Whether a session was in that folder, above or below it, as far as Claude Code's names for folders tell."""
+def _nearness(workspace: str) -> Callable[[str], bool]:
+    """Whether sessions in a folder were in that workspace, above or below it, as Claude Code calls its folders."""
     here = re.sub(r"[^a-zA-Z0-9]", "-", workspace)
-
-    def near(file: FoundFile) -> bool:
-        folder = os.path.basename(os.path.dirname(file.path)) if file.agent == "claude-code" else ""
-        return len(folder) > 1 and (folder.startswith(here) or here.startswith(folder))
-
-    return near
+    return lambda folder: folder[:1] == "-" and len(folder) > 1 and (folder.startswith(here) or here.startswith(folder))
 
 
 def row_at(file: FoundFile) -> tuple[Any, ...] | None:

@@ -16,6 +16,7 @@ from turnlog.catalog.read.digest import SessionDigest
 from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.catalog.watch.sweep import proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
+from turnlog.log.prompt import is_title
 from turnlog.machine.folder import workspace_path
 from turnlog.thread.handed import Handed
 
@@ -148,7 +149,7 @@ def _row(
         **more,
         **heading(source, header),
         **copy_of(taking),
-        "title": None if title is None else clean(title),
+        "title": clean(title) if title and is_title(title, header.workspace) else None,
         "is_archived": facts.get("archived") is True,
         "is_conversation": story.messages > 0,
         "workspace": _workspace(facts.get("workspace")) or _workspace(header.workspace),

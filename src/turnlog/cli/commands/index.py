@@ -31,12 +31,14 @@ def work(*, background: bool, as_json: bool, home: str | None) -> None:
 
 def _make(home: str | None) -> None:
     """For somebody who is not waiting, in this folder, which is not kept busy."""
+    from turnlog.catalog.watch.limits import limits
     from turnlog.machine.detached import alone
 
     workspace = workspace_path(".")
     os.chdir("/")
     with Catalog(home, agents=True) as catalog, alone(lock_of(catalog.path)) as is_alone:
         if is_alone:
+            limits()  # whoever asks next finds them remembered
             catalog.make(workspace)
 
 

@@ -31,11 +31,11 @@ def catalog(home: str | None, *, is_whole: bool = False) -> Generator[Catalog]:
 
 def tell_pending(asked: Catalog, *, so: str) -> bool:
     """Say on stderr that an answer is not of everything yet, and what follows from that; whether it is so."""
-    standing = asked.standing()
-    if standing.pending:
+    standing = asked.standing() if asked.is_partial else None
+    if standing is not None and standing.pending:
         told = f"{standing.indexed:,} of {standing.sessions:,} sessions are indexed so far, the newest first: {so}"
         print(f"note: {told}; `turnlog index` waits for the rest", file=sys.stderr)
-    return bool(standing.pending)
+    return standing is not None and standing.pending > 0
 
 
 def forget_purged(home: str | None) -> None:
