@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIES = "tests/catalog/test_copies.py"
+MAKING = "tests/catalog/test_making.py"
 INSTALLING = "tests/hooks/test_install.py"
 LAUNCHING = "tests/machine/test_launcher.py"
 LIMIT = "tests/workspace/test_limit.py"
@@ -118,6 +119,20 @@ MERGE = "transfer/merge.py"
 
 MUTANTS = [
     # The end of a log.
+    Mutant(
+        "sessions are announced, and nothing says that they are not read",
+        "catalog/upkeep.py",
+        "            note(SqliteEngine(db), MAKING, 1)\n",
+        "            note(SqliteEngine(db), 'made', 1)\n",
+        (MAKING,),
+    ),
+    Mutant(
+        "a glance counts as a reading",
+        "catalog/index/cards.py",
+        "            ending != UNREAD,\n",
+        "            True,\n",
+        (MAKING,),
+    ),
     Mutant(
         "a torn tail is not sealed off",
         TAIL,
