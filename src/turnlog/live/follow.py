@@ -6,6 +6,7 @@ So it is brought in behind the agent's back, and whenever somebody looks. It cos
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -41,10 +42,25 @@ def catch_up(store: Store, name: str, path: str = "", native: str = "") -> int:
 def follow(store: Store, name: str, path: str, native: str) -> None:
     """The same for a turn that has just ended, until nothing comes any more: a last word may come late."""
     began = quiet = time.monotonic()
+    seen: list[tuple[int, int]] = []
     while time.monotonic() - quiet < _QUIET_S and time.monotonic() - began < _MOST_S:
-        if catch_up(store, name, path, native):
+        stamps = _stamps(store, name, path, native)
+        if stamps != seen and catch_up(store, name, path, native):
             quiet = time.monotonic()
+        seen = stamps
         time.sleep(_PAUSE_S)
+
+
+def _stamps(store: Store, name: str, path: str, native: str) -> list[tuple[int, int]]:
+    """What differs when there may be more: some agents keep all sessions together, where all would be read again."""
+    found: list[tuple[int, int]] = []
+    with opened(store, store.open(name, read_only=True)) as history:
+        for source in _sources(history, path, native):
+            for file in (source.path, f"{source.path}-wal"):
+                if os.path.isfile(file):
+                    status = os.stat(file)
+                    found.append((status.st_size, status.st_mtime_ns))
+    return found
 
 
 def _sources(history: History, path: str, native: str) -> Iterator[Source]:
