@@ -116,7 +116,7 @@ def _grown(ground: Ground, place: Path, turns: int) -> tuple[list[float], list[f
                 over = _event(project, native)
                 over.take("end")
                 if number % 20 == 0:
-                    over.keep_limit()  # as hooks do behind an agent's back
+                    over.keep_limit(is_over=True)  # as hooks do behind an agent's back
             if number % 50 == 0 or number >= turns:
                 read = format_of("claude-code").read
                 brought.append(_took(lambda read=read: bring(home.creator, source, read(source))))
