@@ -7,26 +7,24 @@ import re
 from turnlog.log.text import one_line
 
 PREVIEW = 120
-_INJECTED = re.compile(
-    r"\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
+# Patterns, and no compiled ones: whoever imports Turnlog pays for those only when a prompt is looked at.
+_INJECTED = (
+    r"(?s)\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
     r"|# Context from my IDE setup:.*?## My request for Codex:"
     r"|<(system-reminder|environment_context|user_instructions|ide_context|ide_opened_file|ide_selection"
     r"|local-command-caveat|local-command-stdout|local-command-stderr|command-message|task-notification"
     r"|subagent_notification)>.*?(?:</\1>|\Z)"
-    r"|<(file|image) (?:name|path)=[^>]*>.*?(?:</\2>|\Z))\s*",
-    re.DOTALL,
+    r"|<(file|image) (?:name|path)=[^>]*>.*?(?:</\2>|\Z))\s*"
 )
-_COMMAND = re.compile(
-    r"<command-name>([^<]*)</command-name>\s*(?:<command-message>[^<]*</command-message>\s*)?"
-    r"(?:<command-args>(.*?)</command-args>\s*)?",
-    re.DOTALL,
+_COMMAND = (
+    r"(?s)<command-name>([^<]*)</command-name>\s*(?:<command-message>[^<]*</command-message>\s*)?"
+    r"(?:<command-args>(.*?)</command-args>\s*)?"
 )
-_MACHINE = re.compile(
-    r"Caveat: The messages below were generated|This session is being continued from a previous conversation"
+_MACHINE = (
+    r"(?i)(?:Caveat: The messages below were generated|This session is being continued from a previous conversation"
     r"|# AGENTS\.md instructions for |\[Request interrupted by user|Warmup\Z"
     r"|</?(?:bash-(?:input|stdout|stderr)|collaboration_mode|instructions|permissions[ _]instructions"
-    r"|recommended_plugins|session_context|skill|turn_aborted|user-prompt-submit-hook|user_action|user_shell_command)\b",
-    re.IGNORECASE,
+    r"|recommended_plugins|session_context|skill|turn_aborted|user-prompt-submit-hook|user_action|user_shell_command)\b)"
 )
 """Programs speak so in the place of a person."""
 _HOUSEKEEPING = frozenset((
@@ -46,19 +44,19 @@ _SMALL_TALK = frozenset((
     "hey there", "hi", "hi claude", "hi there", "hola", "k", "no", "ok", "okay", "ping", "please continue", "proceed",
     "resume", "start", "sure", "test", "testing", "thank you", "thanks", "y", "yes", "yo",
 ))  # fmt: skip
-_SLASH = re.compile(r"(/[\w:.-]+)(\s|\Z)")
-_PATH = re.compile(r"(?:[~.]{0,2}/)?[^\s/]+(?:/[^\s/]*)+")
+_SLASH = r"(/[\w:.-]+)(\s|\Z)"
+_PATH = r"(?:[~.]{0,2}/)?[^\s/]+(?:/[^\s/]*)+"
 
 
 def preview_of(text: str) -> str:
     """A prompt on one line, if it says what somebody wants; "" for a greeting, a setting, a machine's words."""
     said = typed(without_preamble(text)).strip()
-    if not said or _MACHINE.match(said):
+    if not said or re.match(_MACHINE, said):
         return ""
-    if (command := _SLASH.match(said)) and command[1] in _SETTINGS:
+    if (command := re.match(_SLASH, said)) and command[1] in _SETTINGS:
         return ""
     plain = said[: PREVIEW + 1].casefold().strip(" \t\n.!?,;:-")
-    if not plain or plain in _SMALL_TALK or _PATH.fullmatch(plain):
+    if not plain or plain in _SMALL_TALK or re.fullmatch(_PATH, plain):
         return ""
     return one_line(said, PREVIEW)
 
@@ -77,14 +75,14 @@ def is_title(title: str, workspace: str | None) -> bool:
 
 def without_preamble(text: str) -> str:
     """The text without what an agent put in front of it, such as `[SYSTEM: …]`."""
-    while match := _INJECTED.match(text):
+    while match := re.match(_INJECTED, text):
         text = text[match.end() :]
     return text
 
 
 def typed(text: str) -> str:
     """The command that a person typed, where an agent wrote it down in tags; any other text as it is."""
-    match = _COMMAND.match(text)
+    match = re.match(_COMMAND, text)
     if match is None:
         return text
     return f"{match[1]} {(match[2] or '').strip()}".strip() + "\n" * bool(text[match.end() :]) + text[match.end() :]

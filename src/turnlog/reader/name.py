@@ -280,8 +280,8 @@ def _newest(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
 
 
 def _ref(card: Card) -> SessionRef:
-    from turnlog.formats import Source
-
     if card.is_ours:
         return SessionRef(card.id)
+    from turnlog.formats import Source
+
     return SessionRef(card.id, Source(card.agent or "", card.path, card.key), card.workspace)

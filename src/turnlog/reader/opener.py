@@ -8,8 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Invalid
-from turnlog.exchange.kept import kept_or_there
-from turnlog.reader.foreign import read_from
 from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
 
@@ -92,12 +90,16 @@ class SessionOpener:
     @contextmanager
     def _read_source(self, source: Source, native: str) -> Generator[OpenedSession]:
         """Where it lies; or, if its agent deleted it, where it is kept."""
+        from turnlog.exchange.kept import kept_or_there  # who reads a session of ours needs no formats
+
         key = source.key or native
         with kept_or_there(self._location, source) as there, self._read_path(there.path, key, source.agent) as found:
             yield found._replace(source=source)
 
     @contextmanager
     def _read_path(self, path: str, key: str | None, agent: str | None = None) -> Generator[OpenedSession]:
+        from turnlog.reader.foreign import read_from
+
         with read_from(path, key, agent, self._progress) as there, there.home.read(there.id) as session:
             yield OpenedSession(there.home, session, there.source, there.problems, there.native)
 
