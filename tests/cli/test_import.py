@@ -286,10 +286,10 @@ def test_formats_says_what_can_be_done_with_each(process: Cli):
         assert row["title"] == form.title
         assert row["homes"]
     assert (rows["owlen"]["write"], rows["owlen"]["resume"]) == (True, False)
-    assert (rows["cline"]["write"], rows["cline"]["resume"]) == (False, False)
+    assert (rows["cline"]["write"], rows["cline"]["resume"]) == (False, True)
     lines = {line.split()[0]: line for line in process("formats").out.splitlines()}
     assert "read, write, resume  ~/.claude/projects " in lines["claude-code"]
-    assert "read                 ~/" in lines["copilot-cli"]
+    assert "read, resume         ~/" in lines["copilot-cli"]
     assert "read, write          ./.owlen/checkpoints " in lines["owlen"]
 
 
