@@ -12,4 +12,7 @@ def is_prompt(message: Message) -> bool:
     """Whether a turn begins with it. A picture alone asks for something, too."""
     if message.role != "user" or message.display is False:
         return False
+    first = message.blocks[0] if message.blocks else None
+    if type(first) is Text and first.text[:1].isalnum():
+        return True  # the usual case, on the way of every append: what programs say begins with a mark
     return asks(text_of(message.blocks)) or any(type(block) is not Text for block in message.blocks)
