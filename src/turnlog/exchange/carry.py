@@ -14,10 +14,10 @@ from turnlog.exchange.claim import ToldTurn
 from turnlog.formats import Format, Reading, ResumePoint, Source
 from turnlog.log.entry import Alias
 from turnlog.log.usage import Usage
+from turnlog.machine.proof import proof
 from turnlog.store import Store, derived
 from turnlog.thread.history import History
 
-_PROOF = 512
 _SHAPE = 1
 """Of what is kept: another number for another one."""
 
@@ -92,7 +92,7 @@ def gone_on(store: Store, history: History, source: Source, form: Format) -> tup
     if kept is None or form.growth is None or kept.carried.has_own:
         return None
     try:
-        if os.stat(source.path).st_size < kept.size or _proof(source.path, kept.offset) != kept.proof:
+        if os.stat(source.path).st_size < kept.size or proof(source.path, kept.offset) != kept.proof:
             return None
         reading = form.growth(source, ResumePoint(kept.offset, kept.carried.steps, kept.state))
     except OSError:
@@ -109,18 +109,8 @@ def keep(
     if mark is None or carried is None or before is None:
         return
     try:
-        told = _proof(source.path, mark.offset)
+        told = proof(source.path, mark.offset)
         kept = _Kept(_SHAPE, history.first, before.st_size, before.st_mtime_ns, mark.offset, mark.state, told, carried)
         derived.save(store, _name(history, source), _encode(kept))
     except (OSError, TypeError, OverflowError, UnicodeEncodeError):
         return  # all of it is read the next time
-
-
-def _proof(path: str, size: int) -> bytes:
-    """What the beginning of a file and the end of its first `size` bytes come to."""
-    found = blake2b(digest_size=16)
-    with open(path, "rb") as file:
-        found.update(file.read(min(size, _PROOF)))
-        file.seek(max(0, size - _PROOF))
-        found.update(file.read(min(size, _PROOF)))
-    return found.digest()

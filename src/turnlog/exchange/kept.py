@@ -21,6 +21,7 @@ from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import private_folders, put_file
 from turnlog.machine.environment import default_home, state_folder
 from turnlog.machine.location import folder_of, key_of
+from turnlog.machine.proof import proof_of
 
 if TYPE_CHECKING:
     from turnlog.formats import Source
@@ -32,7 +33,6 @@ _LEVEL = 9
 _MOST_FRAMES = 8
 """A file with more is written anew when it has grown again: many small frames take more room than one."""
 _CHUNK = 64 << 20
-_PROOF = 4096
 
 
 class _Frame(NamedTuple):
@@ -103,7 +103,9 @@ class KeptFiles:
             last = frames[-1] if frames else None
             if last is not None and (status.st_size, status.st_mtime_ns) == (last.size, last.mtime):
                 return False
-            is_grown = last is not None and status.st_size >= last.size and _proof(file, last.size) == last.proof
+            is_grown = (
+                last is not None and status.st_size >= last.size and proof_of(file, last.size).hex() == last.proof
+            )
             if last is not None and is_grown and status.st_size == last.size:
                 return False  # only its time is another one
             private_folders(os.path.dirname(place))
@@ -279,7 +281,7 @@ def _framed(file: BinaryIO, at: int, status: os.stat_result) -> tuple[bytes, int
         "length": len(packed),
         "size": size,
         "digest": sha256(data).hexdigest()[:32],
-        "proof": _proof(file, size),
+        "proof": proof_of(file, size).hex(),
         "mtime": status.st_mtime_ns,
     }
     said = msgspec.json.encode(note)
@@ -294,13 +296,3 @@ def _append(place: str, last: _Frame, framed: tuple[bytes, int]) -> None:
         file.write(framed[0])
         file.flush()
         os.fsync(file.fileno())
-
-
-def _proof(file: BinaryIO, size: int) -> str:
-    """What the beginning of a file and the end of its first `size` bytes come to."""
-    found = sha256()
-    file.seek(0)
-    found.update(file.read(min(size, _PROOF)))
-    file.seek(max(0, size - _PROOF))
-    found.update(file.read(min(size, _PROOF)))
-    return found.hexdigest()[:16]

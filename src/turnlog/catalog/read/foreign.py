@@ -14,10 +14,10 @@ from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import written
 from turnlog.catalog.read.digest import SessionDigest
 from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
-from turnlog.catalog.watch.sweep import proof
 from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, SessionHeader, Source, format_of, id_of, key_id
 from turnlog.log.prompt import is_title
 from turnlog.machine.folder import workspace_path
+from turnlog.machine.proof import proof
 from turnlog.thread.handed import Handed
 
 _STEPS = 2048

@@ -16,7 +16,6 @@ from turnlog.catalog.index.texts import clean, lines, path_column
 from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.read.digest import SessionDigest
 from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
-from turnlog.catalog.watch.sweep import proof
 from turnlog.errors import TurnlogError, TurnlogWarning
 from turnlog.exchange.copy import copied_by
 from turnlog.formats import Copied, preview
@@ -24,6 +23,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of, word_of
+from turnlog.machine.proof import proof
 from turnlog.thread.history import History
 from turnlog.thread.report import is_net
 

@@ -19,7 +19,6 @@ YOUNG_NS = 2_000_000_000
 """What changed so shortly before it was looked at may change again without looking different."""
 FOLDER, DANGLING, SPECIAL, ABSENT = -1, -2, -3, -4
 """The sizes of what is no file: a folder, a link that leads nowhere, a pipe or a device, nothing yet."""
-_PROOF = 4096
 
 
 class WatchedFile(NamedTuple):
@@ -58,18 +57,6 @@ def stamp_of(path: str) -> Stamp | None:
     except (OSError, ValueError):
         return Stamp(DANGLING, 0, 0) if os.path.islink(path) else None
     return Stamp(_size(found), found.st_mtime_ns, found.st_ino)
-
-
-def proof(path: str, size: int) -> bytes:
-    """What the beginning of a file and the end of its first `size` bytes come to: the same as long as it only grows."""
-    from hashlib import blake2b
-
-    found = blake2b(digest_size=8)
-    with open(path, "rb") as file:
-        found.update(file.read(min(size, _PROOF)))
-        file.seek(max(0, size - _PROOF))
-        found.update(file.read(min(size, _PROOF)))
-    return found.digest()
 
 
 def _size(found: os.stat_result) -> int:
