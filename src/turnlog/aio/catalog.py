@@ -67,6 +67,7 @@ class Catalog:
     search = _call(blocking.Catalog.search)
     found = _call(blocking.Catalog.found)
     usage = _call(blocking.Catalog.usage)
+    ask = _call(blocking.Catalog.ask)
     gone = _call(blocking.Catalog.gone)
     going = _call(blocking.Catalog.going)
     refresh = _call(blocking.Catalog.refresh)

@@ -17,9 +17,10 @@ from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import database_of, is_damage, whole
-from turnlog.catalog.upkeep import LocalUpkeep
+from turnlog.catalog.upkeep import LocalUpkeep, location_of
 from turnlog.catalog.values import (
     Card,
+    ContextPoint,
     FoundPage,
     FoundSession,
     Hit,
@@ -29,9 +30,10 @@ from turnlog.catalog.values import (
     Standing,
     Synced,
     TokenSums,
+    ToolUse,
+    TouchedPath,
 )
 from turnlog.errors import Invalid
-from turnlog.machine.environment import default_home
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import is_shared
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Card",
     "Catalog",
+    "ContextPoint",
     "FoundPage",
     "FoundSession",
     "Hit",
@@ -59,6 +62,8 @@ __all__ = [
     "Standing",
     "Synced",
     "TokenSums",
+    "ToolUse",
+    "TouchedPath",
 ]
 
 FRESH_S = 1.0
@@ -108,7 +113,7 @@ class Catalog:
         self.mutex = RLock()
         self._given = None if location is None or isinstance(location, (str, os.PathLike)) else location
         self._home = self._given
-        self._location = _location_of(location)
+        self._location = location_of(location)
         self._is_shared = is_shared(self._location)
         """Whether our own sessions lie where others have theirs."""
         self._agents = not self._is_shared if agents is None else agents
@@ -387,12 +392,7 @@ class Catalog:
         place = None if workspace is None else workspace_path(workspace)
         return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now_ms())
 
-
-def _location_of(location: str | os.PathLike[str] | Home | None) -> str:
-    if location is None:
-        return default_home()
-    if isinstance(location, (str, os.PathLike)):
-        return os.fspath(location)
-    if location.made.location is None:
-        raise Invalid("a catalog of a home that was opened nowhere", hint="`turnlog.open` knows where")
-    return location.made.location
+    @_question
+    def ask(self, question: Callable[..., _T], *args: object, **more: object) -> _T:
+        """One of the questions in `turnlog.catalog.ask.detail`, or `usage_by_two`; `args` is what it takes."""
+        return question(self._indexes(), *args, **more)

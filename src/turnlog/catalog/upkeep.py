@@ -25,9 +25,9 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.values import PRICES, Standing, Synced
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
-from turnlog.errors import OutOfSpace, Unavailable
+from turnlog.errors import Invalid, OutOfSpace, Unavailable
 from turnlog.layout import HOME_FILE, LAYOUT_LINE, SESSIONS, TRASH
-from turnlog.machine.environment import environment, user_folder
+from turnlog.machine.environment import default_home, environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
 from turnlog.machine.pricelist import stamp
@@ -338,3 +338,14 @@ def _slices() -> Iterator[int]:
     while True:
         yield most
         most = min(2 * most, _SLICE)
+
+
+def location_of(location: str | os.PathLike[str] | Home | None) -> str:
+    """Where the sessions of a catalog lie."""
+    if location is None:
+        return default_home()
+    if isinstance(location, (str, os.PathLike)):
+        return os.fspath(location)
+    if location.made.location is None:
+        raise Invalid("a catalog of a home that was opened nowhere", hint="`turnlog.open` knows where")
+    return location.made.location

@@ -171,6 +171,36 @@ class Spending(NamedTuple):
     unpriced: tuple[str, ...]
 
 
+class ToolUse(NamedTuple):
+    """What one tool did."""
+
+    tool: str
+    calls: int
+    errors: int
+    took_ms: int
+    """As the tool says, or else from the call to its result."""
+
+
+class ContextPoint(NamedTuple):
+    """A request to a model, and how much it was given to read; or a compaction."""
+
+    step: int
+    """The number of the entry."""
+    at_ms: int
+    model: str
+    tokens: int
+    is_compaction: bool = False
+
+
+class TouchedPath(NamedTuple):
+    """A file that tools were called with."""
+
+    path: str
+    times: int
+    step: int
+    """The number of the last entry that names it."""
+
+
 class Standing(NamedTuple):
     """How much of all there is was read: as long as something is pending, sums and searches are of a part."""
 

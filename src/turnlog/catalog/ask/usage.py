@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.ask.filters import of_model, span_of
+from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import sessions_meant
 from turnlog.catalog.index.conditions import Condition
@@ -23,6 +24,7 @@ from turnlog.catalog.values import COUNTS, Spending, TokenSums, rounded
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
 GROUPS = ("day", "week", "month", "session", "model", "workspace", "agent")
@@ -43,33 +45,73 @@ def usage(
     now_ms: int,
 ) -> list[Spending]:
     """What was spent, in groups; the last one is the total. Days come in their order, all else by what it cost."""
-    if by not in GROUPS:
-        raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)}")
-    asked = parse(query)
     groups: dict[str, Sum] = {}
     total = Sum()
-    for number, index in enumerate(indexes):
-        found = _rows(index, asked, by, workspace, timezone, now_ms)
-        names = index.labels(_COLUMNS[by]) if by in _COLUMNS and found else {}
-        for session, day, model, *numbers in found:
-            group = _group(by, day, model, path_of(names.get(session, UNKNOWN)))
-            for one in (groups.setdefault(group, Sum()), total):
-                one.add((number, session), model, numbers)
+    for session, model, names, numbers in _grouped(indexes, query, (by,), workspace, timezone, now_ms):
+        for one in (groups.setdefault(names[0], Sum()), total):
+            one.add(session, model, numbers)
     order = sorted(groups)
     if by not in _TIMES:
         order.sort(key=lambda name: -groups[name].numbers[1])
     return [*(groups[name].as_spending(name) for name in order), total.as_spending(TOTAL)]
 
 
+def usage_by_two(
+    indexes: Sequence[Index],
+    by: str,
+    and_by: str,
+    *,
+    query: str = "",
+    workspace: str | None = None,
+    timezone: tzinfo | None = None,
+) -> dict[str, list[Spending]]:
+    """What was spent in each group of the one kind, and in it by groups of the other: for `Catalog.ask`.
+
+    Days come in their order; inside, what cost most comes first.
+    """
+    groups: dict[str, dict[str, Sum]] = {}
+    for session, model, names, numbers in _grouped(indexes, query, (by, and_by), workspace, timezone, _now_ms()):
+        groups.setdefault(names[0], {}).setdefault(names[1], Sum()).add(session, model, numbers)
+    order = sorted(groups)
+    if by not in _TIMES:
+        order.sort(key=lambda name: -sum(one.numbers[1] for one in groups[name].values()))
+    return {name: sorted((one.as_spending(part) for part, one in groups[name].items()), key=_dearest) for name in order}
+
+
+def _dearest(spending: Spending) -> tuple[int, str]:
+    return -spending.tokens.cost_micros, spending.group
+
+
+def _grouped(
+    indexes: Sequence[Index],
+    query: str,
+    kinds: tuple[str, ...],
+    workspace: str | None,
+    zone: tzinfo | None,
+    now_ms: int,
+) -> Iterator[tuple[tuple[int, int], str, list[str], list[int]]]:
+    """Of each session, day and model: the session, the model, the groups that it is in, and the numbers."""
+    for by in kinds:
+        if by not in GROUPS:
+            raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)}")
+    asked, with_days = parse(query), any(by in _TIMES for by in kinds)
+    for number, index in enumerate(indexes):
+        found = _rows(index, asked, workspace, zone, now_ms, with_days=with_days)
+        labels = {by: index.labels(_COLUMNS[by]) if by in _COLUMNS and found else {} for by in kinds}
+        for session, day, model, *numbers in found:
+            names = [_group(by, day, model, path_of(labels[by].get(session, UNKNOWN))) for by in kinds]
+            yield (number, session), model, names, numbers
+
+
 def _rows(
-    index: Index, asked: Query, by: str, workspace: str | None, zone: tzinfo | None, now_ms: int
+    index: Index, asked: Query, workspace: str | None, zone: tzinfo | None, now_ms: int, *, with_days: bool
 ) -> list[tuple[Any, ...]]:
     without = ("model", "since", "until")
     sessions = sessions_meant(index, asked, now_ms=now_ms, zone=zone, without=without)
     if workspace is not None:
         sessions = sessions.and_(Condition("=", "sessions.workspace", workspace))
     span = span_of(asked, now_ms=now_ms, zone=zone)
-    shifts = partial(_shifts, zone=zone) if by in _TIMES else None
+    shifts = partial(_shifts, zone=zone) if with_days else None
     return index.spending(SpendingQuery(sessions, of_model(asked, "model"), span, shifts))
 
 

@@ -58,6 +58,7 @@ class Portion:
         self.gone: list[int] = []
         self.docs: list[Doc] = []
         self.spent: list[tuple[Any, ...]] = []
+        self.used: list[tuple[Any, ...]] = []
         self.size = 0
 
     def rows(self, taken: dict[int, int | None]) -> list[tuple[Any, ...]]:
@@ -112,6 +113,16 @@ class Batch:
         """What a request cost: a row of `spent`."""
         self._portion.spent.append(row)
 
+    def use(self, row: tuple[Any, ...]) -> None:
+        """What a tool did: a row of `used`, where there is such a table."""
+        if self.db.keeps_details:
+            self._portion.used.append(row)
+
+    def drop_used(self, session: int, first: int) -> None:
+        """What tools did from that step on."""
+        if self.db.keeps_details:
+            self.do("DELETE FROM used WHERE session = ? AND step >= ?", (session, first))
+
     def docs(self, session: int) -> Iterable[tuple[Any, ...]]:
         """The texts of a session that the index has: id, step, entry, and the sum of each."""
         docs = f"SELECT id, step, entry, hash FROM {self.db.table('docs')} WHERE session = {self.db.mark}"
@@ -138,7 +149,7 @@ class Batch:
     def flush(self) -> None:
         """Write what there is."""
         portion, self._portion = self._portion, Portion()
-        if portion.steps or portion.gone or portion.docs or portion.spent:
+        if portion.steps or portion.gone or portion.docs or portion.spent or portion.used:
             portion.docs.sort(key=_order)
             self._writer.write(portion)
 

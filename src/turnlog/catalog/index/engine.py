@@ -21,6 +21,8 @@ class Engine(Protocol):
     """What a session spent between two steps."""
     drop_quarters: str
     drop_note: str
+    keeps_details: bool
+    """Whether it has tables for outlines and for what tools did."""
     sure: frozenset[str]
     """The kinds of terms of which its index tells all; others have to be looked for in the text."""
     patience: int

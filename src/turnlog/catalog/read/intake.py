@@ -14,6 +14,7 @@ from turnlog.catalog.index.texts import clean, sum_of, token_of
 from turnlog.catalog.index.totals import counts_of
 from turnlog.catalog.index.wanted import SHIFT
 from turnlog.catalog.read.digest import SessionDigest, paid_in
+from turnlog.catalog.read.tooltime import ToolTimes
 from turnlog.catalog.read.words import said_in
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Intake:
         """What the session was written from."""
         self.carried: int | None = None
         """The last step that was there then."""
+        self._tools = ToolTimes()
         if is_new:
             return
         for id, step, entry, hash in batch.docs(session):
@@ -60,6 +62,7 @@ class Intake:
             else:
                 self._seen.add(hash)
         batch.drop_spent(session, start)
+        batch.drop_used(session, start)
 
     def take(self, step: int, name: str, entry: Entry) -> None:
         """One more entry, of that number and id."""
@@ -71,6 +74,8 @@ class Intake:
         is_carried = self.copied is not None and self.story.messages <= self.copied.messages and at <= self.copied.until
         if is_carried:
             self.carried = step
+        for tool, did in self._tools.take(entry, at).items():
+            self._batch.use((self.session, step, clean(tool), *did))
         said = said_in(entry, self.story.calls, self._seen)
         if said is not None:
             hash = sum_of(said.text)

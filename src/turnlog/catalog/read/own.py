@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.catalog.index.batch import Batch, Before
 from turnlog.catalog.index.cards import ms_of
+from turnlog.catalog.index.outlines import OutlineIntake
 from turnlog.catalog.index.settle import TOLD
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.texts import clean, lines, path_column
@@ -93,6 +94,7 @@ def _entries(
         _inherit(taking.story, history)
         first = _first(history)
         taking.copied = copied_by(first) if first is not None else None
+    outline = OutlineIntake(batch, session, start)
     damage = 0
     for item in history.log.read(after=start - 1 if start else 0):
         if isinstance(item, Damage):
@@ -101,7 +103,10 @@ def _entries(
         if history.is_repeat(item):
             continue
         _walk(taking.story, item)
-        taking.take(item.seq, item.id, history.whole(item))
+        whole = history.whole(item)
+        taking.take(item.seq, item.id, whole)
+        outline.take(whole)
+    outline.finish()
     return taking, damage
 
 

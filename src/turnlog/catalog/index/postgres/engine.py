@@ -32,6 +32,7 @@ class PostgresEngine:
 
     sure: frozenset[str] = frozenset(("word", "prefix"))
     patience = 64 << 20
+    keeps_details = False
     mark, like, regexp = "%s", "ILIKE", "~*"
 
     # Deleting is for functions: who may delete from a table may also lock it against everybody.

@@ -26,6 +26,7 @@ class SqliteEngine:
 
     sure: frozenset[str] = frozenset(("word", "phrase", "prefix"))
     patience = 256 << 20
+    keeps_details = True
     mark, like, regexp = "?", "LIKE", "REGEXP"
     drop_spent = "DELETE FROM spent WHERE session = ? AND step BETWEEN ? AND ?"
     drop_quarters = "DELETE FROM quarters WHERE session = ?"

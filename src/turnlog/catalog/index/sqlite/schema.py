@@ -7,7 +7,7 @@ from __future__ import annotations
 
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
-VERSION = 7
+VERSION = 8
 COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
@@ -90,6 +90,21 @@ CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize="unicode61 rem
 CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE touched (path INTEGER, doc INTEGER, PRIMARY KEY (path, doc)) WITHOUT ROWID;
 CREATE INDEX touched_by_doc ON touched (doc);
+
+-- What a reader comes by in a session of ours, without what was said: in pieces, the first entry of each.
+CREATE TABLE outlines (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, first INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE UNIQUE INDEX outlines_by_session ON outlines (session, first);
+
+-- What tools did: one row per tool in an entry that calls it or answers for it.
+CREATE TABLE used (
+    session INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    took INTEGER NOT NULL,     -- milliseconds
+    PRIMARY KEY (session, step, tool)
+) WITHOUT ROWID;
 
 -- One row per request.
 CREATE TABLE spent (

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 OURS = ""
 """Stands for the agent where a folder has sessions of ours."""
-_OF_SESSION = (("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"))
+_OF_SESSION = (
+    ("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"), ("outlines", "session"),
+    ("used", "session"),
+)  # fmt: skip
 
 
 class Stamp(NamedTuple):
@@ -214,7 +217,8 @@ class Watchlist:
         """Another agent's session that is gone: of all that is known of it, what it spent stays."""
         for (doc,) in self._db.execute("SELECT id FROM docs WHERE session = ?", (session,)).fetchall():
             batch.forget(doc)
-        batch.do("DELETE FROM parts WHERE session = ?", (session,))
+        for table in ("parts", "used"):
+            batch.do(f"DELETE FROM {table} WHERE session = ?", (session,))
         batch.do("UPDATE sessions SET is_deleted = 1, title = NULL, preview = '', mark = NULL WHERE id = ?", (session,))
 
     def drop_session(self, batch: Batch, session: int) -> None:

@@ -102,6 +102,7 @@ class SqliteWriter:
                 db.execute(statement, values)
             _forget(db, portion.gone)
             db.executemany(spend(SqliteEngine(db)), portion.spent)
+            db.executemany("INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?, ?, ?)", portion.used)
             rest = stack.pop_all()
         if self._pool is None:
             self._finish(rest, db, portion, packed)

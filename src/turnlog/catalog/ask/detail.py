@@ -1,0 +1,128 @@
+"""What is known of one session in detail, or of tools in all of them: for `Catalog.ask`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.ask.listing import now_ms
+from turnlog.catalog.ask.query import parse
+from turnlog.catalog.ask.search import sessions_meant
+from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.where import where
+from turnlog.catalog.values import ContextPoint, TokenSums, ToolUse, TouchedPath, rounded
+from turnlog.thread.outline import Outline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from turnlog.catalog.index.index import Index
+    from turnlog.catalog.values import Card
+
+_MOST = 400
+
+
+def outline(indexes: Sequence[Index], session: str) -> Outline:
+    """The outline of a session of ours, by its id, as far as the index has it; what is missing is at its end."""
+    from turnlog.catalog.index.outlines import outline_in
+
+    for index in indexes:
+        for row in _ids(index, Condition("=", "sessions.native", session).and_(Condition("is", "sessions.is_ours"))):
+            return outline_in(index.engine, row)
+    return Outline()
+
+
+def tools(indexes: Sequence[Index], card: Card | None = None, *, query: str = "") -> list[ToolUse]:
+    """What tools did in a session, or in all that a query describes: the most used first."""
+    sums: dict[str, list[int]] = {}
+    for index in indexes:
+        if not index.engine.keeps_details:
+            continue
+        meant = _is(card) if card is not None else sessions_meant(index, parse(query), now_ms=now_ms())
+        chosen, values = where(index.engine, meant)
+        rows = index.engine.rows(
+            "SELECT tool, sum(calls), sum(errors), sum(took) FROM used WHERE session IN "
+            f"(SELECT sessions.id FROM {index.engine.table('sessions')} WHERE {chosen}) GROUP BY tool",
+            values,
+        )
+        for name, *numbers in rows:
+            sums[name] = [one + int(more) for one, more in zip(sums.get(name, [0, 0, 0]), numbers, strict=True)]
+    found = [ToolUse(name, *numbers) for name, numbers in sums.items()]
+    return sorted(found, key=lambda one: (-one.calls, one.tool))
+
+
+def context(indexes: Sequence[Index], card: Card, *, most: int = _MOST) -> list[ContextPoint]:
+    """How full the context was with each request, oldest first; of many, the fullest of neighbours, and compactions."""
+    for index in indexes:
+        for row in _ids(index, _is(card)):
+            points = _points(index, row)
+            return points if len(points) <= most else _thinned(points, most)
+    return []
+
+
+def files(indexes: Sequence[Index], card: Card) -> list[TouchedPath]:
+    """The files that its tools were called with, the most often named first."""
+    for index in indexes:
+        for row in _ids(index, _is(card)):
+            table, mark = index.engine.table, index.engine.mark
+            rows = index.engine.rows(
+                f"SELECT paths.path, count(*), max(docs.step) FROM {table('docs')} "
+                f"JOIN {table('touched')} ON touched.doc = docs.id JOIN {table('paths')} ON paths.id = touched.path "
+                f"WHERE docs.session = {mark} GROUP BY paths.path ORDER BY 2 DESC, 1",
+                (row,),
+            )
+            return [TouchedPath(*found) for found in rows]
+    return []
+
+
+def spent_by_step(indexes: Sequence[Index], card: Card) -> list[tuple[int, int]]:
+    """What a session spent itself, in micro-dollars, by the number of the entry; oldest first."""
+    for index in indexes:
+        for row in _ids(index, _is(card)):
+            sql = (
+                f"SELECT step, cost FROM {index.engine.table('spent')} "
+                f"WHERE session = {index.engine.mark} AND NOT is_inherited AND cost IS NOT NULL ORDER BY step"
+            )
+            return [(step, rounded(int(cost))) for step, cost in index.engine.rows(sql, (row,))]
+    return []
+
+
+def _is(card: Card) -> Condition:
+    if card.is_ours:
+        return Condition("=", "sessions.native", card.id).and_(Condition("is", "sessions.is_ours"))
+    return Condition("=", "sessions.name", card.name).and_(Condition("not", "sessions.is_ours"))
+
+
+def _ids(index: Index, sessions: Condition) -> list[int]:
+    sql, values = where(index.engine, sessions)
+    rows = index.engine.rows(f"SELECT id FROM {index.engine.table('sessions')} WHERE {sql} ORDER BY id", values)
+    return [row[0] for row in rows]
+
+
+def _points(index: Index, row: int) -> list[ContextPoint]:
+    table, mark = index.engine.table, index.engine.mark
+    counts = ", ".join(TokenSums._fields[:4])
+    asked = (
+        f"SELECT step, at, model, {counts} FROM {table('spent')} WHERE session = {mark} AND NOT is_total ORDER BY step"
+    )
+    summed: list[tuple[Any, ...]] = list(index.engine.rows(asked, (row,)))
+    found = [ContextPoint(step, at, model, sum(numbers)) for step, at, model, *numbers in summed if sum(numbers)]
+    compacted = f"SELECT step, id FROM {table('docs')} WHERE session = {mark} AND role = {mark} ORDER BY step"
+    for step, id in index.engine.rows(compacted, (row, "summary")):
+        found.append(ContextPoint(step, id >> 20, "", 0, is_compaction=True))
+    return sorted(found)
+
+
+def _thinned(points: list[ContextPoint], most: int) -> list[ContextPoint]:
+    """The fullest of neighbours; every compaction as long as there is room for them."""
+    compactions = [point for point in points if point.is_compaction][-most // 4 :]
+    requests = [point for point in points if not point.is_compaction]
+    room = most - len(compactions)
+    kept = [
+        max(requests[number * len(requests) // room : (number + 1) * len(requests) // room], key=_tokens)
+        for number in range(min(room, len(requests)))
+    ]
+    return sorted([*kept, *compactions])
+
+
+def _tokens(point: ContextPoint) -> int:
+    return point.tokens

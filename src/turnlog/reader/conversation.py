@@ -1,0 +1,198 @@
+"""The conversation of a session in pieces, any of which can be read without the rest; it grows with the log.
+
+A piece is what is read together: a message with the results of its calls, or something that happened in between. Which
+there are is known from the outline; what was said is read when it is wanted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from turnlog.log.entry import AnyEntry
+from turnlog.thread.outline import CALLS, SHOWN, Outline, OutlineItem
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Catalog
+    from turnlog.thread.reader import SessionReader
+
+_NODES = frozenset(("user", "assistant", "tool", "system", "compaction", "custom"))
+"""What a piece begins with, whatever was asked before."""
+
+
+def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outline:
+    """The outline of a session: what the catalog has of it, and the rest from the log."""
+    made = Outline()
+    if catalog is not None:
+        from turnlog.catalog.ask.detail import outline
+
+        above = session.history
+        chain: list[tuple[str, int | None]] = [(above.id, None)]
+        while above.fork is not None:
+            chain.append((above.fork.session, above.fork.seq))
+            above = above.owner_of(above.fork.seq)
+        for name, until in reversed(chain):
+            known = catalog.ask(outline, name)
+            if known.seqs and known.seqs[0] <= made.last:
+                break  # a session of another time is called so
+            made.extend(known, until)
+            if until is not None and made.last < until:
+                break  # the rest comes from the log
+    read_on(made, session)
+    return made
+
+
+def read_on(outline: Outline, session: SessionReader) -> None:
+    """Take in what the log has behind it."""
+    history = session.history
+    with history.mutex:
+        for entry in history.forward(outline.last):
+            if not history.is_repeat(entry):
+                outline.take(history.whole(entry))
+            outline.last = entry.seq
+
+
+class ConversationPieces:
+    """The way to one head of a session, in pieces."""
+
+    def __init__(self, session: SessionReader, outline: Outline, head: int | None = None) -> None:
+        self.session, self.outline = session, outline
+        self._is_moving = head is None
+        self._begin(session.head if head is None else head)
+
+    def _begin(self, head: int) -> None:
+        self.head = head
+        self.entries_shown: list[int] = []
+        """The entries that a reader sees, oldest first."""
+        self.starts: list[int] = []
+        """Where in these each piece begins."""
+        self._asked = False
+        self._seen = 0
+        self._is_here = True
+        self._path = {self.outline.seqs[index] for index in self.outline.path(head)}
+        self._left = len(self._path)
+        self._walk()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def _walk(self) -> None:
+        """Go through what the outline has that was not looked at, as a reader of the whole log would."""
+        outline, title = self.outline, self.session.title
+        is_end = self.head == self.session.head
+        for index in range(self._seen, len(outline)):
+            seq, kind = outline.seqs[index], outline.kinds[index]
+            if kind == "head":
+                to = outline.parents[index]
+                self._is_here = (not to or to in self._path) and (self._left > 0 or is_end)
+            elif outline.parents[index] >= 0:
+                self._is_here = seq in self._path
+                self._left -= self._is_here
+            if not self._is_here or not outline.flags[index] & SHOWN:
+                continue
+            if kind == "set" and outline.labels.get(seq) == (title or "")[: len(outline.labels.get(seq, ""))]:
+                continue  # it only says what stands above the conversation anyway
+            self._place(index, seq, kind)
+        self._seen = len(outline)
+
+    def _place(self, index: int, seq: int, kind: str) -> None:
+        is_node = kind in _NODES
+        if not (self._asked and (not is_node or kind == "tool")):
+            self.starts.append(len(self.entries_shown))
+            self._asked = False
+        if is_node and kind != "tool":
+            self._asked = bool(self.outline.flags[index] & CALLS)
+        self.entries_shown.append(seq)
+
+    def grow(self) -> int | None:
+        """Take in what was appended; gives the first piece that is another or new, None where all is as it was."""
+        before, shown = len(self.starts), len(self.entries_shown)
+        read_on(self.outline, self.session)
+        if self._seen == len(self.outline):
+            return None
+        new = range(self._seen, len(self.outline))
+        head = self.session.head if self._is_moving else self.head
+        last = max(self._path, default=0)
+        for index in new:
+            if self.outline.kinds[index] in ("head", "set"):  # what was told of a title depends on the one there is now
+                return self._begin_anew(head)
+            if self.outline.parents[index] < 0:
+                continue
+            if self.outline.parents[index] != last:
+                return self._begin_anew(head)
+            last = self.outline.seqs[index]
+            self._path.add(last)
+            self._left += 1
+        self.head = head
+        self._walk()
+        if len(self.entries_shown) == shown:
+            return None
+        is_longer = len(self.starts) == before or self.starts[before] > shown
+        return before - 1 if is_longer and before else before
+
+    def _begin_anew(self, head: int) -> int | None:
+        before = [self.seqs(number, number + 1) for number in range(len(self))]
+        self._begin(head)
+        for number in range(len(self)):
+            if number >= len(before) or before[number] != self.seqs(number, number + 1):
+                return number
+        return None if len(before) == len(self) else len(self)
+
+    def position(self, seq: int) -> int:
+        """The piece that has an entry, or the last one before it; 0 where there is none."""
+        index = bisect_right(self.entries_shown, seq) - 1
+        return max(0, bisect_right(self.starts, max(index, 0)) - 1)
+
+    def seq(self, position: int) -> int:
+        """The entry that a piece begins with."""
+        return self.entries_shown[self.starts[position]]
+
+    def seqs(self, first: int, end: int) -> list[int]:
+        """The entries of the pieces from `first` and before `end`."""
+        begin = self.starts[first] if first < len(self.starts) else len(self.entries_shown)
+        return self.entries_shown[begin : self.starts[end] if end < len(self.starts) else None]
+
+    def read(self, first: int, end: int) -> Iterator[list[AnyEntry]]:
+        """The entries of each piece from `first` and before `end`, whole."""
+        end = min(end, len(self.starts))
+        if first >= end:
+            return
+        wanted = self.seqs(first, end)
+        history = self.session.history
+        found: dict[int, AnyEntry] = {}
+        chosen = set(wanted)
+        for low, high in _stretches(wanted):
+            for entry in history.forward(low - 1, high + 1):
+                if entry.seq in chosen:
+                    found[entry.seq] = history.whole(entry)
+        for position in range(first, end):
+            yield [found[seq] for seq in self.seqs(position, position + 1) if seq in found]
+
+    def items(self) -> Iterator[tuple[int, OutlineItem]]:
+        """Every entry that a reader sees, as the outline has it, with the piece that it is in."""
+        position = -1
+        starts = iter(self.starts)
+        following = next(starts, None)
+        index = 0
+        for number, seq in enumerate(self.entries_shown):
+            if number == following:
+                position += 1
+                following = next(starts, None)
+            while self.outline.seqs[index] != seq:
+                index += 1
+            yield position, self.outline.item(index)
+
+
+_GAP = 256
+
+
+def _stretches(seqs: list[int]) -> Iterator[tuple[int, int]]:
+    """From where to where to read: what is far apart by itself, for between them may lie a branch that was left."""
+    low = high = seqs[0]
+    for seq in seqs[1:]:
+        if seq - high > _GAP:
+            yield low, high
+            low = seq
+        high = seq
+    yield low, high

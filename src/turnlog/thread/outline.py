@@ -1,0 +1,282 @@
+"""The outline of a session: one line per entry that somebody who reads it comes by, without what was said.
+
+It is small enough to be kept for 100,000 entries and to be asked at once: which entries lead to a head, which of them
+stand together, where the prompts are. It grows with the log.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from turnlog.formats import unknown_type
+from turnlog.log.asked import is_prompt
+from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
+from turnlog.log.context import text_of
+from turnlog.log.entry import AnyEntry, Child, Compaction, Custom, Edit, Head, Message, Note, Set, Spent, Turn
+from turnlog.log.prompt import typed, without_preamble
+from turnlog.log.text import one_line
+
+LABEL = 100
+"""So many characters of a prompt stand in an outline."""
+PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8
+_NO_PARENT = -1
+_RULES = 1
+"""What is kept of other rules is not used."""
+
+
+class OutlineItem(NamedTuple):
+    """One entry in an outline."""
+
+    seq: int
+    parent: int | None
+    """The node before it; None for a mark. Of a head entry, the node where the conversation goes on."""
+    kind: str
+    """The role of a message, or the type of any other entry."""
+    at_ms: int
+    """0 where nobody knows."""
+    size: int
+    """How many characters it has."""
+    turn: str
+    tool: str
+    """The tools that it calls or answers for."""
+    label: str
+    """Of a prompt its beginning, of a mark what it is about."""
+    flags: int
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a turn begins with it."""
+        return bool(self.flags & PROMPT)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether it calls tools."""
+        return bool(self.flags & CALLS)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether something failed in it."""
+        return bool(self.flags & ERROR)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a reader sees anything of it."""
+        return bool(self.flags & SHOWN)
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    rules: int
+    seqs: bytes
+    parents: bytes
+    times: bytes
+    sizes: bytes
+    flags: bytes
+    kinds: bytes
+    turns: bytes
+    tools: bytes
+    words: list[str]
+    labels: dict[int, str]
+
+
+class Outline:
+    """Entries in the order of the log, as columns."""
+
+    def __init__(self) -> None:
+        self.seqs = array("q")
+        self.parents = array("q")
+        self.times = array("q")
+        self.sizes = array("q")
+        self.flags = array("B")
+        self.kinds: list[str] = []
+        self.turns: list[str] = []
+        self.tools: list[str] = []
+        self.labels: dict[int, str] = {}
+        """By `seq`."""
+        self.last = 0
+        """The last entry that was taken, whether it stands here or not."""
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def take(self, entry: AnyEntry) -> None:
+        """One more entry of the log."""
+        self.last = max(self.last, entry.seq)
+        kind = type(entry)
+        is_told = is_seen(entry)
+        if entry.parent is None and kind is not Head and kind is not Turn and not is_told:
+            return
+        at = entry.clock or entry.at
+        size, flags, tool, label = _about(entry)
+        self.seqs.append(entry.seq)
+        self.parents.append(_parent(entry))
+        self.times.append(0 if at is None else round(at.timestamp() * 1000))
+        self.sizes.append(size)
+        self.flags.append(flags | (SHOWN if is_told else 0))
+        self.kinds.append(entry.role if isinstance(entry, Message) else entry.type)
+        self.turns.append(entry.turn or "")
+        self.tools.append(tool)
+        if label:
+            self.labels[entry.seq] = label
+
+    def item(self, index: int) -> OutlineItem:
+        """One line of it."""
+        seq, parent = self.seqs[index], self.parents[index]
+        return OutlineItem(
+            seq, None if parent == _NO_PARENT else parent, self.kinds[index], self.times[index], self.sizes[index],
+            self.turns[index], self.tools[index], self.labels.get(seq, ""), self.flags[index],
+        )  # fmt: skip
+
+    def __iter__(self) -> Iterator[OutlineItem]:
+        return map(self.item, range(len(self)))
+
+    def find(self, seq: int) -> int | None:
+        """Where an entry stands."""
+        index = bisect_left(self.seqs, seq)
+        return index if index < len(self.seqs) and self.seqs[index] == seq else None
+
+    def extend(self, other: Outline, until: int | None = None) -> None:
+        """What another one says, up to an entry."""
+        end = len(other) if until is None else bisect_left(other.seqs, until + 1)
+        for name in ("seqs", "parents", "times", "sizes", "flags", "kinds", "turns", "tools"):
+            getattr(self, name).extend(getattr(other, name)[:end])
+        self.labels.update({seq: text for seq, text in other.labels.items() if until is None or seq <= until})
+        self.last = max(self.last, other.last if until is None else min(until, other.last))
+
+    def path(self, head: int) -> list[int]:
+        """Where the nodes that lead to a head stand, oldest first; for one that is missing, the one before it."""
+        found: list[int] = []
+        index = self._at_or_before(head)
+        while index >= 0:
+            found.append(index)
+            parent = self.parents[index]
+            if parent <= 0:
+                break
+            index = index - 1 if index and self.seqs[index - 1] == parent else self._at_or_before(parent)
+        found.reverse()
+        return found
+
+    def _at_or_before(self, seq: int) -> int:
+        """Where that node stands, or the last one before it."""
+        index = bisect_left(self.seqs, seq + 1) - 1
+        while index >= 0 and (self.parents[index] == _NO_PARENT or self.kinds[index] == "head"):
+            index -= 1
+        return index
+
+    # ── kept ──────────────────────────────────────────────────────────────────────────────────────
+
+    def encode(self) -> bytes:
+        """All of it, to be kept."""
+        words: dict[str, int] = {}
+
+        def numbered(column: Iterable[str]) -> bytes:
+            return array("I", [words.setdefault(word, len(words)) for word in column]).tobytes()
+
+        kinds, turns, tools = numbered(self.kinds), numbered(self.turns), numbered(self.tools)
+        kept = _Kept(
+            _RULES, self.seqs.tobytes(), self.parents.tobytes(), self.times.tobytes(), self.sizes.tobytes(),
+            self.flags.tobytes(), kinds, turns, tools, list(words), self.labels,
+        )  # fmt: skip
+        return zlib.compress(msgspec.msgpack.encode(kept), 1)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Outline | None:
+        """What was kept; None where it was kept by other rules, or is damaged."""
+        try:
+            kept = msgspec.msgpack.decode(zlib.decompress(data), type=_Kept)
+        except (zlib.error, msgspec.DecodeError, msgspec.ValidationError):
+            return None
+        if kept.rules != _RULES:
+            return None
+        made = cls()
+        for column, stored in (
+            (made.seqs, kept.seqs), (made.parents, kept.parents), (made.times, kept.times), (made.sizes, kept.sizes),
+            (made.flags, kept.flags),
+        ):  # fmt: skip
+            column.frombytes(stored)
+        made.kinds, made.turns, made.tools = (
+            [kept.words[number] for number in array("I", stored)] for stored in (kept.kinds, kept.turns, kept.tools)
+        )
+        made.labels = kept.labels
+        made.last = made.seqs[-1] if made.seqs else 0
+        return made
+
+
+def is_seen(entry: AnyEntry) -> bool:
+    """Whether a reader sees anything of an entry: `view` draws a row of it."""
+    if isinstance(entry, Message):
+        return entry.display is not False or entry.role == "tool" or entry.error is not None
+    if isinstance(entry, Custom):
+        return bool(entry.blocks)
+    if isinstance(entry, Turn):
+        return entry.state in ("aborted", "failed")
+    if isinstance(entry, Set):
+        return entry.key == "title" and not entry.unset
+    if isinstance(entry, Spent):
+        return bool(entry.why)
+    if isinstance(entry, Note):
+        return unknown_type(entry) is None
+    return entry.is_shown
+
+
+def _parent(entry: AnyEntry) -> int:
+    if isinstance(entry, Head):
+        return entry.to
+    return _NO_PARENT if entry.parent is None else entry.parent
+
+
+def _about(entry: AnyEntry) -> tuple[int, int, str, str]:
+    """Its size, its flags, its tools, and its label."""
+    if isinstance(entry, Message):
+        return _message(entry)
+    if isinstance(entry, Compaction):
+        size = sum(len(text_of(item.blocks)) for item in entry.replacement if isinstance(item, Message))
+        sizes = [f"{number:,}" for number in (entry.tokens_before, entry.tokens_after) if number is not None]
+        return size, 0, "", " → ".join(sizes)
+    if isinstance(entry, (Custom, Edit)):
+        return len(text_of(entry.blocks or [])), 0, "", entry.kind if isinstance(entry, Custom) else ""
+    if isinstance(entry, Turn):
+        return 0, ERROR * (entry.state == "failed"), "", entry.state
+    if isinstance(entry, Head):
+        return 0, 0, "", entry.why
+    if isinstance(entry, Child):
+        return 0, 0, "", entry.session
+    if isinstance(entry, Set):
+        return 0, 0, "", one_line(str(entry.value), LABEL)
+    if isinstance(entry, Note):
+        return len(entry.text), 0, "", one_line(entry.text, LABEL)
+    return 0, 0, "", ""
+
+
+def _message(message: Message) -> tuple[int, int, str, str]:
+    size, flags = 0, ERROR * (message.error is not None)
+    tools: list[str] = []
+    for block in message.blocks:
+        if isinstance(block, (Text, Thinking)):
+            size += len(block.text)
+        elif isinstance(block, ToolCall):
+            tools.append(block.name)
+            flags |= CALLS
+        elif isinstance(block, ToolResult):
+            content = block.content
+            size += len(content if isinstance(content, str) else text_of(cast("list[Any]", content)))
+            tools.append(block.name or "")
+            flags |= ERROR * block.is_error
+    label = ""
+    if message.role == "user" and is_prompt(message):
+        flags |= PROMPT
+        label = one_line(typed(without_preamble(text_of(message.blocks))), LABEL)
+    return size, flags, ", ".join(dict.fromkeys(filter(None, tools))), label
+
+
+def outline_of(entries: Iterable[AnyEntry]) -> Outline:
+    """The outline of these."""
+    made = Outline()
+    for entry in entries:
+        made.take(entry)
+    return made
