@@ -33,7 +33,7 @@ def test_what_is_needed_stays(full: str, process: Cli):
 
 def test_a_dry_run_says_what_would_go_and_removes_nothing(full: str, process: Cli):
     with turnlog.open() as home:
-        home.purge(full)
+        home.store.purge(full)  # as one who was killed before its contents went as well
     size = blobs(process)
     told = process("gc", "--dry-run", "--json").json
     assert told["freed_bytes"] > 700_000
@@ -69,3 +69,38 @@ def test_what_is_no_size_is_refused(process: Cli, text: str):
     done = process("gc", "--quota", text)
     assert done.code == 2
     assert "is not a size" in done.err
+
+
+def _age(home_folder: Path, name: str) -> None:
+    """As if that session had been used long ago."""
+    with turnlog.open(home_folder, clock=lambda: 1_600_000_000_000) as home, home.create(id=name) as session:
+        session.user("long ago")
+
+
+def test_old_sessions_go_when_it_is_meant(cli: Cli, session: str, folder: Path):
+    _age(folder, "old")
+    _age(folder, "older")
+    told = cli("gc", "--older-than", "90d", "--keep", "older", "--dry-run", "--json").json
+    assert [row["id"] for row in told["removed"]] == ["old"]
+    done = cli("gc", "--older-than", "90d")
+    assert done.code == 2 and "--yes" in done.err
+    done = cli("gc", "--older-than", "12w", "--keep", "older", "--yes")
+    assert "1 session are gone for good" not in done.out
+    assert done.out.startswith("1 session is gone for good\n")
+    with turnlog.open() as home:
+        assert {row.id for row in home.sessions()} == {session, "older"}
+    assert cli("gc", "--older-than", "soon").code == cli("gc", "--keep", "older").code == 2
+
+
+def test_a_trash_that_empties_itself(cli: Cli, session: str, folder: Path):
+    _age(folder, "old")
+    cli("rm", "old")
+    assert cli("gc", "--trash", "30d").code == 0
+    assert cli("ls", "--deleted", "--json").json["sessions"], "it was deleted only just now"
+    assert cli("gc", "--trash", "0d").code == 0
+    assert cli("ls", "--deleted", "--json").json["sessions"] == []
+    assert cli("gc", "--trash", "never").code == 0
+    cli("rm", session)
+    assert cli("gc").code == 0
+    assert cli("ls", "--deleted", "--json").json["sessions"]
+    assert cli("gc", "--trash", "later").code == 2

@@ -128,3 +128,17 @@ def test_what_is_gone_for_good_is_found_no_more(cli: Cli, session: str):
     finally:
         catalog.close()
     assert cli("search", "flaky", "--json").json["hits"] == []
+
+
+def test_what_stays_of_a_purged_session_is_said_and_can_go_as_well(cli: Cli, session: str):
+    with turnlog.open() as home:
+        home.resume(session).fork(id="the-fork")
+    done = cli("rm", "--purge", "--yes", session)
+    assert "fork the-fork stayed: it builds on entries up to" in done.out
+    assert "--forks removes it as well" in done.out
+    with turnlog.open() as home:
+        home.resume("the-fork").fork(id="another")
+    told = cli("rm", "--purge", "--yes", "--forks", "the-fork", "another", "--json").json
+    assert [(row["id"], row["kind"]) for row in told["removed"]] == [("the-fork", "session"), ("another", "fork")]
+    assert told["left"] == []
+    assert cli("rm", "--forks", "x").code == 2

@@ -303,6 +303,8 @@ class Home:
     delete = _home_call(blocking.Home.delete)
     restore = _home_call(blocking.Home.restore)
     purge = _home_call(blocking.Home.purge)
+    forks = _home_call(blocking.Home.forks)
+    expire = _home_call(blocking.Home.expire)
     blame = _home_call(blocking.Home.blame)
     blame_commit = _home_call(blocking.Home.blame_commit)
     gc = _home_call(blocking.Home.gc)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -19,14 +21,16 @@ from turnlog.store import Clock, Store, derived
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
-from turnlog.thread.report import Info
+from turnlog.thread.report import Info, info_of
 from turnlog.thread.settings import Settings
 
 if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
     from turnlog.blame.commit import CommitBlame
     from turnlog.exchange.source import Imported, Progress
+    from turnlog.thread.expiry import Keep
     from turnlog.thread.garbage import Collected, Kept
+    from turnlog.thread.purging import Purged
     from turnlog.transfer.mover import Tell
     from turnlog.transfer.report import Transferred
 
@@ -42,6 +46,7 @@ def open_home(
     max_file_bytes: int = Settings().max_file_bytes,
     quota_bytes: int | None = None,
     covers_ignored: bool = True,
+    trash_for: timedelta | None = None,
 ) -> Home:
     """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, `memory:` or `postgresql://…`.
 
@@ -49,6 +54,8 @@ def open_home(
     process, not a power cut. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
     larger than `max_file_bytes` are skipped, and one that needs more than `quota_bytes` of blobs is refused. Small
     files that git would ignore are covered, too, unless `covers_ignored=False`; what is in them stays in this home.
+    What is in the trash stays there until somebody purges it; with `trash_for`, that long, and then goes for good with
+    the next `delete` or `gc`.
     """
     if durability not in DURABILITIES:
         raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
@@ -56,7 +63,7 @@ def open_home(
     options: dict[str, Any] = {"durability": durability}
     if clock is not None:
         options["clock"] = clock
-    settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored)
+    settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored, trash_for=trash_for)
     return Home(connect(place, **options), clock=clock, settings=settings, made=Made(place))
 
 
@@ -197,6 +204,24 @@ class Home:
     def delete(self, session: str) -> None:
         """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working."""
         exactly(self.store.delete, session)
+        self._empty_by_itself()
+
+    def expire(
+        self, older_than: timedelta, *, keep: Keep = (), only_deleted: bool = False, dry_run: bool = False
+    ) -> Purged:
+        """Remove for good what nothing happened in for that long, and what was deleted before that.
+
+        `keep` are ids of sessions that stay, or says of each (an `Info`) whether it does. A session goes together with
+        its forks and subagents, when the last of them is past its time. With `only_deleted`, only the trash is emptied.
+        """
+        from turnlog.thread.expiry import expire
+
+        now = None if self._clock is None else datetime.fromtimestamp(self._clock() / 1000, UTC)
+        return expire(self.store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
+
+    def _empty_by_itself(self) -> Purged | None:
+        stays = self.settings.trash_for
+        return None if stays is None else self.expire(stays, only_deleted=True)
 
     def restore(self, session: str, *, as_: str | None = None) -> None:
         """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
@@ -211,13 +236,31 @@ class Home:
         store = self.store
         exactly(lambda name: restore_as(store, name, as_), session)
 
-    def purge(self, session: str, *, deleted: bool | None = None) -> None:
-        """Remove the session with that id for good, deleted or not. What forks of it need is kept.
+    def purge(
+        self, session: str, *, deleted: bool | None = None, subagents: bool = False, forks: bool = False
+    ) -> Purged:
+        """Remove the session with that id for good, deleted or not, and what nobody else needs of its files.
 
-        Where there is one and a deleted one, `deleted` says which.
+        Its `subagents` and `forks` go with it if told, and theirs; otherwise they stay, what forks need of it is kept
+        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which.
         """
+        from turnlog.thread.purging import purge
+
         store = self.store
-        exactly(lambda name: store.purge(name, deleted=deleted), session)
+        return exactly(
+            lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks),
+            session,
+        )
+
+    def forks(self, session: str, *, deleted: bool = False) -> list[Info]:
+        """The sessions that continue the one with that id, the newest first; those in the trash if `deleted`."""
+        from turnlog.thread.purging import Found, forks_of
+
+        with closing(log_to_read(self.store, session)) as log:
+            first = History(self.store, log).first
+        place = "deleted" if deleted else "live"
+        found = forks_of((Found(place, row) for row in self.store.listing(place)), first)
+        return [info_of(one.row) for one in sorted(found, key=lambda one: one.row.order, reverse=True)]
 
     # ── other agents, other homes ─────────────────────────────────────────────────────────────────
 
@@ -316,6 +359,7 @@ class Home:
             quota_bytes = self.settings.quota_bytes // 2
         if dry_run:
             return estimate(self.store, quota_bytes=quota_bytes)
+        self._empty_by_itself()
         return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
 
     def _drop(self, given_up: list[Kept]) -> None:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -40,6 +41,8 @@ class Listed(Struct, frozen=True):
     wide: Set | None
     last: AnyEntry | None
     size_bytes: int
+    deleted_at: datetime | None = None
+    """When it came into the trash, as far as the store knows."""
 
     @property
     def first(self) -> str:

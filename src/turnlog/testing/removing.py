@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.entry import Entry, Fork, Note
@@ -45,7 +46,7 @@ class Removing(Connected):
         before: Listed = next(iter(store.listing()))
         entries = read(five)
         store.delete("s")
-        assert list(store.listing("deleted")) == [before]
+        assert [replace(row, deleted_at=None) for row in store.listing("deleted")] == [before]
         assert read(store.open("s", read_only=True)) == entries
 
     def test_a_deleted_session_takes_no_more_entries(self, store: Store, five: Log) -> None:

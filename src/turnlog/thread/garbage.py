@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 
 from msgspec import Struct
@@ -285,17 +285,25 @@ class _Removal:
         return self._needed
 
 
-def forget_unneeded(store: Store, trees: set[str]) -> None:
-    """Remove those of these trees that no session needs. Raises `Corrupt` where nobody can tell."""
+def refers_to(store: Store, session: str, first: str) -> set[str]:
+    """Every blob that one log refers to, with all that is below. Raises `Corrupt` where nobody can tell."""
+    found = Needs(set(), [])
+    with store.keeping(), closing(store.open(session, read_only=True, first=first)) as log:
+        _read(log, found, set())
+        return all_needed(store, found)
+
+
+def forget_unneeded(store: Store, blobs: set[str]) -> Freed:
+    """Remove those of these blobs that no session needs. Raises `Corrupt` where nobody can tell."""
     known: Known = {}
     needed: set[str] = set()
     with store.keeping(), suppress(NotFound):  # a session is moved under us
         needed = all_needed(store, needs(store, known))
 
     def others() -> Container[str]:
-        return _AllBut(trees - all_needed(store, needs(store, known), needed))
+        return _AllBut(blobs - all_needed(store, needs(store, known), needed))
 
-    store.collect(others, expected=_AllBut(trees - needed), strictly=True)
+    return store.collect(others, expected=_AllBut(blobs - needed), strictly=True)
 
 
 def tidy(store: Store) -> bool:

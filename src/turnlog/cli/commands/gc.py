@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import timedelta
+
 import click
 
+from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.receipt import print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size
 from turnlog.cli.frame.agentshell import refuse_agent
@@ -11,13 +16,24 @@ from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared
 from turnlog.errors import Invalid, Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
+from turnlog.machine.retention import duration_of, set_trash_for
 from turnlog.machine.space import set_limit, size_of
+from turnlog.session import Home
+from turnlog.thread.purging import Purged
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     """A size, as `size_of` takes it."""
     try:
         return None if value is None else size_of(value)
+    except Invalid as error:
+        raise click.BadParameter(f"{error.message}: {error.hint}", context, parameter) from None
+
+
+def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> timedelta | None:
+    """How long, as `duration_of` takes it."""
+    try:
+        return None if value is None else duration_of(value)
     except Invalid as error:
         raise click.BadParameter(f"{error.message}: {error.hint}", context, parameter) from None
 
@@ -30,20 +46,40 @@ FIELDS = {
     "blobs": "how many were removed",
     "freed_bytes": "how much that gave back",
     "dropped": "how many checkpoints were given up",
+    "removed": "with --older-than, the sessions that went: `id`, `kind`, `entries`, `size_bytes`",
+    "left": "old ones that stayed: `id`, `kind` and `why`",
 }
 
 
 @click.command()
 @click.option("--quota", callback=_bytes, metavar="SIZE", help="Give up automatic checkpoints until blobs fit in that.")
 @click.option("--limit", callback=_bytes, metavar="SIZE", help="What hooks may fill it to from now on.")
+@click.option("--older-than", callback=_duration, metavar="TIME", help="Remove sessions for good that are older.")
+@click.option("--keep", multiple=True, metavar="SESSION", help="With --older-than: but not this one.")
+@click.option("--trash", metavar="TIME", help="How long what is deleted stays in the trash from now on; or `never`.")
+@click.option("--yes", "-y", is_flag=True, help="With --older-than: do not ask.")
 @click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
 @shared
-def command(quota: int | None, limit: int | None, dry_run: bool, as_json: bool) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    quota: int | None,
+    limit: int | None,
+    older_than: timedelta | None,
+    keep: tuple[str, ...],
+    trash: str | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Give back disk space that no session needs.
 
-    Logs are never touched. Blobs (contents of files, long texts) go when no session refers to them any more, for
-    example after one was purged. With --quota, checkpoints that were taken automatically at the ends of turns are given
-    up as well, the oldest first, until the rest fits; those that somebody asked for always stay. Safe while agents run.
+    Logs are not touched, unless --older-than is given. Blobs (contents of files, long texts) go when no session refers
+    to them any more. With --quota, checkpoints that were taken automatically at the ends of turns are given up as well,
+    the oldest first, until the rest fits; those that somebody asked for always stay. Safe while agents run.
+
+    With --older-than, sessions in which nothing happened for that long (90d, 12w, 36h, 2y) go for good, and what was
+    deleted before that: it shows them, and asks. Forks and subagents stay and go with what they were made of.
 
     A home that hooks of agents fill has a limit of its own: 10 GB, or a tenth of the room on its disk if that is less.
 
@@ -51,7 +87,11 @@ def command(quota: int | None, limit: int | None, dry_run: bool, as_json: bool) 
     turnlog gc --dry-run                     what there is, and what could go
     turnlog gc --quota 2GB                   keep blobs below two gigabytes
     turnlog gc --limit 50GB                  let hooks keep more than the usual
+    turnlog gc --older-than 90d --dry-run    which sessions are older than that
+    turnlog gc --trash 30d                   empty the trash by itself, after 30 days
     """
+    if keep and older_than is None:
+        raise click.UsageError("--keep goes with --older-than")
     if quota is not None and not dry_run:
         refuse_agent("`gc --quota`")
     if limit is not None and not dry_run:
@@ -59,14 +99,31 @@ def command(quota: int | None, limit: int | None, dry_run: bool, as_json: bool) 
         if folder is None:
             raise Unsupported("a home in a database has no limit of its own", hint="set TURNLOG_LIMIT where agents run")
         set_limit(folder, str(limit))
+    if (older_than is not None or trash is not None) and not dry_run:
+        refuse_agent("`gc --older-than`" if trash is None else "`gc --trash`")
+    if trash is not None and not dry_run:
+        folder = folder_of(home_location() or default_home())
+        if folder is None:
+            raise Unsupported(
+                "the trash of a database does not empty itself", hint="run `turnlog gc --older-than` now and then"
+            )
+        set_trash_for(folder, trash)
     with this_home() as home:
         before = home.disk()
+        expired = _expired(context, home, older_than, keep, yes, dry_run, as_json) if older_than is not None else []
         done = home.gc(quota_bytes=quota, dry_run=dry_run)
         after = before if dry_run else home.disk()
     if as_json:
         data = {"dry_run": dry_run, "quota_bytes": quota, "disk": after, "disk_before": before}
-        print_json({**data, "blobs": done.blobs, "freed_bytes": done.freed_bytes, "dropped": done.dropped})
+        told = {"blobs": done.blobs, "freed_bytes": done.freed_bytes, "dropped": done.dropped}
+        fields = receipt_fields(expired)
+        print_json({**data, **told, "removed": fields["removed"], "left": fields["left"]})
         return
+    if expired:
+        many = len(expired[0].removed)
+        print(f"{count(many, 'session')} {'would be' if dry_run else 'is' if many == 1 else 'are'} gone for good")
+        print_receipt(expired)
+        print()
     for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
         print(line)
     print()
@@ -78,3 +135,33 @@ def command(quota: int | None, limit: int | None, dry_run: bool, as_json: bool) 
     if quota is not None and done.blob_bytes > quota:
         kept = "what is left is needed by logs and by checkpoints that somebody asked for"
         print(f"still over the quota by {size(done.blob_bytes - quota)}: {kept}")
+
+
+def _expired(
+    context: click.Context,
+    home: Home,
+    older_than: timedelta,
+    keep: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> list[Purged]:
+    """What goes, shown and asked for first."""
+    kept = {home.find(name) for name in keep}
+    plan = home.expire(older_than, keep=kept, dry_run=True)
+    if dry_run or not plan.removed:
+        return [plan]
+    if not yes:
+        if not can_ask(as_json=as_json):
+            where = "with --json it cannot" if as_json else "there is no terminal"
+            raise Invalid(f"gc --older-than asks first, and {where}", hint="--yes does it without asking")
+        rows = {row.id: row for is_it in (True, False) for row in home.sessions(deleted=is_it)}
+        show_sessions([rows[one.id] for one in plan.removed if one.id in rows])
+        if not ask(f"remove {count(len(plan.removed), 'session')} for good?"):
+            print("nothing was removed", file=sys.stderr)
+            context.exit(1)
+    done = home.expire(older_than, keep=kept)
+    from turnlog.cli.pick.catalog import forget_purged
+
+    forget_purged(home_location())
+    return [done]

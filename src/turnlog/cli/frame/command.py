@@ -13,6 +13,9 @@ from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame.output import COUNTS, DRY_RUN, REPORT, SESSION, VERSION, print_json, to_json, write_json
 from turnlog.cli.frame.progress import patience, tell
 from turnlog.errors import Conflict
+from turnlog.machine.environment import default_home
+from turnlog.machine.location import folder_of
+from turnlog.machine.retention import trash_for
 from turnlog.session import Home, Session, open_home
 from turnlog.session.readonly import ReadOnlySession
 
@@ -56,7 +59,9 @@ def home_location() -> str | None:
 def this_home() -> Home:
     """The home that the options say, or the default one. What takes long in it tells `progress`."""
     home = open_home(home_location())
-    home.settings = replace(home.settings, progress=tell)
+    folder = folder_of(home_location() or default_home())
+    stays = trash_for(folder) if folder is not None else None
+    home.settings = replace(home.settings, progress=tell, trash_for=stays)
     return home
 
 

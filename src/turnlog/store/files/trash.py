@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from turnlog.errors import Corrupt
 from turnlog.layout import SESSIONS, TRASH
@@ -111,4 +114,12 @@ def listed(layout: Layout, place: str) -> Iterator[Listed]:
         for name in layout.names(place):
             found = glimpse(layout.disk, folder, name)
             if found is not None:
-                yield found
+                yield found if place != TRASH else replace(found, deleted_at=_moved_at(layout, name))
+
+
+def _moved_at(layout: Layout, name: str) -> datetime | None:
+    """When a file came into the trash, or later: its name was the last thing of it that changed."""
+    try:
+        return datetime.fromtimestamp(layout.disk.stat(os.path.join(layout.folder, TRASH, name)).st_ctime, UTC)
+    except FileNotFoundError:
+        return None

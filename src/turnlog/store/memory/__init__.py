@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.draft import Draft
@@ -47,6 +48,7 @@ class MemoryStore:
         self._mutex = threading.RLock()
         self._logs: dict[str, MemoryLog] = {}
         self._trash: dict[str, MemoryLog] = {}
+        self._deleted_at: dict[str, datetime] = {}
         self._bases: dict[str, MemoryLog] = {}
         self._blobs: dict[str, bytes] = {}
         self._derived: dict[str, bytes] = {}
@@ -113,11 +115,12 @@ class MemoryStore:
             logs = list({"live": self._logs, "deleted": self._trash, "aside": self._bases}[place].values())
         for log in logs:
             if ids is None or log.id in ids:
-                yield _listed(log)
+                yield _listed(log, self._deleted_at.get(log.id) if place == "deleted" else None)
 
     def delete(self, session_id: str) -> None:
         self._move(session_id, self._logs, self._trash)
         self._trash[session_id].is_gone = True
+        self._deleted_at[session_id] = datetime.fromtimestamp(self._clock() / 1000, UTC)
 
     def restore(self, session_id: str) -> None:
         self._move(session_id, self._trash, self._logs)
@@ -236,7 +239,7 @@ class MemoryStore:
         self._derived[name] = data
 
 
-def _listed(log: MemoryLog) -> Listed:
+def _listed(log: MemoryLog, deleted_at: datetime | None) -> Listed:
     start = log.entries[0]
     wide = next((e for e in reversed(log.entries) if is_wide(e)), None)
-    return Listed(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0)
+    return Listed(log.id, start if isinstance(start, Start) else None, wide, log.entries[-1], 0, deleted_at)

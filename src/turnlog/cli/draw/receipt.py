@@ -1,0 +1,47 @@
+"""What was removed for good, for people and for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import count, moment, one_line, size
+from turnlog.log.ids import handle_of
+from turnlog.thread.purging import Purged
+from turnlog.thread.report import Info
+
+
+def receipt_fields(done: Sequence[Purged]) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "removed": [msgspec.to_builtins(one) for receipt in done for one in receipt.removed],
+        "left": [msgspec.to_builtins(one) for receipt in done for one in receipt.left],
+        "blobs": sum(receipt.blobs for receipt in done),
+        "freed_bytes": sum(receipt.freed_bytes for receipt in done),
+    }
+
+
+def print_receipt(done: Sequence[Purged]) -> None:
+    """For people: what went along, what went with it, and what stayed and why."""
+    for receipt in done:
+        for one in receipt.removed:
+            if one.kind != "session":
+                print(f"{one.kind} {one_line(handle_of(one.id))} is gone for good")
+        for one in receipt.left:
+            who = "contents of files" if one.kind == "blobs" else f"{one.kind} {one_line(handle_of(one.id))}"
+            more = f"; --{one.kind}s removes it as well" if one.kind in ("fork", "subagent") else ""
+            print(f"{who} stayed: {one_line(one.why)}{more}")
+    blobs, freed = sum(receipt.blobs for receipt in done), sum(receipt.freed_bytes for receipt in done)
+    if blobs:
+        print(f"{count(blobs, 'blob')} removed, {size(max(0, freed))} given back")
+
+
+def show_sessions(rows: Iterable[Info]) -> None:
+    """What is about to go, where somebody is asked."""
+    cells = [(row.handle, moment(row.updated_at)[:16], str(row.seq), row.title or "") for row in rows]
+    for line in table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)):
+        print(line, file=sys.stderr)

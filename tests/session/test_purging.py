@@ -1,0 +1,171 @@
+"""Removing sessions for good: what goes, what stays and why, and what the receipt says of it."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from turnlog.errors import Ambiguous, Invalid, NotFound
+
+SECRET = "the launch code is " + "7" * 70_000
+
+
+@pytest.fixture
+def home():
+    return turnlog.open("memory:")
+
+
+def family(home: turnlog.Home) -> tuple[turnlog.Session, turnlog.Session, turnlog.Session, turnlog.Session]:
+    session = home.create(id="top")
+    session.user(SECRET)
+    fork = session.fork(id="fork")
+    again = fork.fork(id="fork of the fork")
+    child = session.spawn(agent="helper", id="child")
+    child.user("look for it")
+    return session, fork, again, child
+
+
+def test_forks_of_a_session_are_listed(home: turnlog.Home):
+    _, fork, again, _ = family(home)
+    assert [row.id for row in home.forks("top")] == ["fork"]
+    assert [row.id for row in home.forks(fork.id)] == [again.id]
+    home.delete("fork")
+    assert home.forks("top") == []
+    assert [row.id for row in home.forks("top", deleted=True)] == ["fork"]
+    with pytest.raises(NotFound):
+        home.forks("nobody")
+
+
+def test_what_stays_is_named_with_the_reason(home: turnlog.Home):
+    session, fork, *_ = family(home)
+    receipt = home.purge("top")
+    assert [(one.id, one.kind, one.entries) for one in receipt.removed] == [("top", "session", session.seq)]
+    assert {(one.id, one.kind) for one in receipt.left} == {("fork", "fork"), ("child", "subagent")}
+    assert "entries up to" in next(one.why for one in receipt.left if one.kind == "fork")
+    assert receipt.blobs == 0
+    assert SECRET in fork.context()[0].blocks[0].text
+
+
+def test_with_its_forks_and_subagents_nothing_is_left(home: turnlog.Home):
+    *_, child = family(home)
+    home.delete("fork")
+    grandchild = child.spawn(agent="helper", id="grandchild")
+    grandchild.fork(id="fork of the grandchild")
+    digests = [digest for entry in home.read("top").entries() for digest in entry.blobs]
+    receipt = home.purge("top", subagents=True, forks=True)
+    kinds = {one.id: one.kind for one in receipt.removed}
+    assert kinds == {
+        "top": "session", "fork": "fork", "fork of the fork": "fork", "child": "subagent", "grandchild": "subagent",
+        "fork of the grandchild": "fork",
+    }  # fmt: skip
+    assert receipt.left == []
+    assert receipt.blobs == len(digests) == 1
+    assert [list(home.store.listing(place)) for place in ("live", "deleted", "aside")] == [[], [], []]
+    with pytest.raises(NotFound):
+        home.get_blob(digests[0])
+
+
+def test_a_blob_that_another_session_needs_stays(home: turnlog.Home):
+    for name in ("one", "two"):
+        home.create(id=name).user(SECRET)
+    assert home.purge("one").blobs == 0
+    assert home.read("two").messages()[0].blocks[0].text == SECRET
+    assert home.purge("two").blobs == 1
+
+
+def test_a_session_and_a_deleted_one_of_the_same_name(home: turnlog.Home):
+    home.create(id="s")
+    home.delete("s")
+    home.create(id="s")
+    with pytest.raises(Ambiguous):
+        home.purge("s")
+    assert [one.id for one in home.purge("s", deleted=True).removed] == ["s"]
+    assert home.exists("s")
+    with pytest.raises(NotFound):
+        home.purge("nobody")
+
+
+def test_no_byte_of_it_is_left_in_the_folder(tmp_path: Path):
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.create(id="top")
+        for index in range(40):
+            session.user(f"{index} " + "x" * 70_000)
+        session.user("only-here")
+        session.user("only-in-a-blob " * 9_000)
+        session.fork(id="fork")
+        home.create(id="other").user("1 " + "x" * 70_000)
+        home.purge("top", forks=True)
+        files = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+        assert not any(b"only-here" in path.read_bytes() for path in files)
+        assert {path.name for path in files if path.suffix == ".jsonl"} == {"other.jsonl"}
+        assert home.gc(dry_run=True).blobs == 0
+
+
+DAY = 86_400_000
+
+
+class Calendar:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def test_what_nothing_happened_in_for_long_goes_and_the_rest_stays():
+    clock = Calendar()
+    home = turnlog.open("memory:", clock=clock)
+    for name in ("old", "pinned", "deleted before", "deleted now"):
+        home.create(id=name).user("long ago")
+    home.delete("deleted before")
+    clock.now += 100 * DAY
+    home.create(id="new").user("today")
+    home.delete("deleted now")
+    ninety = timedelta(days=90)
+    told = home.expire(ninety, keep={"pinned"}, dry_run=True)
+    assert sorted(one.id for one in told.removed) == ["deleted before", "old"]
+    assert home.exists("old")
+    assert [one.id for one in home.expire(ninety, keep={"pinned"}, only_deleted=True).removed] == ["deleted before"]
+    done = home.expire(ninety, keep=lambda info: info.id == "pinned")
+    assert [one.id for one in done.removed] == ["old"]
+    assert {row.id for row in home.sessions()} == {"pinned", "new"}
+    assert [row.id for row in home.sessions(deleted=True)] == ["deleted now"]
+    for wrong in (90, timedelta(days=-1)):
+        with pytest.raises(Invalid):
+            home.expire(wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_forks_and_subagents_go_with_what_they_were_made_of_or_not_at_all():
+    clock = Calendar()
+    home = turnlog.open("memory:", clock=clock)
+    for name in ("young", "aged"):
+        session = home.create(id=name)
+        session.user("long ago")
+        session.fork(id=f"{name} fork").fork(id=f"{name} fork of the fork")
+        session.spawn(agent="helper", id=f"{name} child")
+    home.purge("young fork")
+    clock.now += 100 * DAY
+    home.resume("young fork of the fork").user("still at it")
+    done = home.expire(timedelta(days=90))
+    assert {one.id for one in done.removed} == {"aged", "aged fork", "aged fork of the fork", "aged child"}
+    assert {one.id for one in done.left} == {"young", "young child"}
+    assert "is newer" in done.left[0].why
+    assert home.read("young fork of the fork").messages()[0].blocks[0].text == "long ago"
+
+
+def test_a_trash_that_empties_itself():
+    clock = Calendar()
+    home = turnlog.open("memory:", clock=clock, trash_for=timedelta(days=30))
+    for name in ("first", "second", "third"):
+        home.create(id=name).user("x")
+    home.delete("first")
+    clock.now += 31 * DAY
+    home.delete("second")
+    assert [row.id for row in home.sessions(deleted=True)] == ["second"]
+    clock.now += 31 * DAY
+    home.gc()
+    assert home.sessions(deleted=True) == []
+    assert home.exists("third")
