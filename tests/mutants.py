@@ -419,9 +419,16 @@ MUTANTS = [
     Mutant(
         "no checkpoint of now before a rewind",
         TRAVEL,
-        """            before = self._checkpoint("before")\n""",
+        """            before = self._appender.append([draft])[0]\n""",
         "            before = self._files.at_or_before(self._history.state.seq)\n",
         (REWINDS, INTERRUPTED),
+    ),
+    Mutant(
+        "a rewind is made by another plan than the one that was shown",
+        TRAVEL,
+        "                _refuse_other(make(draft), shown)\n",
+        "                make(draft)\n",
+        (REWINDS,),
     ),
     Mutant(
         "a real path is looked up and then opened",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 import turnlog
 from tests.faces import location
+from turnlog.errors import Conflict
 from turnlog.rewind.travel import Travel
 from turnlog.workspace.restore import Restorer
 
@@ -373,3 +374,29 @@ def test_plans_and_differences_name_paths_alike(home: turnlog.Home, tmp_path: Pa
     steps, found = s.plan_rewind(to=first).steps, s.diff(first)
     assert {step.path for step in steps} == {item.path for item in found} == {"plain", "bytes:caf%E9"}
     assert {step.raw for step in steps} == set(names)
+
+
+def test_what_is_done_is_the_plan_that_was_shown_or_nothing(home, place: Path):
+    with home.create(workspace=place) as s:
+        before = everything(place)
+        with s.turn():
+            work(place)
+        after, target = everything(place), s.checkpoints()[0].seq
+        shown = s.plan_rewind(target)
+        assert shown.digest == s.plan_rewind(target).digest
+        (place / "src/a.py").write_text("somebody else\n")
+        changed, count = everything(place), s.seq
+        with pytest.raises(Conflict, match="since the plan was shown"):
+            s.rewind(target, plan=shown.digest)
+        assert (everything(place), s.seq) == (changed, count)
+        (place / "src/a.py").write_text("changed\n")
+        (place / "src/a.py").chmod(0o600)
+        assert everything(place) == after
+        s.rewind(target, plan=s.plan_rewind(target).digest)
+        assert everything(place) == before
+        with pytest.raises(Conflict):
+            s.undo(plan=shown.digest)
+        s.undo(plan=s.plan_undo().digest)
+        assert everything(place) == after
+        s.redo(plan=s.plan_redo().digest)
+        assert everything(place) == before

@@ -52,9 +52,13 @@ class Travel:
     # ── moves ─────────────────────────────────────────────────────────────────────────────────────
 
     def rewind(
-        self, head: Head, *, files: bool, conversation: bool, only: list[str] | None = None, force: bool = False
-    ) -> Rewound:
-        """Go back: the conversation as `head` says, the files to the last checkpoint before it."""
+        self, head: Head, *, files: bool, conversation: bool, only: list[str] | None = None, force: bool = False,
+        plan: str | None = None,
+    ) -> Rewound:  # fmt: skip
+        """Go back: the conversation as `head` says, the files to the last checkpoint before it.
+
+        `plan` is the digest of the one that was shown: nothing is done by any other.
+        """
         finished = self.finish_interrupted() if files else None
         if finished is not None and not force and _is_same(finished.entry, head):
             return finished  # it was asked for again
@@ -63,11 +67,12 @@ class Travel:
         if not conversation:
             head = self._stay(head.why)
         if target is None:
-            plan = self._planner.no_files() if files else Plan([], "only the conversation moves")
-            return Rewound(self._append(head), plan, [])
-        return self._move(head, lambda now: self._planner.plan_to(target, now, only, force))
+            made = self._planner.no_files() if files else Plan([], "only the conversation moves")
+            _refuse_other(made, plan)
+            return Rewound(self._append(head), made, [])
+        return self._move(head, lambda now: self._planner.plan_to(target, now, only, force), plan)
 
-    def take_back(self, why: str, *, force: bool = False) -> Rewound:
+    def take_back(self, why: str, *, force: bool = False, plan: str | None = None) -> Rewound:
         """Undo or redo: back to what was there before the newest rewind, or the newest undo."""
         finished = self.finish_interrupted()
         if finished is not None and finished.entry.why == why:
@@ -78,16 +83,22 @@ class Travel:
             raise NotFound("there is no rewind to undo" if why == "undo" else "there is no undo to take back")
         move = moves[-1]
         head = move_back(self._history, move, why)
-        plan = self._planner.planner_back(move, force=force)
-        return self._move(head, plan) if plan is not None else Rewound(self._append(head), Plan([]), [])
+        make = self._planner.planner_back(move, force=force)
+        if make is not None:
+            return self._move(head, make, plan)
+        _refuse_other(self._planner.plan_back(move, force=force), plan)
+        return Rewound(self._append(head), Plan([]), [])
 
     def _stay(self, why: str) -> Head:
         state = self._history.state
         return Head(to=state.head, asof=state.seq, why=why, left=state.head, facts=state.facts, system=state.system)
 
-    def _move(self, head: Head, make: Callable[[Checkpoint], Plan]) -> Rewound:
+    def _move(self, head: Head, make: Callable[[Checkpoint], Plan], shown: str | None) -> Rewound:
         with self._store.keeping():
-            before = self._checkpoint("before")
+            draft = self._files.take(when="before")
+            if shown is not None:
+                _refuse_other(make(draft), shown)
+            before = self._appender.append([draft])[0]
             plan = make(before)
             intent = self._begin(make_intent(plan, before, head))
             return self._done(head, intent, plan, self._files.run(intent, plan.to_do))
@@ -173,6 +184,12 @@ class Travel:
             return Conflict(f"process {pid} is in the middle of a rewind", hint="wait until it is done, or end it")
         where = f" on {intent.host}" if is_elsewhere(intent) else ""
         return Conflict(f"a rewind of this session was interrupted{where}", hint=HINT)
+
+
+def _refuse_other(plan: Plan, shown: str | None) -> None:
+    """Nothing is done but what somebody saw and agreed to."""
+    if shown is not None and plan.digest != shown:
+        raise Conflict("something changed since the plan was shown: nothing was done", hint="look at the plan again")
 
 
 def _is_same(done: Head, wanted: Head) -> bool:

@@ -313,30 +313,34 @@ class Session(ReadOnlySession):
         conversation: bool = True,
         only: Sequence[str] | None = None,
         force: bool = False,
+        plan: str | None = None,
     ) -> Head:
         """Files and conversation continue from that entry, before that entry, or before the last turns.
 
         `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
         at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch.
+        `plan` is the `digest` of the plan that was shown: nothing is done by any other, and `Conflict` says so.
         """
         with self._steady():
             head = rewind_to(self.history, to=to, before=before, turns=turns)
             paths = None if only is None else listed(only)
-            moved = self._travel.rewind(head, files=files, conversation=conversation, only=paths, force=force)
+            moved = self._travel.rewind(
+                head, files=files, conversation=conversation, only=paths, force=force, plan=plan
+            )
             return moved.entry
 
-    def undo(self, *, force: bool = False) -> Head:
+    def undo(self, *, force: bool = False, plan: str | None = None) -> Head:
         """Take back the newest rewind that has not been taken back, files and conversation together.
 
         What was changed since stays, unless `force`.
         """
         with self._steady():
-            return self._travel.take_back("undo", force=force).entry
+            return self._travel.take_back("undo", force=force, plan=plan).entry
 
-    def redo(self, *, force: bool = False) -> Head:
+    def redo(self, *, force: bool = False, plan: str | None = None) -> Head:
         """Take back the newest undo. Anything said since makes that impossible."""
         with self._steady():
-            return self._travel.take_back("redo", force=force).entry
+            return self._travel.take_back("redo", force=force, plan=plan).entry
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────
 

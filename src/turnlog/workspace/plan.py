@@ -7,8 +7,9 @@ they left. Whatever is unknown on either side stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Tree, TreeNode, changes, lookup, path_text
 
@@ -62,6 +63,12 @@ class Plan(Struct, frozen=True):
     def of(self, *actions: str) -> list[Step]:
         """The steps with these actions."""
         return [step for step in self.steps if step.action in actions]
+
+    @property
+    def digest(self) -> str:
+        """What tells it from every other plan: the paths, what happens to each, and what each is before and after."""
+        steps = [(step.root, step.raw, step.action, step.reason, step.now, step.then) for step in self.steps]
+        return sha256(msgpack.encode((self.note, steps))).hexdigest()[:32]
 
     @property
     def to_do(self) -> list[Step]:
