@@ -254,3 +254,24 @@ def test_the_log_of_hooks_does_not_grow_without_end(tmp_path: Path):
     assert path.stat().st_size < 300_000
     assert path.stat().st_mode & 0o777 == 0o600
     assert newest(str(tmp_path))["codex"]["last_event"] == "SessionEnd"
+
+
+FAILED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "claude-code": ("PostToolUseFailure", "Edit", {"hook_event_name": "PostToolUseFailure", "error": "modified since"}),
+    "gemini-cli": ("AfterTool", "replace", {"tool_response": {"llmContent": "", "error": {"message": "no match"}}}),
+    "copilot-cli": ("postToolUse", "edit", {"toolResult": {"resultType": "failure"}}),
+    "pi": ("tool_result", "edit", {"tool_response": {"isError": True}}),
+}
+
+
+@pytest.mark.parametrize("agent", FAILED)
+def test_an_edit_that_failed_is_not_declared(machine: Machine, agent: str):
+    """It may have failed because somebody else changed that file."""
+    (begin, _, _), (event, tool, more) = TOLD[agent], FAILED[agent]
+    machine.hook(agent, *begin)
+    (machine.place / "a.py").write_text("x = 2\n")
+    about = {"session_id": ID, "tool_name": tool, "tool_input": {"file_path": "a.py"}, **more}
+    machine.hook(agent, event, about)
+    session = machine.session(f"{agent}-{ID}")
+    assert [c.when for c in session.checkpoints()] == ["begin", "tool"]
+    assert list(session.entries(kind="changed")) == []

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.workspace.relaylab import Hook
 from turnlog.machine.process import process_of
-from turnlog.rewind.files import Files
-from turnlog.rewind.relay import LATE, TurnRelay, worker_of
-from turnlog.thread.appender import appending
+from turnlog.rewind.relay import LATE
 
 
 @pytest.fixture
@@ -40,24 +39,6 @@ def agent():
 @pytest.fixture
 def session(home, place: Path):
     return home.create(workspace=place)
-
-
-class Hook:
-    """Each call is a process of its own, as far as the log can tell."""
-
-    def __init__(self, home, session, who) -> None:
-        self._home, self._session, self._who = home, session, who
-
-    def __call__(self, event: str, *given, refused: str = "") -> bool:
-        store = self._home.store
-        with appending(store, store.open(self._session.id)) as appender:
-            appender.is_guest = True
-            relay = TurnRelay(store, appender, Files(store, appender.history, self._home.settings))
-            if event == "begin":
-                given = (*given, worker_of(self._who), refused)
-            done = getattr(relay, event)(*given)
-        self._session.refresh()
-        return done
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from datetime import datetime
 from msgspec import Struct
 
 from turnlog.blame.repository import Repository
-from turnlog.blame.timeline import Timeline, TurnWork, timeline
 from turnlog.blame.trail import SEVERAL, LineTrail, Verdict
 from turnlog.blame.version import LARGEST_BYTES, UNTOLD, Versions, lines_of
 from turnlog.errors import Invalid, NotFound, Unavailable, Unsupported
@@ -19,6 +18,7 @@ from turnlog.formats import preview
 from turnlog.log.entry import Message
 from turnlog.log.payload import digest, restore
 from turnlog.machine.folder import named_here
+from turnlog.rewind.timeline import Timeline, TurnWork, timeline
 from turnlog.store import Store
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_text

@@ -11,7 +11,6 @@ from msgspec import Struct
 from turnlog.blame.alignment import NEW, matches
 from turnlog.blame.authorship import Authors, Blame, BlamedLine, LineAuthor, file_place
 from turnlog.blame.repository import Repository
-from turnlog.blame.timeline import Timeline, timeline
 from turnlog.blame.trail import GIT, LineTrail, Verdict
 from turnlog.blame.version import Versions, lines_of
 from turnlog.errors import NotFound, Unsupported
@@ -19,6 +18,7 @@ from turnlog.log.entry import AnyEntry, Child, Turn
 from turnlog.log.payload import digest
 from turnlog.machine.folder import named_here
 from turnlog.pricing import Cost, cost_of
+from turnlog.rewind.timeline import Timeline, timeline
 from turnlog.store import Store
 from turnlog.thread.history import opened
 from turnlog.workspace.git import worktree_of

@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from msgspec import Struct, field
 
 from turnlog.blame.alignment import NEW, matches, tells
 from turnlog.blame.rename import ALIKE, earlier_name
 from turnlog.blame.repository import HeadStep, Repository
-from turnlog.blame.timeline import Period, Timeline, TurnWork
 from turnlog.blame.version import UNTOLD, Versions
 from turnlog.log.entry import Git
+from turnlog.rewind.timeline import Period, Timeline, TurnWork
 from turnlog.workspace.git import git_now, worktree_of
 from turnlog.workspace.tree import TreeNode
 
@@ -190,7 +191,8 @@ class LineTrail:
         return back + walk.wait([place for place in came if place not in brought], how, {}, own)
 
     def _own(self, walk: _Walk, older: int) -> Verdict:
-        works, is_sure = self._timeline.owners(older, walk.upper, walk.path)
+        seen = partial(self._versions.at, path=walk.path)
+        works, is_sure = self._timeline.owners(older, walk.upper, walk.path, seen)
         at = self._at(walk.upper)
         if len(works) == 1 and is_sure:
             return Verdict(works, at=at)

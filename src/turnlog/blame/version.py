@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from turnlog.blame.timeline import Sighting
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules
+from turnlog.rewind.timeline import Sighting
 from turnlog.store import Store
 from turnlog.workspace.ignore import ALWAYS, was_covered
 from turnlog.workspace.ignored import CACHES

@@ -25,6 +25,8 @@ _EDITS = frozenset({
 _PATHS = ("file_path", "filePath", "absolute_path", "notebook_path", "path")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+)$", re.MULTILINE)
 _MOST_PATHS = 500
+_FAILED = ("denied", "failure", "rejected")
+"""What Copilot CLI calls the result of a tool that did nothing."""
 
 
 class _Raw(Struct):
@@ -42,6 +44,9 @@ class _Raw(Struct):
     toolName: Any = None
     tool_input: Any = None
     toolArgs: Any = None
+    tool_response: Any = None
+    toolResult: Any = None
+    hook_event_name: Any = None
     pid: Any = None
 
 
@@ -69,6 +74,7 @@ class Payload:
         self._told = (raw.timestamp, raw.prompt, raw.parent_id)
         self._tool = str(raw.tool_name or raw.toolName or "")
         self._input: Any = raw.tool_input if raw.tool_input is not None else raw.toolArgs
+        self._failed = raw.hook_event_name == "PostToolUseFailure" or _says_failed(raw.tool_response, raw.toolResult)
 
     def turn_or_digest(self) -> str:
         """The id of a turn that begins: where the agent has none, one that is the same if it is told twice."""
@@ -80,15 +86,21 @@ class Payload:
         return sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
     def edited(self) -> list[str]:
-        """The files that a tool says it edited, from the root."""
+        """The files that a tool says it edited, from the root; none if it failed: then somebody else may have."""
         about = cast("dict[str, Any]", self._input) if isinstance(self._input, dict) else {}
-        if self._tool.lower() not in _EDITS or about.get("command") == "view":
+        if self._failed or self._tool.lower() not in _EDITS or about.get("command") == "view":
             return []
         named = [_text(about.get(key)) for key in _PATHS]
         for text in (about.get("command"), about.get("patch"), about.get("patchText"), about.get("input")):
             named += _PATCHED.findall(text) if isinstance(text, str) else []
         found = dict.fromkeys(os.path.normpath(os.path.join(self.cwd, path)) for path in named if path)
         return [path for path in found if os.path.isabs(path)][:_MOST_PATHS]
+
+
+def _says_failed(*responses: Any) -> bool:
+    """Whether one of these answers of a tool says that it did not do what it was asked to."""
+    told = [cast("dict[str, Any]", one) for one in responses if isinstance(one, dict)]
+    return any(one.get("error") or one.get("isError") or one.get("resultType") in _FAILED for one in told)
 
 
 def _text(value: Any) -> str:

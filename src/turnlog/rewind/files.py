@@ -18,6 +18,7 @@ from turnlog.rewind.others import Work, seen_by_others
 from turnlog.rewind.overlay import Overlay, same_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
+from turnlog.rewind.testimony import Testimony
 from turnlog.store import Store
 from turnlog.thread.content import given_up, newest_kept
 from turnlog.thread.history import History
@@ -100,6 +101,7 @@ class Files(Coverage):
         if spans is None:
             note = "no turn of the session since, so everything that changed counts as the session's"
             spans = [Span(target, now, "the time since the checkpoint")]
+        testimony = self.testimony({work.session for work in others or ()}, target, now)
         for root in target.roots:
             if root.is_private:
                 continue  # it lies over that of the workspace
@@ -113,8 +115,9 @@ class Files(Coverage):
             if is_gone:  # whoever did it: where nothing is, nothing of anybody is overwritten
                 stretches = [Stretch(base, current, "the folder")]
             work = [] if is_gone or others is None else others
-            foreign = seen_by_others(root, self._place_of(root), work, now, self._overlay)
-            tracked = frozenset(path_bytes(path) for path in root.tracked)
+            foreign = seen_by_others(root, self._place_of(root), work, now, self._overlay, testimony)
+            # What hooks track was edited by a tool once: that makes it nobody's whenever it changes.
+            tracked = frozenset(() if self._history.state.is_relayed else map(path_bytes, root.tracked))
 
             found = make_plan(
                 base,
@@ -134,6 +137,10 @@ class Files(Coverage):
                 found = _made_anew(root, found)
             steps += [replace(step, root=self._place_of(root)) for step in found.steps]
         return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git)))))
+
+    def testimony(self, others: set[str], since: Checkpoint, until: Checkpoint) -> Testimony:
+        """Whose the changes between two checkpoints are, where those sessions worked at the same time."""
+        return Testimony(self._store, self._history, others, since, until, self._overlay)
 
     def _covers(self, target: Checkpoint, root: Root, path: bytes) -> bool:
         """Whether a path that is not in a checkpoint was not there: neither ignored nor left out otherwise."""

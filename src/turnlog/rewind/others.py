@@ -15,9 +15,10 @@ from turnlog.log.ids import word_of
 from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.rewind.span import Span, paths_in, spans
+from turnlog.rewind.testimony import Testimony
 from turnlog.store import Store
 from turnlog.thread.history import History, opened
-from turnlog.thread.report import info_of
+from turnlog.thread.report import Info, info_of
 from turnlog.workspace.plan import is_same
 from turnlog.workspace.tree import Tree, lookup, path_bytes
 
@@ -31,6 +32,7 @@ class Work(Struct, frozen=True):
     """Where it has no end: the checkpoint of ours at which it was over; None if it may go on."""
     what: str
     paths: frozenset[str] | None
+    session: str
     workspace: str
     """Where its workspace lies now."""
 
@@ -65,7 +67,7 @@ def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Wo
         with opened(store, store.open(row.id, read_only=True)) as theirs:
             if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
                 continue
-            found += _of_one(store, theirs, f"session {row.handle}", row.workspace, since, ours)
+            found += _of_one(store, theirs, row, since, ours)
     return found
 
 
@@ -84,7 +86,7 @@ def _ours(history: History) -> _Ours:
     return ours
 
 
-def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Checkpoint, ours: _Ours) -> Iterator[Work]:
+def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _Ours) -> Iterator[Work]:
     entries = list(theirs.forward())
     shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
     writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
@@ -101,7 +103,8 @@ def _of_one(store: Store, theirs: History, who: str, workspace: str, since: Chec
             continue
         if span.end is None or span.end.at is None or since.at is None or span.end.at >= since.at:
             how = "may have changed it, too" if span.doubt else "changed it at the same time"
-            yield Work(span.begin, span.end, until, f"{who}, {span.what}, {how}", span.paths, workspace)
+            what = f"session {row.handle}, {span.what}, {how}"
+            yield Work(span.begin, span.end, until, what, span.paths, row.id, row.workspace or "")
 
 
 def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
@@ -127,25 +130,32 @@ class _View(Struct):
 
 
 def seen_by_others(
-    root: Root, place: str, others: list[Work], now: Checkpoint, overlay: Overlay
-) -> Callable[[bytes], str]:
-    """Says of a path in a root, which lies there now, which of these stretches saw it change; nothing if none did."""
+    root: Root, place: str, others: list[Work], now: Checkpoint, overlay: Overlay, testimony: Testimony
+) -> Callable[[bytes], str | None]:
+    """Says of a path in a root, which lies there now, which of these stretches may have changed it, too.
+
+    Nothing if none did; None where it was another session, and not this one.
+    """
     here, get = _place(place), overlay.get
     views = [view for work in others for view in _views(work, root, here, now, overlay)]
 
-    def who(path: bytes) -> str:
+    def who(path: bytes) -> str | None:
         for view in views:
-            if not (here + path).startswith(view.place):
-                continue
-            inside = (here + path)[len(view.place) :]
-            if view.paths is not None and inside not in view.paths:
-                continue
-            if view.before is None or view.after is None:
-                return view.what
-            after = lookup(view.after, path if view.is_ours else inside, get)
-            if not is_same(lookup(view.before, inside, get), after):
-                return view.what
+            if has_seen(view, path):
+                is_ours = testimony.is_ours(here + path)
+                return view.what if is_ours is None else "" if is_ours else None
         return ""
+
+    def has_seen(view: _View, path: bytes) -> bool:
+        if not (here + path).startswith(view.place):
+            return False
+        inside = (here + path)[len(view.place) :]
+        if view.paths is not None and inside not in view.paths:
+            return False
+        if view.before is None or view.after is None:
+            return True
+        after = lookup(view.after, path if view.is_ours else inside, get)
+        return not is_same(lookup(view.before, inside, get), after)
 
     return who
 

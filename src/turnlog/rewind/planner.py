@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from turnlog.log.entry import Checkpoint, Head, Intent
@@ -10,9 +11,12 @@ from turnlog.rewind.files import Files
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.others import work_of_others
 from turnlog.rewind.span import Span
+from turnlog.rewind.timeline import place_of
 from turnlog.store import Store
 from turnlog.thread.history import History
+from turnlog.workspace.diff import Difference
 from turnlog.workspace.plan import Plan
+from turnlog.workspace.tree import path_bytes
 
 
 class Planner:
@@ -41,6 +45,15 @@ class Planner:
         """What going back from one checkpoint to another would do, but for what others did meanwhile."""
         others = work_of_others(self._store, self._history, target)
         return self._files.plan(target, now, self._files.spans_since(target), others=others, only=only, force=force)
+
+    def without_others(self, before: Checkpoint, after: Checkpoint, found: list[Difference]) -> list[Difference]:
+        """The same differences without those that are surely of other sessions, which worked at the same time."""
+        others = {work.session for work in work_of_others(self._store, self._history, before)}
+        if not others or not found:
+            return found
+        testimony = self._files.testimony(others, before, after)
+        place = place_of(str(self._history.state.wide.get("workspace") or "/"))
+        return [item for item in found if testimony.is_ours(os.path.join(place, path_bytes(item.path))) is not False]
 
     def plan_back(self, move: Undoable, *, force: bool = False) -> Plan:
         """What taking a move back would do, as the files are now."""

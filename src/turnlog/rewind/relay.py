@@ -102,11 +102,10 @@ class TurnRelay:
         said: list[Entry] = [Changed(paths=list(changed), turn=turn)] if changed else []
         with self._store.keeping():
             seen = replace(self._files.take(when="tool"), turn=turn)
-            is_news = not self._is_last(seen)
-            if not said and not is_news:
+            if not said and self._is_last(seen):
                 return False
-            entries = [*said, seen] if is_news else said
-            return self._append(lambda: entries if self.open_turn == turn else None)
+            # What was declared lies between this checkpoint and the one before, whether it is news or not.
+            return self._append(lambda: [*said, seen] if self.open_turn == turn else None)
 
     def _is_last(self, seen: Checkpoint) -> bool:
         """Whether the last checkpoint of the turn says the same."""

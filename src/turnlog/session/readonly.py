@@ -91,12 +91,11 @@ class ReadOnlySession(SessionReader):
         Without `lines`, only what happened to each path: comparing large texts takes a while.
         """
         with self._steady():
-            if before is None:
-                span = self._files.turn(turn)
-                before, after = span.begin, span.end
-            if after is None:
-                after = self._files.look()
-            return self._files.diff(before, after, lines=lines)
+            if before is not None:
+                return self._files.diff(before, after or self._files.look(), lines=lines)
+            span = self._files.turn(turn)
+            after = span.end or self._files.look()
+            return self._planner.without_others(span.begin, after, self._files.diff(span.begin, after, lines=lines))
 
     def plan_rewind(
         self,

@@ -90,7 +90,7 @@ def make_plan(
     is_covered: Covered = lambda path: True,
     declared: frozenset[bytes] = frozenset(),
     tracked: frozenset[bytes] = frozenset(),
-    foreign: Callable[[bytes], str] = lambda path: "",
+    foreign: Callable[[bytes], str | None] = lambda path: "",
     only: Callable[[bytes], bool] = lambda path: True,
     is_named: bool = False,
     force: bool = False,
@@ -99,9 +99,9 @@ def make_plan(
     """The plan for going from `now` back to `target`.
 
     `is_covered` says whether a path that is not in `now` is not there. What is tracked is the session's whenever it
-    changed. `foreign` says who else saw a path change at the same time; `force` overwrites what conflicts. `is_named`
-    says that somebody asked for those in `only` by name: that settles
-    whatever nobody can tell the owner of.
+    changed. `foreign` says who else may have changed a path at the same time; None if only others did. `force`
+    overwrites what conflicts. `is_named` says that somebody asked for those in `only` by name: that settles whatever
+    nobody can tell the owner of.
     """
     steps: list[Step] = []
     touched = _touched(stretches, get) | _touched((s for s in stretches if not s.doubt and not s.is_theirs), get)
@@ -114,6 +114,8 @@ def make_plan(
         if is_same(then, current):
             continue
         reason, is_doubtful = foreign(path), False
+        if reason is None:
+            continue
         if path not in tracked:
             mine = [s for s in stretches if not s.is_theirs and (s.paths is None or path in s.paths)]
             broken = _conflict(path, target, now, mine, get)

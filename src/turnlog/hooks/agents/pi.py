@@ -24,6 +24,7 @@ export default function (pi: any) {
       ...session(ctx),
       tool_name: event.toolName,
       tool_input: { file_path: event.input?.path },
+      tool_response: { isError: event.isError },
     }))
   })
   pi.on("agent_end", async (_event: any, ctx: any) => {

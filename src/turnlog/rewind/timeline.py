@@ -7,7 +7,7 @@ anybody's because of when it happened.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import Struct, field
 
@@ -22,7 +22,8 @@ from turnlog.store import Store
 from turnlog.thread.content import given_up
 from turnlog.thread.history import History, opened
 from turnlog.thread.report import Info, info_of
-from turnlog.workspace.tree import path_bytes
+from turnlog.workspace.plan import is_same
+from turnlog.workspace.tree import UNKNOWN, TreeNode, path_bytes
 
 
 class Sighting(Struct, frozen=True, eq=False):
@@ -71,6 +72,16 @@ class Period(Struct, eq=False):
     """The only files it is about; None means all."""
     target: int = -1
     """Of a rewind: the sighting that files went back to."""
+    session: str = ""
+    """Of a rewind: whose it was."""
+    is_doubtful: bool = False
+    """Of a turn: whether it was cut short, and nobody can tell whether it still went on then."""
+
+
+Step = tuple[int, int]
+"""Two sightings between which a file changed."""
+Seen = Callable[[Sighting], TreeNode | None]
+"""What a sighting has of a file; a node of kind `UNKNOWN` where it does not say."""
 
 
 class Timeline(Struct):
@@ -81,19 +92,49 @@ class Timeline(Struct):
     declared: list[Period]
     rewinds: list[Period]
 
-    def owners(self, first: int, last: int, path: bytes) -> tuple[tuple[TurnWork, ...], bool]:
-        """The turns in which a file may have been changed between two sightings, and whether it surely was in one."""
+    def owners(
+        self, first: int, last: int, path: bytes, seen: Seen, *, doubtful: bool = False
+    ) -> tuple[tuple[TurnWork, ...], bool]:
+        """The turns in which a file may have been changed between two sightings, and whether it surely was in one.
+
+        Where turns overlap, the change is that one's which declared it. `doubtful`: turns that were cut short count as
+        far as they may have gone on.
+        """
         found: dict[str, TurnWork] = {}
         is_sure = True
         for step in range(first, last):
-            here = (one.work for one in self.turns if one.first <= step < one.last)
+            here = (one.work for one in self.turns if one.first <= step < one.last and one.is_doubtful <= doubtful)
             works = _deepest([work for work in here if work is not None and work.begin.roots(path)])
-            if len(works) > 1:
-                told = [one.work for one in self.declared if one.first <= step < one.last and _has(one, path)]
-                works = [work for work in works if work in told] or works
+            if len(works) > 1 and (declarer := self.declarer(first, last, path, seen)) in works:
+                works = [declarer]
             is_sure = is_sure and bool(works)
             found.update((work.turn, work) for work in works)
         return tuple(found.values()), is_sure
+
+    def declarer(self, first: int, last: int, path: bytes, seen: Seen) -> TurnWork | None:
+        """The turn that surely declared what happened to a file between two sightings.
+
+        Each declaration is of one change between two checkpoints of its session. Which one that is can be told where
+        no other change of the file lies there, or all others are known to be of other declarations.
+        """
+        told = [one for one in self.declared if _tells(one, path)]
+        if not any(one.first <= first and last <= one.last for one in told):
+            return None
+        numbers = range(min(one.first for one in told), min(max(one.last for one in told) + 1, len(self.sightings)))
+        steps = {*self.changes(numbers, seen), (first, last)}
+        within = [({step for step in steps if one.first <= step[0] and step[1] <= one.last}, one.work) for one in told]
+        return _declared(within).get((first, last))
+
+    def changes(self, numbers: Iterable[int], seen: Seen) -> Iterator[Step]:
+        """Between which of these sightings a file changed; those that do not say are passed over."""
+        before: tuple[int, TreeNode | None] | None = None
+        for number in numbers:
+            node = seen(self.sightings[number])
+            if node is not None and node.kind == UNKNOWN:
+                continue
+            if before is not None and not is_same(before[1], node):
+                yield before[0], number
+            before = number, node
 
     def rewind(self, first: int, last: int, path: bytes) -> Period | None:
         """The rewind in which a file was put back between two sightings."""
@@ -101,8 +142,36 @@ class Timeline(Struct):
         return next((one for one in within if _has(one, path)), None)
 
 
+def _declared(told: list[tuple[set[Step], TurnWork | None]]) -> dict[Step, TurnWork | None]:
+    """Whose changes are, given which of them each declaration may mean; None for one that two may mean."""
+    known: dict[Step, TurnWork | None] = {}
+    left = told
+    while True:
+        found: dict[Step, TurnWork | None] = {}
+        rest: list[tuple[set[Step], TurnWork | None]] = []
+        for steps, work in left:
+            if len(open_steps := steps - known.keys()) == 1:
+                step = open_steps.pop()
+                found[step] = work if found.get(step, work) is work else None
+            else:
+                rest.append((steps, work))
+        known |= found
+        left = rest
+        if not found:
+            break
+    for steps, work in left:
+        if steps <= known.keys():  # it was one of these, too
+            known |= {step: None for step in steps if known[step] is not work}
+    return known
+
+
 def _has(period: Period, path: bytes) -> bool:
     return period.paths is None or path in period.paths
+
+
+def _tells(period: Period, path: bytes) -> bool:
+    """Whether that is declared: with a file, the folders that it is in."""
+    return _has(period, path) or any(one.startswith(path + b"/") for one in period.paths or ())
 
 
 def _deepest(works: list[TurnWork]) -> list[TurnWork]:
@@ -162,8 +231,21 @@ def timeline(store: Store, path: bytes) -> Timeline:
 
     The path is from the root, with no link in it.
     """
-    rows = sorted(map(info_of, store.listing()), key=lambda row: (row.created_at is not None, row.created_at, row.id))
-    found = _around(store, rows, path) or _tracking(store, rows, path)
+    rows = _rows(store)
+    return _timeline(_around(store, rows, path) or _tracking(store, rows, path))
+
+
+def timeline_of(store: Store, sessions: Collection[str]) -> Timeline:
+    """What these sessions know of all their files."""
+    rows = [row for row in _rows(store) if row.id in sessions]
+    return _timeline([_told(store, row, place_of(row.workspace or "/")) for row in rows])
+
+
+def _rows(store: Store) -> list[Info]:
+    return sorted(map(info_of, store.listing()), key=lambda row: (row.created_at is not None, row.created_at, row.id))
+
+
+def _timeline(found: list[_Told]) -> Timeline:
     here = _this_machine(found)
     sightings: list[tuple[Sighting, _Told]] = []
     seen: set[str] = set()
@@ -240,11 +322,11 @@ def _this_machine(found: list[_Told]) -> set[str]:
 def _add_turns(made: Timeline, told: _Told, index: dict[str, int], known: dict[str, TurnWork]) -> None:
     mine: dict[str, TurnWork] = {}
     for span in told.spans:
-        if span.turn is None or span.doubt or span.turn in known or span.begin.id not in index:
+        if span.turn is None or span.turn in known or span.begin.id not in index:
             continue  # a fork has its parent's turns, and did not make them
         work = mine.setdefault(span.turn, _work(told, span, span.turn))
         last = len(made.sightings) if span.end is None else index.get(span.end.id, -1)
-        made.turns.append(Period(index[span.begin.id], last, work))
+        made.turns.append(Period(index[span.begin.id], last, work, is_doubtful=bool(span.doubt)))
     known.update(mine)
     for changed, count in told.changed:
         work = mine.get(changed.turn or "")
@@ -273,7 +355,7 @@ def _add_rewinds(made: Timeline, told: _Told, index: dict[str, int]) -> None:
         before = made.sightings[numbers[head.before]]
         paths = None if intent is None else _absolute(told.place, before.checkpoint, paths_of(intent, head))
         first, last = numbers[head.before], numbers[head.after]
-        made.rewinds.append(Period(first, last, None, paths, _target(head, heads, numbers)))
+        made.rewinds.append(Period(first, last, None, paths, _target(head, heads, numbers), told.row.id))
 
 
 def _target(head: Head, heads: dict[int, Head], numbers: dict[int, int]) -> int:

@@ -1,0 +1,27 @@
+"""Turns that are told of across processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.rewind.files import Files
+from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.thread.appender import appending
+
+
+class Hook:
+    """Each call is a process of its own, as far as the log can tell."""
+
+    def __init__(self, home: Any, session: Any, who: dict[str, Any]) -> None:
+        self._home, self._session, self._who = home, session, who
+
+    def __call__(self, event: str, *given: Any, refused: str = "") -> bool:
+        store = self._home.store
+        with appending(store, store.open(self._session.id)) as appender:
+            appender.is_guest = True
+            relay = TurnRelay(store, appender, Files(store, appender.history, self._home.settings))
+            if event == "begin":
+                given = (*given, worker_of(self._who), refused)
+            done = getattr(relay, event)(*given)
+        self._session.refresh()
+        return done
