@@ -32,17 +32,19 @@ settings.register_profile("quick", settings.get_profile("turnlog"), max_examples
 settings.load_profile("turnlog")
 
 
+MEMORY = Path("/dev/shm")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     watch(config)
+    if os.access(MEMORY, os.W_OK):  # what a test proves of a disk, it proves with a recorded one
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     for name in names():  # who runs the tests may be an agent: they are to be as for people
         os.environ.pop(agent(name).shell_variable, None)
     # In the background of a script it is ignored, and so it would be by every program that a test interrupts. What
     # `nohup` ignores besides stays ignored: the tests are to go on when the terminal is closed.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="session")

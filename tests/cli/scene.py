@@ -1,6 +1,7 @@
 """What the tests of the command line share."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,4 +40,5 @@ def write_session(home: turnlog.Home, **fields: Any) -> str:
     session.set("title", "The race in conftest")
     session.append(*(turnlog.Note(text=f"note {name}") for name in "abc"))
     session.user("And now?")
+    time.sleep(0.002)  # the next one is newer, by a clock of milliseconds
     return session.id

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import click
@@ -41,7 +42,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def sessions(folder: Path, cli: Cli) -> None:
     """Three of ours and one of another agent, and a catalog that knows them."""
-    with turnlog.open(checkpoints=False) as home:
+    with turnlog.open(checkpoints=False, clock=count(1_700_000_000_000).__next__) as home:  # each newer than the last
         home.create(id="monday-1", title="Fix the flaky test", workspace=".").user("hi")
         home.create(id="monday-2", title="Rename the $(touch owned) flag", workspace=".").user("hi")
         home.create(id="two words", title="Odd", workspace=".").user("hi")

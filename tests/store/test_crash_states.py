@@ -33,6 +33,8 @@ from turnlog.workspace import scan
 
 MODELS = ("posix", "ext4")
 ONE = "one"
+_LIMIT = 400
+"""So many states of each: other ones on every run, and more in the soak."""
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def seed() -> int:
 @pytest.fixture
 def explorer(seed: int) -> Iterator[Explorer]:
     with fast_folder() as folder:
-        explorer = Explorer(folder, seed)
+        explorer = Explorer(folder, seed, limit=_LIMIT)
         yield explorer
         print(f"seed {seed}: {explorer.states} states")
 
@@ -171,13 +173,13 @@ def test_an_acknowledged_entry_survives_every_crash_state(explorer: Explorer, sc
 
 @pytest.mark.parametrize("model", MODELS)
 def test_whatever_people_do_survives_every_crash_state(explorer: Explorer, model: str):
-    explorer.limit = 120
+    explorer.limit = 60
     for number in range(4):
         explorer.crash(random_life(explorer.seed + number), before=create, model=model).assert_none(explorer.seed)
 
 
 def test_a_fork_never_inherits_what_came_after_it(explorer: Explorer):
-    explorer.limit = 300
+    explorer.limit = 150
     explorer.crash(fork_behind_a_fold, before=create).assert_none(explorer.seed)
 
 
@@ -232,23 +234,23 @@ def bring_back_and_append(witness: Witness) -> None:
 
 
 def test_a_process_does_not_build_on_folders_that_a_dead_one_did_not_sync(explorer: Explorer):
-    explorer.limit = 100
+    explorer.limit = 50
     explorer.kill_then_crash(create, create_or_resume).assert_none(explorer.seed)
 
 
 def test_a_process_does_not_rely_on_blobs_that_a_dead_one_did_not_sync(explorer: Explorer):
-    explorer.limit = 100
+    explorer.limit = 50
     explorer.kill_then_crash(show_the_image, show_the_image, before=create).assert_none(explorer.seed)
 
 
 def test_a_process_goes_on_where_a_dead_one_left_a_session_between_two_places(explorer: Explorer):
-    explorer.limit = 100
+    explorer.limit = 50
     explorer.kill_then_crash(delete_and_restore, bring_back_and_append, before=create).assert_none(explorer.seed)
 
 
 @pytest.mark.parametrize("scenario", ["appends", "batches"])
 def test_a_process_goes_on_after_whatever_a_dead_one_wrote(explorer: Explorer, scenario: str):
-    explorer.limit = 60
+    explorer.limit = 30
     explorer.kill_then_crash(APPENDING[scenario], go_on, before=create).assert_none(explorer.seed)
 
 

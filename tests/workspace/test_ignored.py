@@ -142,7 +142,7 @@ def test_what_falls_out_of_coverage_is_unknown_and_never_touched(
     (place / "large.bin").write_bytes(b"x" * 900)
     with s.turn():
         s.user("out")
-        small = {"bytes": {"MOST_BYTES": 500}, "files": {"MOST_FILES": 2}, "names": {"_MOST_NAMES": 1}}[how]
+        small = {"bytes": {"MOST_BYTES": 500}, "files": {"MOST_FILES": 2}, "names": {"_MOST_NAMES": 0}}[how]
         limited(monkeypatch, **small)
         (place / "large.bin").write_bytes(b"y" * 950)
     with s.turn():

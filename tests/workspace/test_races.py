@@ -222,8 +222,8 @@ def test_a_rewind_beside_somebody_who_writes_loses_none_of_their_work(home: Home
 
     def save() -> None:
         text = f"version {next(numbers)}"
-        (place / ".tmp").write_text(text)
-        (place / ".tmp").rename(path)
+        (place.parent / ".tmp").write_text(text)
+        (place.parent / ".tmp").rename(path)
         with log.open("a") as file:
             file.write(text + "\n")
 
