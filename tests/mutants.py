@@ -1225,14 +1225,14 @@ MUTANTS = [
     # ── what is shown, and what is not ──
     Mutant(
         "shown: a page that does not escape",
-        "view/page.py",
-        "    return escape(safe(text), quote=True)\n",
-        "    return safe(text)\n",
+        "view/html.py",
+        "            return escape(shown, quote=True)\n",
+        "            return shown\n",
         (SHOWN_ATTACKS,),
     ),
     Mutant(
         "shown: a page that lets links lead anywhere",
-        "view/page.py",
+        "view/html.py",
         'return url.lower().startswith(("https://", "http://", "mailto:"))',
         "return True",
         (SHOWN_ATTACKS,),

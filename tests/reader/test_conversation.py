@@ -12,7 +12,7 @@ from turnlog.catalog.ask import detail
 from turnlog.catalog.ask.usage import usage_by_two
 from turnlog.log.entry import ENTRIES, AnyEntry, Child, Compaction, Custom, Note, Set, Spent, Turn
 from turnlog.log.usage import Usage
-from turnlog.reader.conversation import ConversationPieces, outline_for
+from turnlog.reader.conversation import ConversationPieces, OwnEntries, outline_for
 from turnlog.reader.part import Part
 from turnlog.thread.outline import Outline, is_seen, outline_of
 from turnlog.view.row import Rows
@@ -87,7 +87,7 @@ def test_pieces_are_the_whole_in_order_on_every_branch(seed: int, tmp_path: Path
             outline = outline_for(one, catalog)
             assert list(outline) == list(outline_for(one))
             for branch in one.branches():
-                talk = ConversationPieces(one, outline, branch.head)
+                talk = ConversationPieces(OwnEntries(one), outline, branch.head)
                 assert talk.entries_shown == whole(one, branch.head)
                 assert list(Outline.path(outline, branch.head)) == sorted(outline.path(branch.head))
                 pieces = list(talk.read(0, len(talk)))
@@ -103,12 +103,12 @@ def test_it_grows_to_what_it_would_be_from_the_beginning(seed: int) -> None:
     chance = random.Random(seed)
     with turnlog.open("memory:") as home:
         session = home.create()
-        talk = ConversationPieces(session, outline_for(session))
+        talk = ConversationPieces(OwnEntries(session), outline_for(session))
         for _ in range(25):
             before = [talk.seqs(number, number + 1) for number in range(len(talk))]
             wander(session, chance, 3)
             changed = talk.grow()
-            fresh = ConversationPieces(session, outline_for(session))
+            fresh = ConversationPieces(OwnEntries(session), outline_for(session))
             assert (talk.entries_shown, talk.starts) == (fresh.entries_shown, fresh.starts)
             now = [talk.seqs(number, number + 1) for number in range(len(talk))]
             same = len(before) if changed is None else changed
@@ -123,7 +123,7 @@ def test_a_place_inside_a_piece_is_that_piece() -> None:
         session.append(Message(role="assistant", blocks=[ToolCall(id="c", name="bash", input={})]))
         result = session.append(Message(role="tool", blocks=[ToolResult(call="c", content="out")]))
         session.assistant("done")
-        talk = ConversationPieces(session, outline_for(session))
+        talk = ConversationPieces(OwnEntries(session), outline_for(session))
         assert len(talk) == 3
         assert talk.position(result.seq) == 1
         assert talk.position(10**6) == 2

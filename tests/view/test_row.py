@@ -62,7 +62,7 @@ def test_pictures_have_a_name_and_a_size():
     rows = Rows(size=lambda digest: 2048).of(
         Message(role="user", blocks=[Image(blob="sha256:x", name="a.png", media_type="image/png")])
     )
-    assert list(rows)[1] == Attachment("image", "a.png", "image/png", 2048)
+    assert list(rows)[1] == Attachment("image", "a.png", "image/png", 2048, "sha256:x")
 
 
 def test_a_conversation_as_lines():

@@ -8,6 +8,9 @@ opener     opens the session that a word means: nothing is locked, nothing is wr
 name       which session a word means; `candidate` lists those that fit where several do
 foreign    another agent's session, read into a home that is gone afterwards
 folder     which folder is "here", and which sessions are of it
+conversation  a session in pieces, any of which is read without the rest
+foreignlog  another agent's session in memory: read once, grown from the mark
+desk       sessions that somebody looks at, kept open
 part       the last messages, what is around an entry, a branch
 follow     what is appended while a session goes on
 place      entries to go back to, as people name them

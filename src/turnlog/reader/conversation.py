@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from turnlog.log.entry import AnyEntry
 from turnlog.thread.outline import CALLS, SHOWN, Outline, OutlineItem
@@ -19,6 +19,48 @@ if TYPE_CHECKING:
 
 _NODES = frozenset(("user", "assistant", "tool", "system", "compaction", "custom"))
 """What a piece begins with, whatever was asked before."""
+
+
+class EntrySource(Protocol):
+    """Where the entries of a session are read, ours or another agent's."""
+
+    @property
+    def head(self) -> int:
+        """The entry at which the conversation stands."""
+        ...
+
+    @property
+    def title(self) -> str | None:
+        """What it is called."""
+        ...
+
+    def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
+        """Entries with `after < seq < before`, whole, oldest first."""
+        ...
+
+
+class OwnEntries:
+    """Those of a session of ours."""
+
+    def __init__(self, session: SessionReader) -> None:
+        self.session = session
+
+    @property
+    def head(self) -> int:
+        """See `EntrySource`."""
+        return self.session.head
+
+    @property
+    def title(self) -> str | None:
+        """See `EntrySource`."""
+        return self.session.title
+
+    def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
+        """See `EntrySource`."""
+        history = self.session.history
+        for entry in history.forward(after, before):
+            if not history.is_repeat(entry):
+                yield history.whole(entry)
 
 
 def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outline:
@@ -39,27 +81,23 @@ def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outli
             made.extend(known, until)
             if until is not None and made.last < until:
                 break  # the rest comes from the log
-    read_on(made, session)
+    read_on(made, OwnEntries(session))
     return made
 
 
-def read_on(outline: Outline, session: SessionReader) -> None:
-    """Take in what the log has behind it."""
-    history = session.history
-    with history.mutex:
-        for entry in history.forward(outline.last):
-            if not history.is_repeat(entry):
-                outline.take(history.whole(entry))
-            outline.last = entry.seq
+def read_on(outline: Outline, source: EntrySource) -> None:
+    """Take in what is behind it."""
+    for entry in source.forward(outline.last):
+        outline.take(entry)
 
 
 class ConversationPieces:
     """The way to one head of a session, in pieces."""
 
-    def __init__(self, session: SessionReader, outline: Outline, head: int | None = None) -> None:
-        self.session, self.outline = session, outline
+    def __init__(self, source: EntrySource, outline: Outline, head: int | None = None) -> None:
+        self.source, self.outline = source, outline
         self._is_moving = head is None
-        self._begin(session.head if head is None else head)
+        self._begin(source.head if head is None else head)
 
     def _begin(self, head: int) -> None:
         self.head = head
@@ -79,8 +117,8 @@ class ConversationPieces:
 
     def _walk(self) -> None:
         """Go through what the outline has that was not looked at, as a reader of the whole log would."""
-        outline, title = self.outline, self.session.title
-        is_end = self.head == self.session.head
+        outline, title = self.outline, self.source.title
+        is_end = self.head == self.source.head
         for index in range(self._seen, len(outline)):
             seq, kind = outline.seqs[index], outline.kinds[index]
             if kind == "head":
@@ -105,14 +143,21 @@ class ConversationPieces:
             self._asked = bool(self.outline.flags[index] & CALLS)
         self.entries_shown.append(seq)
 
+    def renew(self, outline: Outline, first: int) -> int | None:
+        """Another outline, the same before entry `first`; gives the first piece that may be another, None for none."""
+        self.outline = outline
+        changed = self._begin_anew(self.source.head if self._is_moving else self.head)
+        touched = self.position(first) if len(self) and self.entries_shown[-1] >= first else None
+        return min((number for number in (changed, touched) if number is not None), default=None)
+
     def grow(self) -> int | None:
         """Take in what was appended; gives the first piece that is another or new, None where all is as it was."""
         before, shown = len(self.starts), len(self.entries_shown)
-        read_on(self.outline, self.session)
+        read_on(self.outline, self.source)
         if self._seen == len(self.outline):
             return None
         new = range(self._seen, len(self.outline))
-        head = self.session.head if self._is_moving else self.head
+        head = self.source.head if self._is_moving else self.head
         last = max(self._path, default=0)
         for index in new:
             if self.outline.kinds[index] in ("head", "set"):  # what was told of a title depends on the one there is now
@@ -159,13 +204,12 @@ class ConversationPieces:
         if first >= end:
             return
         wanted = self.seqs(first, end)
-        history = self.session.history
         found: dict[int, AnyEntry] = {}
         chosen = set(wanted)
         for low, high in _stretches(wanted):
-            for entry in history.forward(low - 1, high + 1):
+            for entry in self.source.forward(low - 1, high + 1):
                 if entry.seq in chosen:
-                    found[entry.seq] = history.whole(entry)
+                    found[entry.seq] = entry
         for position in range(first, end):
             yield [found[seq] for seq in self.seqs(position, position + 1) if seq in found]
 

@@ -12,7 +12,7 @@ from turnlog.thread.reader import SessionReader
 
 _PAUSE_S = 0.25
 _FILES = 2000
-_Stamp = list[tuple[int, int, int]]
+FileStamps = list[tuple[int, int, int]]
 
 
 def follow(
@@ -20,7 +20,7 @@ def follow(
 ) -> Iterator[AnyEntry]:
     """What comes after entry `last`, as soon as it is there; for so long, or for ever."""
     end = None if seconds is None else time.monotonic() + seconds
-    seen: _Stamp | None = None  # it may have grown since it was read: so it is read once more
+    seen: FileStamps | None = None  # it may have grown since it was read: so it is read once more
     while True:
         left = _PAUSE_S if end is None else min(_PAUSE_S, end - time.monotonic())
         if opened.source is None:
@@ -28,7 +28,7 @@ def follow(
         else:
             if left > 0:
                 time.sleep(left)
-            now = _stamp(opened.source.path)
+            now = stamp_of(opened.source.path)
             if now != seen:
                 seen = now
                 _read_again(opened, warn)
@@ -55,11 +55,11 @@ def _is_about_reading(opened: OpenedSession, entry: AnyEntry) -> bool:
     return opened.source is not None and isinstance(entry, Note) and entry.text.startswith(opened.source.path)
 
 
-def _stamp(place: str) -> _Stamp:
+def stamp_of(place: str) -> FileStamps:
     """What changes when another agent has written: of its file, of a database's journal, of the files in a folder."""
     path = Path(place)
     files = sorted(path.rglob("*"))[:_FILES] if path.is_dir() else [path, Path(f"{path}-wal")]
-    stamps: _Stamp = []
+    stamps: FileStamps = []
     for file in files:
         try:
             found = file.stat()

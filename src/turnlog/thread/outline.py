@@ -148,6 +148,14 @@ class Outline:
         self.labels.update({seq: text for seq, text in other.labels.items() if until is None or seq <= until})
         self.last = max(self.last, other.last if until is None else min(until, other.last))
 
+    def cut(self, last: int) -> None:
+        """Nothing behind that entry is known any more."""
+        end = bisect_left(self.seqs, last + 1)
+        for name in ("seqs", "parents", "times", "sizes", "flags", "kinds", "turns", "tools"):
+            del getattr(self, name)[end:]
+        self.labels = {seq: text for seq, text in self.labels.items() if seq <= last}
+        self.last = min(self.last, last)
+
     def path(self, head: int) -> list[int]:
         """Where the nodes that lead to a head stand, oldest first; for one that is missing, the one before it."""
         found: list[int] = []

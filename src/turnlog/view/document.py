@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from turnlog.view.html import is_web
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
-from turnlog.view.page import is_web
 from turnlog.view.plain import attachment
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.visible import one_line, readable, safe

@@ -27,6 +27,7 @@ from turnlog.log.entry import (
     Uncompact,
     Unknown,
 )  # fmt: skip
+from turnlog.log.payload import digest as digest_of
 from turnlog.log.prompt import typed, without_preamble
 from turnlog.log.usage import Usage
 from turnlog.view.number import money, used
@@ -114,6 +115,8 @@ class Attachment(Struct, frozen=True):
     name: str
     media_type: str | None = None
     size_bytes: int | None = None
+    digest: str = ""
+    """Of its content, where that is kept here."""
 
 
 class Event(Struct, frozen=True):
@@ -243,7 +246,8 @@ class Rows:
             return Attachment(block.kind, "")
         what = "image" if isinstance(block, Image) else "file"
         size = len(block.data) if block.data is not None else self._size(block.blob) if block.blob else None
-        return Attachment(what, block.name or block.url or block.file or "", block.media_type, size)
+        kept = block.blob or ("" if block.data is None else digest_of(block.data))
+        return Attachment(what, block.name or block.url or block.file or "", block.media_type, size, kept)
 
 
 _NODES = (Message, Compaction, Custom)

@@ -1,8 +1,8 @@
 """How the HTML page looks."""
 
 STYLE = """
-:root { --ink: #1c1e21; --pale: #6a7077; --paper: #fff; --line: #dfe2e6; --box: #f5f6f8; --user: #eaf2fd;
-  --blue: #1a5fb4; --green: #1a7f37; --red: #b3261e; --plus: #e2f4e6; --minus: #fde8e7; --yellow: #8a6100; }
+:root { --ink: #1c1e21; --pale: #5c6269; --paper: #fff; --line: #dfe2e6; --box: #f5f6f8; --user: #eaf2fd;
+  --blue: #1a5fb4; --green: #176f31; --red: #b3261e; --plus: #e2f4e6; --minus: #fde8e7; --yellow: #8a6100; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e3e5e8; --pale: #9aa1a9; --paper: #17191c; --line: #33373c;
   --box: #1f2226; --user: #1c2a3d; --blue: #83b6f5; --green: #6fcf87; --red: #ff8f87; --plus: #17301d; --minus: #3a1d1c;
   --yellow: #e0b34d; } }

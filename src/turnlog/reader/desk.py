@@ -1,0 +1,194 @@
+"""Sessions that somebody looks at, kept open: each is read once, grows as it goes on, and is let go after a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from turnlog.errors import NotFound, TurnlogError
+from turnlog.reader.conversation import ConversationPieces, EntrySource, OwnEntries, outline_for
+from turnlog.reader.follow import stamp_of
+from turnlog.view.redact import Redactor
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card, Catalog
+    from turnlog.log.entry import AnyEntry
+    from turnlog.reader.foreignlog import ForeignLog
+    from turnlog.session import Home
+    from turnlog.session.readonly import ReadOnlySession
+
+_IDLE_S = 300.0
+_MOST = 8
+"""So many are kept open that nobody looks at any more."""
+
+
+class LookedAt:
+    """One session while somebody looks at it. Whoever uses it holds `mutex`."""
+
+    def __init__(self, card: Card, home: Home, catalog: Catalog, location: str | None) -> None:
+        self.card = card
+        self.mutex = threading.RLock()
+        self.version = 0
+        """Another number whenever something changed in it."""
+        self.problem = ""
+        """Why it can no longer be followed."""
+        self.used_at = time.monotonic()
+        self.session: ReadOnlySession | None = None
+        """Where it is one of ours."""
+        self.foreign: ForeignLog | None = None
+        self._stack = ExitStack()
+        self._redactor, self._learnt = Redactor(), 0
+        self._others: dict[int, ConversationPieces] = {}
+        source: EntrySource
+        if card.is_ours:
+            self.session = self._stack.enter_context(home.read(card.id))
+            source, outline = OwnEntries(self.session), outline_for(self.session, catalog)
+        else:
+            from turnlog.exchange.kept import kept_or_there
+            from turnlog.formats import Source
+            from turnlog.reader.foreignlog import ForeignLog
+
+            place = Source(card.agent or "", card.path, card.key)
+            there = self._stack.enter_context(kept_or_there(location, place))
+            self._seen = stamp_of(there.path)
+            self._place = there.path
+            self.foreign = ForeignLog(place, there.path)
+            source, outline = self.foreign, self.foreign.outline
+        self._source = source
+        self.pieces = ConversationPieces(source, outline)
+
+    @property
+    def title(self) -> str:
+        """What it is called, or else what was asked first."""
+        source = self.session or self.foreign
+        return (source.title if source is not None else None) or self.card.title or self.card.preview or "(no title)"
+
+    def branch(self, head: int) -> ConversationPieces:
+        """The way to another head of it."""
+        if head not in self._others:
+            self._others[head] = ConversationPieces(self._source, self.pieces.outline, head)
+        return self._others[head]
+
+    def find(self, word: str) -> int:
+        """The number of an entry, by that or by its id. `NotFound` where there is none."""
+        outline = self.pieces.outline
+        if word.isdecimal() and len(word) < 19 and 0 < int(word) <= outline.last:
+            return int(word)
+        if self.foreign is not None:
+            found = self.foreign.find(word)
+        else:
+            assert self.session is not None
+            entry = self.session.find(word)
+            found = None if entry is None else entry.seq
+        if found is None:
+            raise NotFound(f"no entry {word!r:.80} in session {self.card.name}", hint="see its outline")
+        return found
+
+    def look(self) -> int | None:
+        """Take in what was written since; gives the first piece that is another or new, None where all is the same."""
+        try:
+            changed = self._look()
+        except (TurnlogError, OSError) as error:
+            self.problem = error.message if isinstance(error, TurnlogError) else str(error.strerror or error)
+            raise
+        if changed is not None:
+            self.version += 1
+            self._others.clear()
+        return changed
+
+    def _look(self) -> int | None:
+        if self.session is not None:
+            if not self.session.history.log.wait(self.session.seq):
+                return None
+            self.session.refuse_purged()
+            self.session.refresh()
+            return self.pieces.grow()
+        assert self.foreign is not None
+        now = stamp_of(self._place)
+        if now == self._seen:
+            return None
+        self._seen = now
+        first = self.foreign.grow()
+        return None if first is None else self.pieces.renew(self.foreign.outline, first)
+
+    def read(
+        self, first: int, end: int, *, is_redacted: bool = False, pieces: ConversationPieces | None = None
+    ) -> Iterator[list[AnyEntry]]:
+        """The entries of these pieces, without secrets if so wanted: those of all of it are known before."""
+        redactor = self.redactor() if is_redacted else None
+        for piece in (pieces or self.pieces).read(first, end):
+            yield piece if redactor is None else [redactor.entry(entry) for entry in piece]
+
+    def redactor(self) -> Redactor:
+        """Knows every secret that is in it by now."""
+        for entry in self._source.forward(self._learnt):
+            self._redactor.learn(entry)
+            self._learnt = entry.seq
+        return self._redactor
+
+    def blob(self, digest: str) -> bytes:
+        """A picture or a file in it."""
+        if self.session is not None:
+            return self.session.blob(digest)
+        assert self.foreign is not None
+        return self.foreign.blob(digest)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._stack.close()
+
+
+class Desk:
+    """Where sessions lie open. Safe to use from many threads."""
+
+    def __init__(
+        self, home: Home, catalog: Catalog, location: str | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.home, self.catalog = home, catalog
+        self._location = location
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._open: dict[str, LookedAt] = {}
+        self._opening: dict[str, threading.Lock] = {}
+
+    def open(self, card: Card) -> LookedAt:
+        """A session, as it was when it was last looked at; opened if need be. Two that ask at once wait for one."""
+        with self._mutex:
+            found = self._open.get(card.name)
+            if found is not None and not found.problem:
+                found.used_at = self._clock()
+                return found
+            opening = self._opening.setdefault(card.name, threading.Lock())
+        with opening:
+            with self._mutex:
+                found = self._open.get(card.name)
+            if found is None or found.problem:
+                made = LookedAt(card, self.home, self.catalog, self._location)
+                with self._mutex:
+                    self._open[card.name] = made
+                    self._opening.pop(card.name, None)
+                    found = made
+            found.used_at = self._clock()
+        self.tidy()
+        return found
+
+    def tidy(self, *, idle_s: float = _IDLE_S) -> None:
+        """Let go of what nobody looked at for a while, and of the oldest where there are too many."""
+        with self._mutex:
+            names = sorted(self._open, key=lambda name: self._open[name].used_at, reverse=True)
+            late = self._clock() - idle_s
+            gone = [name for number, name in enumerate(names) if number >= _MOST or self._open[name].used_at < late]
+            leaving = [self._open.pop(name) for name in gone]
+        for one in leaving:
+            with one.mutex:
+                one.close()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._mutex:
+            leaving, self._open = list(self._open.values()), {}
+        for one in leaving:
+            one.close()

@@ -1,0 +1,254 @@
+"""Rows as pieces of HTML, safe wherever they are put.
+
+Everything that comes out of a log goes through `text`: characters that are not plainly visible are shown as what they
+are, and then what HTML would take for its own is escaped. Links lead to the web or to nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
+from turnlog.view.number import count
+from turnlog.view.plain import attachment
+from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
+from turnlog.view.tool import FileChange
+from turnlog.view.visible import readable, safe
+
+if TYPE_CHECKING:
+    from turnlog.catalog.index.terms import Needle
+
+_OPEN_LINES = 40
+"""A longer change is folded at first, and so is every output."""
+_SHORT = 160
+_TAGS = {"bold": "strong", "italic": "em", "strike": "s", "code": "code"}
+_MOST_MARKS = 1000
+"""So many places of a needle are marked in one text."""
+
+
+class HtmlRows:
+    """Draws rows. What was looked for is marked, and what is folded opens where it has it."""
+
+    def __init__(self, needles: Sequence[Needle] = ()) -> None:
+        self._needles = needles
+
+    def text(self, text: str) -> str:
+        """Text that means nothing to HTML."""
+        shown = safe(text)
+        places = marks_in(shown, self._needles) if self._needles else []
+        if not places:
+            return escape(shown, quote=True)
+        made: list[str] = []
+        at = 0
+        for start, end in places:
+            made += [escape(shown[at:start]), "<mark>", escape(shown[start:end]), "</mark>"]
+            at = end
+        return "".join([*made, escape(shown[at:])])
+
+    def plain(self, text: str) -> str:
+        """The same for an attribute, where nothing is marked."""
+        return escape(safe(text), quote=True)
+
+    def _opens(self, *texts: str) -> str:
+        """That it is unfolded, where something was looked for in it."""
+        return " open" if self._needles and any(marks_in(safe(text), self._needles) for text in texts) else ""
+
+    def parts(self, rows: Iterable[Row]) -> Iterator[str]:
+        """The rows, a piece of HTML each. A message is an article; what happens between them stands alone."""
+        is_open = False
+        for row in rows:
+            if isinstance(row, (Speaker, Event)) and is_open:
+                is_inside = isinstance(row, Event) and row.kind in ("error", "subagent")
+                if not is_inside:
+                    yield "</article>\n"
+                    is_open = False
+            is_open = is_open or isinstance(row, Speaker)
+            yield self.row(row)
+        if is_open:
+            yield "</article>\n"
+
+    def row(self, row: Row) -> str:
+        """One row; of a message its beginning, which is left open."""
+        if isinstance(row, Speaker):
+            return self.speaker(row)
+        if isinstance(row, Prose):
+            text = readable(row.text)
+            return self._blocks(parse(text)) if row.is_markdown else f'<div class="said">{self._typed(text)}</div>\n'
+        if isinstance(row, Thought):
+            return self._details("Thinking", readable(row.text), "thought")
+        if isinstance(row, Aside):
+            return self._details("Added by the agent", readable(row.text), "aside")
+        if isinstance(row, Call):
+            return self.call(row)
+        if isinstance(row, Output):
+            return self.output(row)
+        if isinstance(row, Attachment):
+            return self.attachment(row)
+        assert isinstance(row, Event)
+        return self.event(row)
+
+    def attachment(self, row: Attachment) -> str:
+        """A picture or a file, by its name."""
+        return f'<p class="attachment">{self.text(attachment(row))}</p>\n'
+
+    def _typed(self, text: str) -> str:
+        """What a person typed: code between backticks, and nothing else."""
+        parts = re.split(r"`([^`\n]{1,400})`", text)
+        return "".join(
+            f"<code>{self.text(part)}</code>" if index % 2 else self.text(part) for index, part in enumerate(parts)
+        )
+
+    def speaker(self, row: Speaker) -> str:
+        """The beginning of a message."""
+        role = row.role if row.role in ("user", "assistant", "system", "tool") else "other"
+        when = "" if row.at is None else row.at.strftime("%Y-%m-%d %H:%M")
+        facts = [
+            row.agent or "",
+            row.model or "",
+            *row.took(),
+        ]
+        told = "".join(f"<span>{self.text(fact)}</span>" for fact in facts if fact)
+        place = f' id="e{row.seq}"' if row.seq else ""
+        stamp = f'<a href="#e{row.seq}">{self.text(when) or row.seq}</a>' if row.seq else self.text(when)
+        return f'<article class="{role}"{place}><h2><b>{self.text(row.role)}</b> {stamp} {told}</h2>\n'
+
+    def _details(self, summary: str, text: str, kind: str) -> str:
+        told = f"{self.text(summary)} <span>{_lines(text)}</span>"
+        return f'<details class="{kind}"{self._opens(text)}><summary>{told}</summary>{self._pre(text)}</details>\n'
+
+    def call(self, row: Call) -> str:
+        """A call of a tool."""
+        plus, minus = sum(change.plus for change in row.changes), sum(change.minus for change in row.changes)
+        counts = f" <ins>+{plus}</ins> <del>-{minus}</del>" if row.changes else ""
+        title = f"<b>{self.text(row.name)}</b> <code>{self.text(row.about)}</code>{counts}"
+        body = readable(row.body)
+        if row.changes:
+            size = sum(len(change.lines) for change in row.changes)
+            inner = "".join(self._change(change, is_named=len(row.changes) > 1) for change in row.changes)
+            lines = "\n".join(line for change in row.changes for line in change.lines)
+            is_open = " open" if size <= _OPEN_LINES else self._opens(lines)
+            return f'<details class="call"{is_open}><summary>{title}</summary>{inner}</details>\n'
+        if not body or body == row.telling:
+            return f'<p class="call">{title}</p>\n'
+        return f'<details class="call"{self._opens(body)}><summary>{title}</summary>{self._pre(body)}</details>\n'
+
+    def _change(self, change: FileChange, *, is_named: bool) -> str:
+        name = f"<p><code>{self.text(change.path)}</code></p>" if is_named else ""
+        return f'{name}<pre class="diff">{self._diff(change.lines)}</pre>'
+
+    def _diff(self, lines: Iterable[str]) -> str:
+        tags = {"+": "ins", "-": "del", "@": "i"}
+        made: list[str] = []
+        for line in lines:
+            tag, text = tags.get(line[:1], ""), self.text(readable(line))
+            made.append(f"<{tag}>{text}</{tag}>" if tag else text)
+        return "\n".join(made)
+
+    def output(self, row: Output) -> str:
+        """What a tool answered."""
+        text = readable(row.text).rstrip()
+        mark = "✗" if row.is_error else "✓"
+        kind = "output error" if row.is_error else "output"
+        if not text:
+            return f'<p class="{kind}">{mark} {self.text(row.name)}: nothing</p>\n'
+        if "\n" not in text and len(text) <= _SHORT:
+            return f'<p class="{kind}">{mark} <code>{self.text(text)}</code></p>\n'
+        body = self._diff(text.split("\n")) if row.is_diff else self.text(text)
+        preview = next((line.strip() for line in text.split("\n") if line.strip()), "")[:_SHORT]
+        told = f"{mark} <code>{self.text(preview)}</code> <span>{_lines(text)}</span>"
+        opens = self._opens(text[len(preview) :])
+        return f'<details class="{kind}"{opens}><summary>{told}</summary><pre class="diff">{body}</pre></details>\n'
+
+    def _pre(self, text: str) -> str:
+        return f"<pre>{self.text(text)}</pre>"
+
+    def event(self, row: Event) -> str:
+        """What happened in between."""
+        told = f"<b>{self.text(row.kind)}</b> {self.text(readable(row.text))}"
+        place = f' id="e{row.seq}"' if row.seq and row.kind not in ("error", "subagent", "spent") else ""
+        kind = "event error" if row.kind in ("error", "turn failed", "turn aborted") else "event"
+        if not row.body:
+            return f'<p class="{kind}"{place}>{told}</p>\n'
+        body = readable(row.body)
+        return (
+            f'<details class="{kind}"{place}{self._opens(body)}><summary>{told}</summary>{self._pre(body)}</details>\n'
+        )
+
+    # ── Markdown ──────────────────────────────────────────────────────────────────────────────────
+
+    def _blocks(self, blocks: list[Block]) -> str:
+        return "".join(map(self._block, blocks))
+
+    def _block(self, block: Block) -> str:
+        if isinstance(block, Heading):
+            level = min(6, block.level + 2)  # the page has its own first two
+            return f"<h{level}>{self._spans(block.spans)}</h{level}>\n"
+        if isinstance(block, Paragraph):
+            return f"<p>{self._spans(block.spans)}</p>\n"
+        if isinstance(block, Code):
+            is_change = block.language in ("diff", "patch")
+            body = self._diff(block.text.split("\n")) if is_change else self.text(block.text)
+            return f"<pre{' class=diff' if is_change else ''}><code>{body}</code></pre>\n"
+        if isinstance(block, Quote):
+            return f"<blockquote>{self._blocks(block.blocks)}</blockquote>\n"
+        if isinstance(block, ItemList):
+            tag = "ol" if block.first else "ul"
+            start = f' start="{block.first}"' if block.first > 1 else ""
+            items = "".join(f"<li>{self._item(item)}</li>\n" for item in block.items)
+            return f"<{tag}{start}>\n{items}</{tag}>\n"
+        if isinstance(block, Table):
+            return self._table(block)
+        return "<hr>\n"
+
+    def _item(self, blocks: list[Block]) -> str:
+        if blocks and isinstance(blocks[0], Paragraph):
+            return self._spans(blocks[0].spans) + self._blocks(blocks[1:])
+        return self._blocks(blocks)
+
+    def _table(self, block: Table) -> str:
+        sides = [' class="right"' if is_right else "" for is_right in block.right]
+        top = "".join(f"<th{side}>{self._spans(cell)}</th>" for side, cell in zip(sides, block.head, strict=True))
+        rows = (
+            "".join(f"<td{side}>{self._spans(cell)}</td>" for side, cell in zip(sides, row, strict=True))
+            for row in block.rows
+        )
+        body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+        return f'<div class="table"><table><tr>{top}</tr>\n{body}</table></div>\n'
+
+    def _spans(self, spans: list[InlineSpan]) -> str:
+        return "".join(map(self._span, spans))
+
+    def _span(self, span: InlineSpan) -> str:
+        made = self.text(span.text).replace("\n", "<br>\n")
+        for mark in reversed(span.marks):
+            made = f"<{_TAGS[mark]}>{made}</{_TAGS[mark]}>"
+        if is_web(span.url):
+            return f'<a href="{self.plain(span.url)}" rel="noreferrer noopener nofollow">{made}</a>'
+        return f"{made} ({self.text(span.url)})" if span.url else made
+
+
+def marks_in(text: str, needles: Sequence[Needle]) -> list[tuple[int, int]]:
+    """Where the needles are, those that overlap as one."""
+    from turnlog.catalog.index.terms import fold  # who looks for nothing does without the catalog
+
+    folded = fold(text)
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(place for needle in needles for place in islice(needle.places(folded), _MOST_MARKS)):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _lines(text: str) -> str:
+    return count(text.count("\n") + 1, "line")
+
+
+def is_web(url: str) -> bool:
+    """Whether a link may lead there."""
+    return url.lower().startswith(("https://", "http://", "mailto:"))
