@@ -1,5 +1,6 @@
 """Commands that do not wait for click take the same words as with it, and say the same of wrong ones."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.machine import long_ago
+from tests.cli.machine import claude_session, long_ago, settle
 from tests.cli.scene import Cli
 from turnlog.cli.frame.quick import BadArguments, Option, QuickCommand, parsed
 
@@ -60,16 +61,33 @@ def test_words_where_there_may_be_none():
         parsed(QuickCommand("bare", lambda **_: None, ()), ["word"])
 
 
-@pytest.mark.parametrize("name", ["ls", "search", "usage"])
+@pytest.mark.parametrize("name", ["ls", "search", "show", "usage"])
 def test_a_wrong_word_is_the_usual_error(name: str, process: Cli):
-    done = process(name, "--nope")
+    done = process(name, "--xyzzy")
     assert done.code == 2
-    assert done.err == f"error: no such option: --nope\nhint: see `turnlog {name} --help`\n"
+    assert done.err == f"error: no such option '--xyzzy'\nhint: see `turnlog {name} --help`\n"
     assert done.out == ""
-    assert process(name, "--nope", "--json").err.startswith('{"version": 1, "error": {"code": "usage"')
+    assert process(name, "--xyzzy", "--json").err.startswith('{"version": 1, "error": {"code": "usage"')
 
 
-@pytest.mark.parametrize("name", ["ls", "search", "usage"])
+def test_a_word_that_is_nearly_right_is_named():
+    with pytest.raises(BadArguments, match=r"no such option .--limt.\. Did you mean .--limit."):
+        parsed(SAMPLE, ["--limt"])
+
+
+ONE = QuickCommand("one", lambda **_: None, (Option("all", ("-a",), "All."),), words="[SESSION]", most=1)
+
+
+def test_one_word_and_no_more():
+    assert parsed(ONE, ["k3f9", "-a"])["words"] == ("k3f9",)
+    assert parsed(ONE, ["--", "-k3f9"])["words"] == ("-k3f9",)
+    with pytest.raises(BadArguments, match=r"unexpected extra argument \(b\)"):
+        parsed(ONE, ["a", "b"])
+    with pytest.raises(BadArguments, match="no such option '-x'"):
+        parsed(ONE, ["-x"])
+
+
+@pytest.mark.parametrize("name", ["ls", "search", "show", "usage"])
 def test_help_comes_wherever_it_is_asked_for(name: str, process: Cli):
     for words in (["--help"], ["word", "-h"]):
         assert process(name, *words).out.startswith(f"Usage: turnlog {name}")
@@ -86,12 +104,34 @@ def test_both_ways_lead_to_the_same(process: Cli, session: str):
 def test_no_click_no_msgspec_when_nothing_is_new(words: list[str], process: Cli, session: str, folder: Path):
     long_ago(folder)
     assert process(*words).code == 0
+    loaded = loaded_by(words)
+    assert "turnlog.catalog" in loaded
+    unneeded = {"click", "msgspec", "dataclasses", "inspect", "importlib.metadata"}
+    assert loaded & (unneeded | {"turnlog.session.home", "turnlog.formats", "turnlog.store"}) == set()
+
+
+def loaded_by(words: list[str]) -> set[str]:
     program = (
         f"import sys; sys.argv[1:] = {words!r}\nimport turnlog.cli\ntry:\n    turnlog.cli.main()\n"
         "finally:\n    print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    loaded = set(done.stderr.split())
-    assert "turnlog.catalog" in loaded
-    unneeded = {"click", "msgspec", "dataclasses", "inspect", "importlib.metadata"}
-    assert not loaded & (unneeded | {"turnlog.session.home", "turnlog.formats", "turnlog.store"})
+    assert done.returncode == 0
+    return set(done.stderr.split())
+
+
+def test_to_show_a_session_of_ours_takes_nothing_that_writes(process: Cli, session: str):
+    loaded = loaded_by(["show", session])
+    assert "turnlog.view.plain" in loaded
+    unneeded = {"click", "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib"}
+    writing = {"turnlog.thread.appender", "turnlog.session.session", "turnlog.store.files.packwriter"}
+    assert loaded & (unneeded | writing) == set()
+
+
+def test_to_show_anothers_takes_no_more_than_reading_it(process: Cli):
+    path = claude_session(Path(os.environ["HOME"]), "/work", "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f", "say something")
+    settle(process)
+    loaded = loaded_by(["show", f"claude-code:{path.stem}"])
+    assert "turnlog.formats.claude_code.reading" in loaded
+    unneeded = {"click", "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib"}
+    assert loaded & (unneeded | {"turnlog.session.session", "turnlog.exchange.transcript"}) == set()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from turnlog.exchange.source import source_of
-from turnlog.exchange.transcript import ExportCounts, lies_in_home, notes_on, transcript_of, writing_of, written_for
+from turnlog.exchange.transcript import ExportCounts, notes_on, transcript_of, writing_of, written_for
 from turnlog.formats import (
     Format,
     Jump,
@@ -37,7 +37,7 @@ from turnlog.formats import (
 )
 from turnlog.log.context import text_of
 from turnlog.log.entry import Head, Message
-from turnlog.machine.folder import current_folder, places_of, workspace_path
+from turnlog.machine.folder import current_folder, lies_in_home, places_of, workspace_path
 from turnlog.thread.handed import Handed
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.report import is_net

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid, NotFound, TurnlogError
 from turnlog.exchange.carry import gone_on, keep
 from turnlog.exchange.importer import Importer
-from turnlog.exchange.transcript import lies_in_home
 from turnlog.formats import (
     Format,
     Jump,
@@ -36,7 +35,7 @@ from turnlog.formats import (
 from turnlog.log.entry import Child, Message, Spawned, Start
 from turnlog.log.ids import imported_id
 from turnlog.log.secret import mask
-from turnlog.machine.folder import absolute, places_of, workspace_path
+from turnlog.machine.folder import absolute, lies_in_home, places_of, workspace_path
 from turnlog.store import Store
 from turnlog.thread.alias import session_under
 from turnlog.thread.appender import Appender, appending

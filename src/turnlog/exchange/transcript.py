@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -29,7 +28,7 @@ from turnlog.formats import (
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
-from turnlog.machine.folder import absolute, places_of
+from turnlog.machine.folder import absolute, lies_in_home, places_of
 from turnlog.thread.reader import SessionReader
 from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
 
@@ -193,9 +192,11 @@ def _check(
     A session that goes back to its own agent takes its oddities along: then it is only counted. Gives also how many
     messages there are of any kind.
     """
+    from tempfile import TemporaryDirectory
+
     counts = [0, 0, 0]
     messages = 0
-    with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
+    with TemporaryDirectory(prefix="turnlog-") as folder:
         path = writing.place(written, os.path.join(folder, "there"))
         found: set[str] = set()
         problems: list[Problem] = []
@@ -263,13 +264,6 @@ def _with_data(blocks: list[AnyBlock], get: Callable[[str], bytes]) -> list[AnyB
             block = replace(block, content=_with_data(block.content, get))
         found.append(block)
     return found
-
-
-def lies_in_home(form: Format, place: str) -> bool:
-    """Whether that is a folder where the agent keeps this person's sessions, or in one; not in a workspace."""
-    path = os.path.realpath(absolute(place)).rstrip("/") + "/"
-    homes = form.homes(replace(places_of(None), workspace=None))
-    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)
 
 
 def send(

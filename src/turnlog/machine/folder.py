@@ -9,7 +9,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.machine.environment import environment, user_folder
 
 if TYPE_CHECKING:
-    from turnlog.formats import Places
+    from turnlog.formats import Format, Places
 
 
 def current_folder() -> str:
@@ -117,3 +117,12 @@ def places_of(workspace: str | None) -> Places:
     from turnlog.formats import Places
 
     return Places(home=user_folder(), workspace=named_here(workspace or "."), environ=dict(environment()))
+
+
+def lies_in_home(form: Format, place: str) -> bool:
+    """Whether that is a folder where the agent keeps this person's sessions, or in one; not in a workspace."""
+    from msgspec.structs import replace
+
+    path = os.path.realpath(absolute(place)).rstrip("/") + "/"
+    homes = form.homes(replace(places_of(None), workspace=None))
+    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)

@@ -1,4 +1,4 @@
-"""Which modules a hook imports: those of its own installation, and nothing that another program put in the way.
+"""Which modules are imported: for a hook those of its own installation, and for nobody what only older Pythons need.
 
 Needs nothing that is not loaded anyway.
 """
@@ -7,6 +7,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+_OLD = "typing_extensions"
+"""msgspec asks for it on behalf of older Pythons, does without, and it takes as long to load as all of msgspec."""
+
+
+@contextmanager
+def without_old() -> Generator[None]:
+    """Inside, nobody finds what only older Pythons need."""
+    is_hidden = _OLD not in sys.modules
+    if is_hidden:
+        sys.modules[_OLD] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if is_hidden:
+            del sys.modules[_OLD]
 
 
 def use_own() -> None:
@@ -14,8 +32,7 @@ def use_own() -> None:
     told = [os.getcwd() if _is_here() else "", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     others = {os.path.abspath(place) for place in told if place}
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    # msgspec asks for it on behalf of older Pythons, and it takes as long to load as all of msgspec.
-    sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
+    sys.modules.setdefault(_OLD, None)  # type: ignore[arg-type]
     sys.path[:] = [place for place in sys.path if place and (place == own or os.path.abspath(place) not in others)]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -67,7 +67,7 @@ def source_at(path: str, key: str | None) -> tuple[Source, str]:
 @contextmanager
 def _home(wanted: Iterable[Source]) -> Generator[Home]:
     paths = {source.path for source in wanted}
-    size = sum(Path(path).stat().st_size * (_TIGHT if path.endswith(".zst") else 1) for path in paths)
+    size = sum(os.stat(path).st_size * (_TIGHT if path.endswith(".zst") else 1) for path in paths)
     if size <= _SMALL_BYTES:
         with open_home("memory:") as home:
             yield home

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import connect
 from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
-from turnlog.session.session import Session
 from turnlog.store import Clock, Store, derived
-from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 from turnlog.thread.report import Info, info_of
@@ -28,6 +25,8 @@ if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
     from turnlog.blame.commit import CommitBlame
     from turnlog.exchange.source import Imported, Progress
+    from turnlog.session.session import Session
+    from turnlog.thread.creator import Creator
     from turnlog.thread.expiry import Keep
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.thread.purging import Purged
@@ -83,6 +82,8 @@ class Home:
     @property
     def creator(self) -> Creator:
         """What makes its sessions."""
+        from turnlog.thread.creator import Creator  # who only reads does not load what writes
+
         return Creator(self.store, self.made, self._clock)
 
     @property
@@ -140,6 +141,8 @@ class Home:
 
     def hold(self, history: History) -> Session:
         """A session of this home, closed with it."""
+        from turnlog.session.session import Session
+
         session = Session(self, history)
         self._sessions.add(session)
         return session
@@ -377,6 +380,8 @@ class Home:
         """Keep bytes; returns their digest, which is their name."""
         if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"a blob is bytes, not {data!r:.80}")
+        from turnlog.log.payload import digest
+
         name = digest(data)
         derived.put(self.store, {name: bytes(data)})
         return name

@@ -10,7 +10,6 @@ import msgspec
 from turnlog.errors import NotFound
 from turnlog.log.entry import Alias
 from turnlog.store import Store, derived
-from turnlog.thread.appender import appending
 from turnlog.thread.history import opened
 
 _NAME = "aliases"
@@ -30,6 +29,8 @@ def is_relayed(store: Store, session: str) -> bool:
 
 def go_on_under(store: Store, session: str, alias: Alias) -> None:
     """From now on, what that agent says under that id is said in the session."""
+    from turnlog.thread.appender import appending  # who only asks does not load what writes
+
     name = f"{alias.agent}\n{alias.native}"
     known = _known(store)
     with appending(store, store.open(session)) as appender:

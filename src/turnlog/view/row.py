@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from msgspec import Struct, json
 
-from turnlog.formats import unknown_type
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
@@ -355,6 +354,8 @@ def _spent(entry: Spent) -> Event | None:
 
 
 def _note(entry: Note) -> Event | None:
+    from turnlog.formats import unknown_type  # few sessions have notes
+
     return None if unknown_type(entry) else Event(entry.seq, "note", typed(entry.text), entry.at)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
-from difflib import unified_diff
 from typing import Any, cast
 
 import msgspec
@@ -94,7 +92,11 @@ def _words(value: Any) -> str:
 
 def _quoted(value: Any) -> str:
     text = str(value)
-    return text if "/" in text or len(text) > _LONGEST else shlex.quote(text)
+    if "/" in text or len(text) > _LONGEST:
+        return text
+    from shlex import quote
+
+    return quote(text)
 
 
 def _first_line(text: str) -> str:
@@ -194,6 +196,8 @@ def compared(old: str, new: str) -> list[str]:
     before, after = (text.removesuffix("\n").split("\n") if text else [] for text in (old, new))
     if len(before) + len(after) > _MOST_LINES:
         return [*(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+    from difflib import unified_diff
+
     return [line for line in unified_diff(before, after, lineterm="", n=3)][2:]
 
 

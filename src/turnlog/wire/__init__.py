@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
@@ -95,6 +94,8 @@ def dialect(name: str) -> Dialect:
 
 def names() -> list[str]:
     """The names of all dialects. What they share has a name with an underscore."""
+    from pkgutil import iter_modules  # takes longer than a dialect
+
     return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 
 

@@ -10,7 +10,8 @@ import click
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, moment, one_line, size
-from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, warn_of_interruption
+from turnlog.cli.draw.warning import warn_of_interruption
+from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of

@@ -7,6 +7,7 @@ import sys
 import click
 
 from turnlog.cli.draw.change import as_plain, counts, in_full, in_words, stat_table
+from turnlog.cli.draw.warning import warn_of_interruption
 from turnlog.cli.frame.command import (
     COUNTS,
     SESSION,
@@ -14,7 +15,6 @@ from turnlog.cli.frame.command import (
     print_json,
     session_option,
     shared,
-    warn_of_interruption,
 )
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound

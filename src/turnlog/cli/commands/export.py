@@ -140,8 +140,9 @@ def _send(
 ) -> None:
     from turnlog.cli.draw.document import without_secrets
     from turnlog.exchange.handover import report_of
-    from turnlog.exchange.transcript import lies_in_home, notes_on, put, transcript_of, written_for
+    from turnlog.exchange.transcript import notes_on, put, transcript_of, written_for
     from turnlog.formats import format_of
+    from turnlog.machine.folder import lies_in_home
     from turnlog.view.redact import Redactor
 
     transcript = transcript_of(opened.session, include_ignored=include_ignored)

@@ -7,16 +7,15 @@ from itertools import islice
 
 import click
 
-from turnlog.cli.commands.show import warn_of_damage
 from turnlog.cli.draw.entryline import in_one_line
 from turnlog.cli.draw.text import clip, moment, screen_width
+from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
 from turnlog.cli.frame.command import (
     SESSION,
     VERSION,
     session_argument,
     shared,
     to_json,
-    warn_of_interruption,
     write_json,
 )
 from turnlog.cli.pick.session import session_to_read

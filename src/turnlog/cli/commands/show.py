@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, TextIO
-
-import click
-import msgspec
-from msgspec.structs import asdict, replace
 
 from turnlog.cli.draw.problem import tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
-from turnlog.cli.draw.text import count, one_line, safe
-from turnlog.cli.frame.command import (
-    SESSION,
-    VERSION,
-    session_argument,
-    shared,
-    to_json,
-    warn_of_interruption,
-    write_json,
-)
+from turnlog.cli.draw.text import one_line, safe
+from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.frame.pager import paged
+from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Unavailable, Unsupported
@@ -36,7 +26,6 @@ from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader
 
 _NAMED = 5
-_HEADER = msgspec.json.Decoder(Header)
 FIELDS = {
     "session": SESSION,
     "title": "or null",
@@ -52,19 +41,8 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--last", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N messages.")
-@click.option("--at", metavar="ENTRY", help="What was said around an entry: its number or id.")
-@click.option("--branch", "-b", metavar="N", help="A side branch, by its last entry: see `turnlog tree`.")
-@click.option("--context", "as_context", is_flag=True, help="What a model would see now: compacted, repaired.")
-@click.option("--full", is_flag=True, help="All of every tool call and its output.")
-@click.option("--raw", is_flag=True, help="The entries as they are in the log, or in the other agent's file.")
-@click.option("--no-pager", is_flag=True, help="Do not page, even on a terminal.")
-@click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
-@shared
-def command(
-    session: str | None,
+def work(
+    words: tuple[str, ...],
     last: int | None,
     at: str | None,
     branch: str | None,
@@ -74,32 +52,20 @@ def command(
     no_pager: bool,
     key: str | None,
     as_json: bool,
+    home: str | None,
 ) -> None:
-    """Print the conversation of a session, for reading: one of ours, or one of another agent.
-
-    SESSION may be a file or folder in any form that `turnlog formats` lists. It is read where it lies, and nothing is
-    kept of it. A word that is both is the session; with a slash in it, as in ./abc, it is the file.
-
-    Long output of tools is folded; --full shows all of it. On a terminal it goes through $PAGER.
-
-    With --json, `totals` says how many messages of user and assistant, tool calls and results there are, and what was
-    used: in the conversation and all its branches, without subagents and without what a fork inherited.
-
-    \b
-    turnlog show
-    turnlog show k3f9 --last 5
-    turnlog show k3f9 --at 42                 around a place that was found
-    turnlog show ~/.codex/sessions/2026/11/15/rollout-….jsonl
-    """
+    """See `HELP`."""
+    del home  # whoever opens it knows: see `frame/home`
+    session = words[0] if words else None
     if as_context and (at is not None or branch is not None or raw):
-        raise click.UsageError("--context is of the conversation as it is now, without --at, --branch and --raw")
+        raise _misused("--context is of the conversation as it is now, without --at, --branch and --raw")
     if raw and branch is not None:
-        raise click.UsageError("--raw is what stands in the log, one branch after the other: without --branch")
+        raise _misused("--raw is what stands in the log, one branch after the other: without --branch")
     with session_to_read(session, key=key) as opened:
         found = opened.session
         if raw:
             if opened.source is not None and (last is not None or at is not None):
-                raise click.UsageError("--raw of another agent's session is all of it: without --last and --at")
+                raise _misused("--raw of another agent's session is all of it: without --last and --at")
             part = part_of(found, last=last, at=at, branch=None)
             with paged(is_wanted=not no_pager) as out:
                 _print_raw(opened, part, out)
@@ -134,12 +100,8 @@ def command(
         warn_of_interruption(found)
 
 
-def warn_of_damage(found: SessionReader) -> None:
-    """Say it where a person sees it, if something in the log could not be read."""
-    damage = found.damage
-    if damage:
-        where = count(len(damage), "damaged region")
-        print(f"warning: {where} in this log; `turnlog doctor {one_line(found.handle)}` explains", file=sys.stderr)
+def _misused(what: str) -> Misused:
+    return Misused(what, hint="see `turnlog show --help`")
 
 
 def _print(
@@ -178,6 +140,8 @@ def _kept(entries: Iterable[AnyEntry], messages: list[Message]) -> Iterator[AnyE
 
 
 def _light(message: Message) -> Message:
+    from msgspec.structs import replace
+
     blocks = [replace(block, input=None) for block in message.blocks if isinstance(block, ToolCall)]
     results = [replace(block, content="", details=None) for block in message.blocks if isinstance(block, ToolResult)]
     return replace(message, blocks=[*blocks, *results], meta=None, origin=None, display=None)
@@ -204,24 +168,24 @@ def _raw_lines(opened: OpenedSession, part: Part) -> Iterator[bytes]:
         entries = opened.session.entries(after=part.after)
         yield from (body_text(entry).encode() for entry in entries if part.holds(entry.seq))
         return
+    from pathlib import Path
+
+    import msgspec
+
+    decoder = msgspec.json.Decoder(Header)
     try:
         with Path(path).open("rb") as file:
             is_in = part.is_whole
             for line in file:
                 if not part.is_whole:
-                    is_in = _is_in(part, line, is_in)
+                    try:
+                        is_in = part.holds(decoder.decode(line).seq)
+                    except msgspec.DecodeError:
+                        pass  # one that cannot be read is where the one before it is
                 if is_in:
                     yield line.rstrip(b"\n")
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror or error}") from None
-
-
-def _is_in(part: Part, line: bytes, is_in: bool) -> bool:
-    """Whether a line of a log is in that part; one that cannot be read is where the one before it is."""
-    try:
-        return part.holds(_HEADER.decode(line).seq)
-    except msgspec.DecodeError:
-        return is_in
 
 
 def _file(opened: OpenedSession) -> str | None:
@@ -230,6 +194,8 @@ def _file(opened: OpenedSession) -> str | None:
             return log_path(opened.home, opened.session.id)
         except Unsupported:
             return None
+    from pathlib import Path
+
     path = opened.source.path
     is_text = Path(path).is_file() and path.endswith((".jsonl", ".json", ".ndjson"))
     return path if is_text and not opened.source.key else None
@@ -259,6 +225,8 @@ def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str 
 
 def _totals(found: SessionReader) -> dict[str, Any]:
     """How much is in its own log, whichever branch it is on. Subagents and what it inherited count where they are."""
+    from msgspec.structs import asdict
+
     messages = calls = results = 0
     history = found.history
     for entry in history.forward(history.inherited_to):
@@ -276,3 +244,39 @@ def _written(messages: Iterable[Message]) -> Iterator[Message]:
         write_json(lead + body_text(message).encode())
         lead = b","
         yield message
+
+
+HELP = """Print the conversation of a session, for reading: one of ours, or one of another agent.
+
+    SESSION may be a file or folder in any form that `turnlog formats` lists. It is read where it lies, and nothing is
+    kept of it. A word that is both is the session; with a slash in it, as in ./abc, it is the file.
+
+    Long output of tools is folded; --full shows all of it. On a terminal it goes through $PAGER.
+
+    With --json, `totals` says how many messages of user and assistant, tool calls and results there are, and what was
+    used: in the conversation and all its branches, without subagents and without what a fork inherited.
+
+    \b
+    turnlog show
+    turnlog show k3f9 --last 5
+    turnlog show k3f9 --at 42                 around a place that was found
+    turnlog show ~/.codex/sessions/2026/11/15/rollout-….jsonl
+    """
+
+QUICK = QuickCommand(
+    "show",
+    work,
+    (
+        Option("last", ("--last", "-n"), "Only the last N messages.", "N", 1),
+        Option("at", ("--at",), "What was said around an entry: its number or id.", "ENTRY"),
+        Option("branch", ("--branch", "-b"), "A side branch, by its last entry: see `turnlog tree`.", "N"),
+        Option("as_context", ("--context",), "What a model would see now: compacted, repaired."),
+        Option("full", ("--full",), "All of every tool call and its output."),
+        Option("raw", ("--raw",), "The entries as they are in the log, or in the other agent's file."),
+        Option("no_pager", ("--no-pager",), "Do not page, even on a terminal."),
+        Option("key", ("--key",), "Which session, where a file of another agent has several: a number or id.", "KEY"),
+    ),
+    words="[SESSION]",
+    help=HELP,
+    most=1,
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +12,7 @@ import click
 
 from turnlog.cli import commands
 from turnlog.cli.frame.exitcode import Left, Misused, ended
+from turnlog.cli.frame.home import choose_home
 from turnlog.cli.frame.quick import command_of
 from turnlog.version import __version__
 
@@ -44,7 +44,7 @@ class Program(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command by name."""
-        return sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+        return sorted(file.stem for file in Path(commands.__path__[0]).glob("[!_]*.py"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One command."""
@@ -121,6 +121,7 @@ def program(context: click.Context, home: str | None, debug: bool) -> None:
     out, it is "@", or else "latest".
     """
     del debug  # looked up where it is needed: see `exitcode`
+    choose_home(home)
     if context.invoked_subcommand is None:
         from turnlog.cli.draw.dashboard import work
 

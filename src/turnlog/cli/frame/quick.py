@@ -6,7 +6,7 @@ taken apart here, whichever way it is reached; click prints its help, completes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,7 +46,14 @@ class QuickCommand:
     """What a command takes, and what it does."""
 
     def __init__(
-        self, name: str, work: Callable[..., None], options: tuple[Option, ...], words: str = "", help: str = ""
+        self,
+        name: str,
+        work: Callable[..., None],
+        options: tuple[Option, ...],
+        words: str = "",
+        help: str = "",
+        *,
+        most: int = 0,
     ) -> None:
         self.name = name
         self.work = work
@@ -54,6 +61,8 @@ class QuickCommand:
         self.words = words
         """What the words are called that are no options; without a name there may be none."""
         self.help = help
+        self.most = most
+        """So many words at most, of which none begins with a dash; 0: any."""
 
 
 SHARED = (
@@ -84,8 +93,8 @@ def parsed(quick: QuickCommand, arguments: Sequence[str]) -> dict[str, Any]:
             flag, equals, value = argument[:2], "=", argument[2:]  # -n5
         option = options.get(flag)
         if option is None:
-            if argument.startswith("--"):
-                raise BadArguments(f"no such option: {argument}")
+            if argument.startswith("--") or (quick.most and argument.startswith("-") and argument != "-"):
+                raise BadArguments(_unknown(flag, options))
             words.append(argument)
         elif not option.value:
             if equals:
@@ -97,11 +106,20 @@ def parsed(quick: QuickCommand, arguments: Sequence[str]) -> dict[str, Any]:
                 raise BadArguments(f"option '{flag}' requires an argument")
             found[option.name] = _value(option, flag, given)
     found.pop("debug", None)
+    extra = words[quick.most :] if quick.most or not quick.words else []
+    if extra:
+        raise BadArguments(f"got unexpected extra argument{'s' if len(extra) > 1 else ''} ({' '.join(extra)})")
     if quick.words:
         found["words"] = tuple(words)
-    elif words:
-        raise BadArguments(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
     return found
+
+
+def _unknown(flag: str, options: Mapping[str, Option]) -> str:
+    from difflib import get_close_matches
+
+    shown = [flag for flag, option in options.items() if not option.hidden]
+    near = get_close_matches(flag, shown, n=1, cutoff=0.7)
+    return f"no such option '{flag}'" + (f". Did you mean '{near[0]}'?" if near else "")
 
 
 def _value(option: Option, flag: str, text: str) -> str | int:
@@ -127,18 +145,24 @@ def answered(arguments: Sequence[str]) -> int | None:
     from importlib import import_module
 
     from turnlog.cli.frame.exitcode import ended
+    from turnlog.cli.frame.home import choose_home
+    from turnlog.machine.modules import without_old
 
     if arguments and not arguments[0].isidentifier():
         return None
     name = f"commands.{arguments[0]}" if arguments else "draw.dashboard"
+    before = gc.get_threshold()
+    gc.set_threshold(100_000)  # modules and thousands of rows are no garbage, and the process ends soon
     try:
-        quick: QuickCommand = import_module(f"turnlog.cli.{name}").QUICK
+        with without_old():
+            quick: QuickCommand = import_module(f"turnlog.cli.{name}").QUICK
         found = parsed(quick, arguments[1:])
+        if {"-h", "--help"} & set(found.get("words", ())):
+            raise BadArguments("--help")
     except (ImportError, AttributeError, BadArguments):  # it fails the other way as well, where that is told properly
+        gc.set_threshold(*before)
         return None
-    if {"-h", "--help"} & set(found.get("words", ())):
-        return None
-    gc.set_threshold(100_000)  # thousands of rows are no garbage, and the process ends soon
+    choose_home(found["home"])
     code = ended(arguments, lambda: quick.work(**found))
     gc.freeze()  # nor does it need to look through everything once more when it ends
     return code
@@ -147,6 +171,8 @@ def answered(arguments: Sequence[str]) -> int | None:
 def command_of(quick: QuickCommand) -> click.Command:
     """The command for click: for its help, for completion, and for what it has to say about wrong words."""
     import click
+
+    from turnlog.cli.frame.home import choose_home, home_location
 
     class _Parsed(click.Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -157,8 +183,8 @@ def command_of(quick: QuickCommand) -> click.Command:
                 ctx.params = parsed(quick, args)
             except BadArguments as error:
                 raise click.UsageError(str(error), ctx) from None
-            root = ctx.find_root().params
-            ctx.params["home"] = ctx.params["home"] or root.get("home")
+            choose_home(ctx.params["home"] or home_location())
+            ctx.params["home"] = home_location()
             return []
 
     params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, metavar=quick.words)] if quick.words else []

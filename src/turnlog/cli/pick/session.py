@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.command import home_location, this_home
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.progress import again, count, patience
 from turnlog.errors import Conflict, Unavailable
 from turnlog.log.ids import word_of

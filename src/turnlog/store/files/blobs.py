@@ -6,16 +6,18 @@ import os
 import threading
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING
 from weakref import ref
 
 from turnlog.errors import NotFound, OutOfSpace
 from turnlog.log.payload import digest_key
 from turnlog.store import Freed
-from turnlog.store.files.collect import are_many_small, collect, prepare, unneeded
 from turnlog.store.files.disk import Held, as_error, disk_errors
 from turnlog.store.files.layout import BLOBS, Layout
 from turnlog.store.files.packs import Packs
-from turnlog.store.files.packwriter import PackWriter
+
+if TYPE_CHECKING:
+    from turnlog.store.files.packwriter import PackWriter
 
 
 class FileBlobs:
@@ -31,6 +33,8 @@ class FileBlobs:
     def add(self, *, told: Callable[[int], None] | None = None) -> PackWriter:
         with disk_errors(f"opening {self._layout.folder}"):
             self._layout.make_ready()
+        from turnlog.store.files.packwriter import PackWriter  # who only reads does not load what writes
+
         return PackWriter(self._packs, told=told)
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
@@ -50,10 +54,14 @@ class FileBlobs:
         return name and f"nobody can say what is in pack {name}"
 
     def unneeded(self, needed: Container[str]) -> dict[str, int]:
+        from turnlog.store.files.collect import unneeded
+
         with disk_errors("looking at blobs"):
             return unneeded(self._packs, needed)
 
     def is_scattered(self) -> bool:
+        from turnlog.store.files.collect import are_many_small
+
         with disk_errors("looking at packs"), suppress(FileNotFoundError):  # one that is collected meanwhile
             return are_many_small(self._packs)
         return False
@@ -81,6 +89,8 @@ class FileBlobs:
         self, find: Callable[[], Container[str]], *, expected: Container[str] | None = None, strictly: bool = False
     ) -> Freed:
         """See `Blobs.collect`. What has to be written anew is, beside everybody else, as far as one can tell."""
+        from turnlog.store.files.collect import collect, prepare
+
         if expected is not None:
             # Somebody else may collect at the same time; and what is removed makes room.
             with suppress(NotFound, OutOfSpace), disk_errors("collecting blobs"), self.keeping():

@@ -1,0 +1,32 @@
+"""What is wrong with a session that is shown: a line on stderr, with the command that does something about it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from turnlog.cli.draw.text import one_line
+from turnlog.view.number import count
+
+if TYPE_CHECKING:
+    from turnlog.session.readonly import ReadOnlySession
+    from turnlog.thread.reader import SessionReader
+
+
+def warn_of_damage(found: SessionReader) -> None:
+    """Say it where a person sees it, if something in the log could not be read."""
+    damage = found.damage
+    if damage:
+        where = count(len(damage), "damaged region")
+        print(f"warning: {where} in this log; `turnlog doctor {one_line(found.handle)}` explains", file=sys.stderr)
+
+
+def warn_of_interruption(found: ReadOnlySession) -> None:
+    """Say it where a person sees it, if a rewind was begun and not finished."""
+    if found.interrupted():
+        name = one_line(found.handle)
+        print(
+            f"warning: a rewind was begun and not finished; `turnlog rewind --continue -s {name}` finishes it, "
+            f"`turnlog rewind --abort -s {name}` takes it back",
+            file=sys.stderr,
+        )
