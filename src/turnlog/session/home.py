@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from turnlog.errors import Invalid, NotFound
+from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import connect
 from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
+from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 from turnlog.thread.report import Info, info_of
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from turnlog.blame.commit import CommitBlame
     from turnlog.exchange.source import Imported, Progress
     from turnlog.session.session import Session
-    from turnlog.thread.creator import Creator
     from turnlog.thread.expiry import Keep
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.thread.purging import Purged
@@ -82,8 +83,6 @@ class Home:
     @property
     def creator(self) -> Creator:
         """What makes its sessions."""
-        from turnlog.thread.creator import Creator  # who only reads does not load what writes
-
         return Creator(self.store, self.made, self._clock)
 
     @property
@@ -141,7 +140,7 @@ class Home:
 
     def hold(self, history: History) -> Session:
         """A session of this home, closed with it."""
-        from turnlog.session.session import Session
+        from turnlog.session.session import Session  # who only reads does not load what writes
 
         session = Session(self, history)
         self._sessions.add(session)
@@ -380,10 +379,7 @@ class Home:
         """Keep bytes; returns their digest, which is their name."""
         if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"a blob is bytes, not {data!r:.80}")
-        from turnlog.log.payload import digest
-
-        name = digest(data)
-        derived.put(self.store, {name: bytes(data)})
+        derived.put(self.store, {(name := digest(data)): bytes(data)})
         return name
 
     def get_blob(self, digest: str) -> bytes:
@@ -396,9 +392,9 @@ def _moved(
 ) -> list[Transferred]:
     from turnlog.transfer.mover import Mover
 
-    mover = Mover(source.store, target.store, dry_run=dry_run, include_ignored=include_ignored)
     wanted = None if ids is None else list(ids)
     for name in wanted or ():
         if not source.exists(name):
             raise NotFound(f"no session {name!r:.80}", hint="home.find gives the id for a beginning of one")
+    mover = Mover(source.store, target.store, dry_run=dry_run, include_ignored=include_ignored)
     return list(mover.run(wanted, progress))
