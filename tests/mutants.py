@@ -34,6 +34,7 @@ KILLS = "tests/store/test_kill9.py"
 LOCKS = "tests/store/test_locks.py"
 DOUBT = "tests/store/test_doubt.py"
 FORKS = "tests/session/test_forks.py"
+BUILDERS = "tests/session/test_builders.py"
 REWINDS = "tests/workspace/test_rewind_files.py"
 INTERRUPTED = "tests/workspace/test_interrupted.py"
 FAULTS = "tests/workspace/test_faults.py"
@@ -964,17 +965,38 @@ MUTANTS = [
         (PG_CONTRACT,),
     ),
     Mutant(
+        "two who take the newest message back take the same one",
+        "session/session.py",
+        "            if after is not None:\n                self._appender.refuse_other_head(seq_of(after))\n",
+        "",
+        (BUILDERS,),
+    ),
+    Mutant(
+        "who is introduced has seen what others wrote before",
+        "thread/appender.py",
+        "if alone and (self._has_news or state.seq > seq + is_new):",
+        "if alone and self._has_news:",
+        (BUILDERS,),
+    ),
+    Mutant(
+        "a short way back brings back the facts of now",
+        "thread/target.py",
+        "        elif isinstance(entry, Head) and entry.asof < asof:\n            return None",
+        "        elif isinstance(entry, Head) and entry.asof < 0:\n            return None",
+        (BUILDERS,),
+    ),
+    Mutant(
         "what we sent before the line was cut is taken for somebody else's",
         PG_LOG,
-        "(once and present not in sent)",
-        "once",
+        "once and lines and list(lines.values()) not in sent",
+        "once and lines",
         (PG_CUTS,),
     ),
     Mutant(
         "an append is sent again without a look whether it is there",
         PG_LOG,
-        "        if known := self._answer_known(connection, drafts, once, sent):\n            return known\n",
-        "",
+        "known = self._known(connection, drafts, once, sent)",
+        "known: dict[str, AnyEntry] = {}",
         (PG_CUTS,),
     ),
     Mutant(
@@ -1015,7 +1037,7 @@ MUTANTS = [
     Mutant(
         "what was kept aside stays for ever",
         PG_PURGE,
-        "        num, root, _, above, _ = base\n",
+        "        num, root, _, above, _, _ = base\n",
         "        return 1\n",
         (PG_CONTRACT,),
     ),

@@ -78,7 +78,7 @@ def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
     place = Place(face, empty / "home")
     if face == "aio":
         monkeypatch.setattr(turnlog, "open", place.open)
-    [code] = blocks("python", BUILDING)
+    code, _ = blocks("python", BUILDING)
     names: dict = {}
     exec(compile(code, "building.md", "exec"), names)
     monkeypatch.undo()
@@ -97,6 +97,25 @@ def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
         assert session.stats().turns == 1
         assert session.damage == []
         assert {entry.why for entry in session.entries(kind="head")} == {"rewind", "undo", "redo"}
+
+
+def test_what_a_store_of_a_framework_is_built_with_runs(empty):
+    _, code = blocks("python", BUILDING)
+    with turnlog.open(empty / "home") as home:
+        s = home.create()
+        ask = s.user("hi")
+        s.assistant("hello")
+        lines = [line.strip() for line in code.splitlines()]
+        for line in lines:
+            exec(compile(line, "building.md", "exec"), {"home": home, "s": s, "ask": ask, "t": None} | _made(home))
+        assert (s.get("paused"), home.sessions()[0].listed) == ({"api_key": "k"}, {"state": {"n": 1}})
+        assert len(s.messages()) == 4
+        assert not home.exists("t1")
+
+
+def _made(home: turnlog.Home) -> dict:
+    there = {"t": home.resume("t1")} if home.exists("t1") else {}
+    return {"draft": turnlog.Message(role="user", blocks=[turnlog.Text("more")]), **there}
 
 
 def test_the_shell_lines_of_the_guide_run(empty):

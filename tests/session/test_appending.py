@@ -87,11 +87,14 @@ def test_once_refuses_an_id_that_is_anywhere_in_the_log(s, place):
     assert [entry.text for entry in s.entries(kind="note") if entry.id == "mine"] == ["a"]
 
 
-def test_a_batch_of_which_a_part_is_there_is_refused_whole(s):
+def test_of_a_batch_of_which_a_part_is_there_the_rest_is_appended(s, place):
     there = s.append(Note(text="a"))
-    with pytest.raises(AlreadyExists):
-        s.append(Note(text="new"), there)
-    assert [entry.text for entry in s.entries(kind="note")] == ["a"]
+    new = Message(role="user", blocks=[Text("b")])
+    done = s.append(there, new, Note(text="c"))
+    assert [entry.seq for entry in done] == [there.seq, there.seq + 1, there.seq + 2]
+    assert s.append(there, new) == done[:2]
+    assert (s.head, s.seq) == (done[1].seq, done[2].seq)
+    assert place.open().resume(s.id).head == done[1].seq
 
 
 def test_two_drafts_of_one_batch_may_not_share_an_id(s):

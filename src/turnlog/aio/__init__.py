@@ -298,6 +298,7 @@ class Home:
     find = _home_call(blocking.Home.find)
     exists = _home_call(blocking.Home.exists)
     sessions = _home_call(blocking.Home.sessions)
+    session_of = _home_call(blocking.Home.session_of)
     import_sessions = _home_call(blocking.Home.import_sessions)
     health = _home_call(blocking.Home.health)
     delete = _home_call(blocking.Home.delete)

@@ -18,7 +18,8 @@ from turnlog.log.origin import Fork, Spawned
 from turnlog.log.usage import Usage
 
 FORMAT = 1
-WIDE_FACTS = ("title", "workspace", "tags", "archived")  # of the whole session; every other fact follows the branch
+WIDE_FACTS = ("title", "workspace", "tags", "archived", "listed")
+"""Facts of the whole session; every other one follows the branch."""
 FIXED = ("id", "format", "session", "agent", "labels", "resume", "hidden", "fork", "spawned")
 """What the first line says once and for all: a fact of that name would change nothing."""
 
@@ -278,12 +279,13 @@ class Head(Entry, tag="head", frozen=True):
 
 
 class Set(Entry, tag="set", frozen=True):
-    """A fact. For a session-wide one, `all` holds every session-wide fact as of this line."""
+    """A fact; nothing in an `exact` one is masked. For a session-wide one, `all` holds all of those as of this line."""
 
     merges = True
     key: str
     value: Json = None
     unset: bool = False
+    exact: bool = False
     all: Facts | None = None
 
 
@@ -363,28 +365,9 @@ class Unknown(Entry, tag="?", frozen=True):
 
 
 AnyEntry = (
-    Message
-    | Compaction
-    | Uncompact
-    | Edit
-    | Custom
-    | Start
-    | Turn
-    | Checkpoint
-    | Track
-    | Changed
-    | Intent
-    | Head
-    | Set
-    | Spent
-    | Note
-    | Child
-    | Alias
-    | Writer
-    | Fold
-    | Drop
-    | Unknown
-)
+    Message | Compaction | Uncompact | Edit | Custom | Start | Turn | Checkpoint | Track | Changed | Intent | Head | Set
+    | Spent | Note | Child | Alias | Writer | Fold | Drop | Unknown
+)  # fmt: skip
 ENTRIES: dict[str, type[Entry]] = {
     str(cls.__struct_config__.tag): cls for cls in get_args(AnyEntry) if cls is not Unknown
 }

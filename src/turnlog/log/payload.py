@@ -89,11 +89,21 @@ def _with_blocks(entry: _E, change: Callable[[AnyBlock], AnyBlock]) -> _E:
 def offload(entry: Entry, floor: int, blobs: Blobs) -> Entry:
     """The entry with every payload above `floor` bytes, and all binary, taken out into `blobs`."""
     entry = _with_blocks(entry, lambda block: _offload_block(block, floor, blobs))
-    if not isinstance(entry, (Message, Compaction, Edit, Unknown)) and entry.blob is None:
-        text = body_text(entry).encode()
-        if len(text) > floor:
-            entry = replace(entry, blob=_keep(text, blobs), **_stand_in(entry))
+    if isinstance(entry, (Message, Compaction, Edit, Unknown)) or entry.blob is not None:
+        return _offload_meta(entry, floor, blobs)
+    text = body_text(entry).encode()
+    if len(text) > floor:
+        entry = replace(entry, blob=_keep(text, blobs), **_stand_in(entry))
     return entry
+
+
+def _offload_meta(entry: Entry, floor: int, blobs: Blobs) -> Entry:
+    """Blocks have their own blobs; what a caller put beside them takes the whole entry along."""
+    if entry.meta is None or entry.blob is not None or isinstance(entry, Unknown):
+        return entry
+    if len(msgspec.json.encode(entry.meta)) <= floor:
+        return entry
+    return replace(entry, blob=_keep(body_text(entry).encode(), blobs), meta=_shorten(entry.meta))
 
 
 def _stand_in(entry: Entry) -> dict[str, Any]:

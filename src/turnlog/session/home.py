@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from turnlog.errors import Invalid, NotFound
+from turnlog.log.entry import AnyEntry
 from turnlog.log.payload import digest
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import connect
@@ -22,6 +23,7 @@ from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 from turnlog.thread.report import Info, info_of
 from turnlog.thread.settings import Settings
+from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
@@ -129,14 +131,15 @@ class Home:
         labels: Mapping[str, str] | None = None,
         resume: Sequence[str] = (),
         hidden: bool = False,
+        drafts: Sequence[AnyEntry] = (),
     ) -> Session:
         """A new session. `labels` are fixed; title and workspace can be changed later.
 
         `resume` is the command with which your agent goes on with it, `{id}` in it being the session's id:
-        `turnlog resume` runs it.
+        `turnlog resume` runs it. `drafts` are its first entries: it is there with all of them, or not at all.
         """
         fields = {"workspace": workspace, "agent": agent, "title": title, "labels": labels, "hidden": hidden}
-        return self.hold(self.creator.create(id, resume=resume, **fields))
+        return self.hold(self.creator.create(id, drafts, resume=resume, **fields))
 
     def hold(self, history: History) -> Session:
         """A session of this home, closed with it."""
@@ -201,11 +204,23 @@ class Home:
         found = rows(self.store, deleted=deleted, is_paged=limit is not None, after=after)
         return list(islice(chosen(found, workspace, labels, parent), limit))
 
+    def session_of(self, entry_id: str) -> str | None:
+        """The id of the session whose own log has that entry; None if no session has it.
+
+        Forks read what they continue where it lies: an entry that they inherit is its first session's. A home in files
+        goes through all of them for it.
+        """
+        return derived.holder_of(self.store, entry_id)
+
     # ── removing ──────────────────────────────────────────────────────────────────────────────────
 
-    def delete(self, session: str) -> None:
-        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working."""
-        exactly(self.store.delete, session)
+    def delete(self, session: str, *, after: Target | None = None) -> None:
+        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working.
+
+        `after` is the last entry that the caller has seen, such as `session.seq`; anything else is a `Conflict`.
+        """
+        store, last = self.store, None if after is None else seq_of(after)
+        exactly(lambda name: store.delete(name, after=last), session)
         self._empty_by_itself()
 
     def expire(
@@ -239,18 +254,25 @@ class Home:
         exactly(lambda name: restore_as(store, name, as_), session)
 
     def purge(
-        self, session: str, *, deleted: bool | None = None, subagents: bool = False, forks: bool = False
+        self,
+        session: str,
+        *,
+        deleted: bool | None = None,
+        subagents: bool = False,
+        forks: bool = False,
+        after: Target | None = None,
     ) -> Purged:
         """Remove the session with that id for good, deleted or not, and what nobody else needs of its files.
 
         Its `subagents` and `forks` go with it if told, and theirs; otherwise they stay, what forks need of it is kept
-        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which.
+        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which. `after` as in
+        `delete`.
         """
         from turnlog.thread.purging import purge
 
-        store = self.store
+        store, last = self.store, None if after is None else seq_of(after)
         return exactly(
-            lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks),
+            lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,
         )
 

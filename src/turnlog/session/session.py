@@ -22,7 +22,6 @@ from turnlog.log.entry import (
     Compaction,
     Custom,
     Edit,
-    Entry,
     Head,
     Message,
     Note,
@@ -39,9 +38,10 @@ from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
 from turnlog.session.readonly import ReadOnlySession, Surroundings, listed
-from turnlog.thread.appender import Appender, check_fact
+from turnlog.thread.appender import Appender, batch_of
 from turnlog.thread.compaction import applying, check_compaction, compaction
 from turnlog.thread.creator import Creator
+from turnlog.thread.fact import check_fact
 from turnlog.thread.history import History
 from turnlog.thread.target import Target, rewind_to, seq_of
 
@@ -115,37 +115,31 @@ class Session(ReadOnlySession):
     @overload
     def append(
         self, draft: _E, /, *, id: str | None = None, after: Target | None = None, rebase: bool = False,
-        once: bool = False,
+        once: bool = False, to: Target | None = None, alone: bool = False,
     ) -> _E: ...  # fmt: skip
     @overload
     def append(
         self, first: AnyEntry, second: AnyEntry, /, *drafts: AnyEntry, id: str | None = None,
-        after: Target | None = None, rebase: bool = False, once: bool = False,
+        after: Target | None = None, rebase: bool = False, once: bool = False, to: Target | None = None,
+        alone: bool = False,
     ) -> list[AnyEntry]: ...  # fmt: skip
     def append(
         self, *drafts: AnyEntry, id: str | None = None, after: Target | None = None, rebase: bool = False,
-        once: bool = False,
+        once: bool = False, to: Target | None = None, alone: bool = False,
     ) -> Any:  # fmt: skip
         """Append drafts as one batch: all of them, or none. Durable when this returns.
 
         `after` is the head the caller expects; anything else is a `Conflict`. `rebase` hangs the drafts on the
-        new head instead of raising when another process was faster. Drafts with ids that are in the log already
-        are answered with what is there; `once` refuses them. Returns the entry, or a list for several.
+        new head instead of raising when another process was faster; `alone` raises whatever another process wrote, a
+        fact too. `to` is the node that they follow: the head moves there first, in the same batch. Drafts with ids that
+        are in the log already are answered with what is there, and the rest is appended; `once` refuses them. Returns
+        the entry, or a list for several.
         """
-        if not drafts:
-            raise Invalid("nothing to append")
-        for draft in drafts:
-            if not isinstance(draft, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise Invalid(f"{draft!r:.80} is not an entry", hint="use turnlog.Message and the like")
-            if isinstance(draft, Set):
-                check_fact(draft)
-        entries = list(drafts)
-        if id is not None:
-            entries = [replace(e, id=id if not i else f"{id}/{i}") for i, e in enumerate(entries)]
-        head = None if after is None else seq_of(after)
+        entries = batch_of(drafts, id)
         if once:
             self.history.refuse_inherited({entry.id for entry in entries})
-        done = self._append(entries, head=head, rebase=rebase, once=once)
+        head, base = (None if place is None else seq_of(place) for place in (after, to))
+        done = self._appender.append_batch(entries, head=head, rebase=rebase, once=once, alone=alone, to=base)
         return done[0] if len(done) == 1 else done
 
     def user(self, content: Content, **fields: Any) -> Message:
@@ -241,9 +235,12 @@ class Session(ReadOnlySession):
 
     # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
-    def set(self, key: str, value: Any) -> Set:
-        """A fact. It follows the branch, except title, tags, workspace and archived, which are the session's."""
-        return self._fact(Set(key=key, value=value))
+    def set(self, key: str, value: Any, *, exact: bool = False) -> Set:
+        """A fact. It follows the branch, except title, tags, workspace, archived and listed: those are the session's.
+
+        Secrets in it are masked, unless it is `exact`. `listed` is a dict of the caller's that listings show.
+        """
+        return self._fact(Set(key=key, value=value, exact=exact))
 
     def unset(self, key: str) -> Set:
         """That fact is no more."""
@@ -255,9 +252,9 @@ class Session(ReadOnlySession):
 
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────
 
-    def context(self) -> Context:
-        """What the model should see: complete, repaired, compacted. What comes after it, `compact` leaves visible."""
-        context = super().context()
+    def context(self, *, repair: bool = True) -> Context:
+        """What the model should see; see `ReadOnlySession.context`. What comes after it, `compact` leaves visible."""
+        context = super().context(repair=repair)
         self._given = Context([], head=context.head, head_id=context.head_id)
         return context
 
@@ -314,14 +311,17 @@ class Session(ReadOnlySession):
         only: Sequence[str] | None = None,
         force: bool = False,
         plan: str | None = None,
+        after: Target | None = None,
     ) -> Head:
         """Files and conversation continue from that entry, before that entry, or before the last turns.
 
         `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
-        at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch.
-        `plan` is the `digest` of the plan that was shown: nothing is done by any other, and `Conflict` says so.
+        at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch. `plan` is the
+        `digest` of the plan that was shown, `after` the head the caller expects: any other is a `Conflict`.
         """
         with self._steady():
+            if after is not None:
+                self._appender.refuse_other_head(seq_of(after))
             head = rewind_to(self.history, to=to, before=before, turns=turns)
             paths = None if only is None else listed(only)
             moved = self._travel.rewind(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from turnlog.errors import AlreadyExists, Ambiguous, NotFound
+from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Fork, Set, Start
@@ -101,6 +101,21 @@ def either(session_id: str) -> Ambiguous:
     )
 
 
+def refuse_longer(session_id: str, last: int, after: int | None) -> None:
+    """Raise the `Conflict` of who removes a session that has more in it than he has seen."""
+    if after is not None and last != after:
+        raise Conflict(
+            f"session {session_id!r} ends with entry {last}, not {after}",
+            hint="look at what came after, and decide again",
+        )
+
+
+def in_order(drafts: list[Draft], known: Mapping[str, AnyEntry], new: list[AnyEntry]) -> list[AnyEntry]:
+    """What an append answers: of each draft the entry that is there already, or the next new one."""
+    rest = iter(new)
+    return [known[draft.id] if draft.id in known else next(rest) for draft in drafts]
+
+
 class Log(Protocol):
     """One session's log."""
 
@@ -122,8 +137,8 @@ class Log(Protocol):
 
         `after` is the last entry the caller has seen: a node or head raises `Conflict` if another one came
         later (`alone`: anything raises it if anything came later). Other entries just follow. The first node
-        hangs on `head`, each further one on the one before. Drafts whose ids are all in the log already are
-        answered with what is there (`once`: `AlreadyExists`).
+        hangs on `head`, each further one on the one before. Drafts whose ids are in the log already are answered
+        with what is there (`once`: `AlreadyExists`), and the others are the batch.
         """
         ...
 
@@ -223,18 +238,21 @@ class Logs(Protocol):
         """Every log in that place, or those of these `ids` that there are, in no order."""
         ...
 
-    def delete(self, session_id: str) -> None:
-        """Put a session aside, so that it can be restored. Raises `AlreadyExists` if one is there that is called so."""
+    def delete(self, session_id: str, *, after: int | None = None) -> None:
+        """Put a session aside, so that it can be restored. Raises `AlreadyExists` if one is there that is called so.
+
+        `after` is the last entry that the caller has seen: `Conflict` if it does not end with that.
+        """
         ...
 
     def restore(self, session_id: str) -> None:
         """Bring back a deleted session. Raises `AlreadyExists` if another one is called so by now."""
         ...
 
-    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
+    def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         """Remove a session for good, or a deleted one; the part that forks of it need is kept aside.
 
-        Told neither, it is the one that is called so; `Ambiguous` if there are both.
+        Told neither, it is the one that is called so; `Ambiguous` if there are both. `after` as in `delete`.
         """
         ...
 

@@ -76,6 +76,15 @@ class LogIndex(Protocol):
 
 
 @runtime_checkable
+class Holding(Protocol):
+    """Knows which session has an entry without opening them one after the other."""
+
+    def holder_of(self, entry_id: str) -> str | None:
+        """See `derived.holder_of`."""
+        ...
+
+
+@runtime_checkable
 class BlobIndex(Protocol):
     """Answers for many blobs at once."""
 

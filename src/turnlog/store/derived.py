@@ -50,6 +50,21 @@ def all_logs(store: Logs) -> Iterator[Log]:
             yield store.open(one.id, read_only=True, first=one.first)
 
 
+def holder_of(store: Logs, entry_id: str) -> str | None:
+    """The session whose own log has the entry with that id; None if none has."""
+    holding = ability(store, can.Holding)
+    if holding is not None:
+        return holding.holder_of(entry_id)
+    for one in sessions(store):
+        log = store.open(one.id, read_only=True, first=one.first)
+        try:
+            if find(log, entry_id) is not None:
+                return one.id
+        finally:
+            log.close()
+    return None
+
+
 def put(store: Blobs, blobs: dict[str, bytes]) -> None:
     """Keep blobs under their digests, durable when this returns. Those that are there already cost nothing."""
     short = ability(store, can.Puts)

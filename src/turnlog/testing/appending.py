@@ -191,11 +191,23 @@ class Appending(Connected):
         assert again == done
         assert seqs(read(log)) == [1, 2, 3, 4]
 
-    def test_a_batch_of_which_only_a_part_is_there_is_refused(self, log: Log) -> None:
-        there = note("there")
-        log.append([there], after=0, head=0)
-        with pytest.raises(AlreadyExists):
-            log.append([note("new"), there], after=0, head=0)
+    @pytest.mark.parametrize("reopened", [False, True])
+    def test_of_a_batch_of_which_a_part_is_there_the_rest_is_appended(
+        self, store: Store, log: Log, reopened: bool
+    ) -> None:
+        [there] = log.append([said("there", id="there")], after=1, head=0)
+        handle = store.open("s") if reopened else log
+        batch = [said("a"), said("there", id="there"), said("b"), said("c")]
+        done = handle.append(batch, after=there.seq, head=there.seq)
+        assert seqs(done) == [3, 2, 4, 5]
+        assert [(entry.parent, entry.batch) for entry in done] == [(2, 3), (0, 0), (3, 3), (4, 3)]
+        assert seqs(read(log)) == [1, 2, 3, 4, 5]
+        assert handle.append(batch, after=1, head=0) == done
+
+    def test_the_rest_of_a_batch_may_not_follow_what_its_writer_has_not_seen(self, store: Store, log: Log) -> None:
+        store.open("s").append([said("there", id="there")], after=1, head=0)
+        with pytest.raises(Conflict):
+            log.append([said("there", id="there"), said("new")], after=1, head=0)
         assert seqs(read(log)) == [1, 2]
 
     def test_once_refuses_an_id_that_is_anywhere_in_the_log(self, store: Store, log: Log) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from operator import attrgetter
@@ -12,16 +11,17 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError, TurnlogWarning
+from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import FIXED, WIDE_FACTS, AnyEntry, Entry, Set, Writer, is_fence
+from turnlog.log.entry import AnyEntry, Entry, Set, Writer, is_fence, is_wide
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process, word_of
-from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
+from turnlog.thread.fact import check_fact, masked, with_all
 from turnlog.thread.history import History, opened
+from turnlog.thread.target import move_to
 from turnlog.version import __version__
 
 _FOLD_BYTES = 128 << 10
@@ -30,7 +30,7 @@ _FOLD_RESUMED = 2 << 10
 """So many bytes are assumed for each entry that was there before us."""
 _FOLD_SHARE = 16
 """A fold is written when at least so many times its own size has been appended since the last."""
-_id = attrgetter("id")
+_id, _seq = attrgetter("id"), attrgetter("seq")
 
 
 class Appender:
@@ -89,7 +89,8 @@ class Appender:
         with self.history.mutex:
             self.history.refuse_closed()
             try:
-                self.history.load()
+                if self._is_stale or self._log.wait(self.history.state.seq):
+                    self.history.load()
             except BaseException:
                 self._is_stale = True
                 raise
@@ -112,6 +113,11 @@ class Appender:
         if self._has_news:
             raise self._conflict()
 
+    def refuse_other_head(self, head: int) -> None:
+        """Raise the conflict of a caller who expects that head and has not seen what came after."""
+        if head != self.state.head:
+            raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
+
     def append(
         self,
         entries: Sequence[Entry],
@@ -120,8 +126,12 @@ class Appender:
         rebase: bool = False,
         once: bool = False,
         alone: bool = False,
+        base: int | None = None,
     ) -> list[Any]:
-        """One batch, durable when this returns. `head` is the one the caller expects."""
+        """One batch, durable when this returns. `head` is the one the caller expects; the first node hangs on `base`.
+
+        Without a base that is the head.
+        """
         if self.history.is_closed:
             self.history.refuse_closed()
         drafts: list[Draft] = []
@@ -131,7 +141,7 @@ class Appender:
             if self.turn is not None and entry.turn is None:
                 entry = replace(entry, turn=self.turn)
             if isinstance(entry, Set):
-                entry = _masked(entry)
+                entry = masked(entry)
             draft, new = prepare(entry)
             blobs.update(new)
             is_referring = is_referring or bool(draft.blobs)
@@ -142,11 +152,11 @@ class Appender:
         if is_referring:
             with self._store.keeping():
                 self._keep(drafts, blobs)
-                done = self._take_turn(drafts, size, head, rebase, once, alone)
+                done = self._take_turn(drafts, size, head, rebase, once, alone, base)
         else:
-            done = self._take_turn(drafts, size, head, rebase, once, alone)
+            done = self._take_turn(drafts, size, head, rebase, once, alone, base)
         try:
-            self._log.sync(done[-1].seq)
+            self._log.sync(done[-1].seq if len(done) == 1 else max(map(_seq, done)))
         except BaseException:
             self._is_stale = True
             raise
@@ -161,15 +171,48 @@ class Appender:
         """Append a fact. A session-wide one says all of them: it is made anew where somebody else changed one."""
         if entry.key == "workspace" and entry.value is not None:
             entry = replace(entry, value=workspace_path(entry.value))
-        while entry.key in WIDE_FACTS:
-            facts = {**self.state.wide, entry.key: entry.value}
-            if entry.unset:
-                del facts[entry.key]
-            try:
-                return self.append([replace(entry, all=facts)], alone=True)[0]
-            except Conflict:
-                self.catch_up()
-        return self.append([entry])[0]
+        return self.append_batch([entry])[0]
+
+    def append_batch(
+        self,
+        entries: Sequence[Entry],
+        *,
+        head: int | None = None,
+        rebase: bool = False,
+        once: bool = False,
+        alone: bool = False,
+        to: int | None = None,
+    ) -> list[Any]:
+        """The same for a batch that moves the head to node `to` first, or has facts of the whole session in it.
+
+        Those say all of them: it is made anew where somebody else changed one.
+        """
+        is_wide_batch = any(map(is_wide, entries))
+        if alone or is_wide_batch:  # what others wrote before we are introduced is news as well
+            self._be_introduced(alone)
+        if to is None and not is_wide_batch:
+            return self.append(entries, head=head, rebase=rebase, once=once, alone=alone)
+        moves = to is not None or any(entry.is_node for entry in entries)
+        while True:
+            with self._store.keeping(), self.history.mutex:  # in this order: see `Session`
+                if moves and self._has_news:
+                    if not rebase:
+                        raise self._conflict()
+                    self.refresh()
+                base, made = None, with_all(entries, self.state.wide)
+                if to is not None and to != self.state.head:
+                    known = [found for entry in entries if (found := derived.find(self._log, entry.id)) is not None]
+                    if len(known) == len(made) and not once:
+                        return list(map(self.history.whole, known))
+                    made.insert(0, replace(move_to(self.history, to), id=f"{entries[0].id}/to"))
+                    base = to
+                try:
+                    done = self.append(made, head=head, once=once, alone=alone or is_wide_batch, base=base)
+                    return done[-len(entries) :]
+                except Conflict:
+                    if alone or (head is not None and head != self.state.head):
+                        raise
+                    self.catch_up()
 
     def _keep(self, drafts: list[Draft], blobs: dict[str, bytes]) -> None:
         """What an entry refers to is there, and durable, before the entry is."""
@@ -180,15 +223,22 @@ class Appender:
             derived.put(self._store, blobs)
 
     def _take_turn(
-        self, drafts: list[Draft], size: int, head: int | None, rebase: bool, once: bool, alone: bool
+        self,
+        drafts: list[Draft],
+        size: int,
+        head: int | None,
+        rebase: bool,
+        once: bool,
+        alone: bool,
+        base: int | None,
     ) -> list[AnyEntry]:
         """One thread after the other: into the log, and into what is known."""
         with self.history.mutex:
-            if head is not None and head != self.state.head:
-                raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
+            if head is not None:
+                self.refuse_other_head(head)
             while True:
                 try:
-                    done = self._into_log(drafts, once, alone)
+                    done = self._into_log(drafts, once, alone, base)
                 except Conflict:
                     if alone:
                         raise
@@ -200,7 +250,7 @@ class Appender:
                     self._entries_since_fold += len(drafts)
                     return done
 
-    def _into_log(self, drafts: list[Draft], once: bool, alone: bool) -> list[AnyEntry]:
+    def _into_log(self, drafts: list[Draft], once: bool, alone: bool, base: int | None) -> list[AnyEntry]:
         if self._is_stale:
             self._recover()
         state = self.history.state
@@ -211,7 +261,8 @@ class Appender:
             if process.word not in state.writers and not self.is_guest:
                 self._introduce(drafts[0].at)
             after = state.seq if alone else self._seen
-            done = self._log.append(drafts, after=after, head=state.head, once=once, alone=alone)
+            head = state.head if base is None else base
+            done = self._log.append(drafts, after=after, head=head, once=once, alone=alone)
             self._absorb(done)
         except (Conflict, AlreadyExists):
             raise  # nothing was written
@@ -222,6 +273,15 @@ class Appender:
         self._tried = set()
         return done
 
+    def _be_introduced(self, alone: bool) -> None:
+        with self.history.mutex:
+            state = self.state
+            seq, is_new = state.seq, process.word not in state.writers and not self.is_guest
+            if is_new:
+                self._introduce(None)
+            if alone and (self._has_news or state.seq > seq + is_new):
+                raise self._conflict()
+
     def _introduce(self, at: int | None) -> None:
         """The first thing a process appends says who it is; at the time of what follows, if that is of long ago."""
         draft, _ = prepare(Writer(word=process.word, version=__version__, **this_process()))
@@ -231,17 +291,17 @@ class Appender:
         """Fold what we appended, and what others put before it. Their nodes stay unseen until `refresh`."""
         state = self.history.state
         first = done[0].seq
-        if first <= state.seq:
-            return
-        if first > state.seq + 1:
-            items = self._log.read(after=state.seq, before=first)
-            between = [item for item in items if isinstance(item, Entry)]
-            self.history.take(between + done)
-            self._saw(between)
-        else:
+        if first == state.seq + 1 and done[-1].seq == state.seq + len(done):
             self.history.take(done)
             if not self._has_news:
                 self._seen = state.seq
+            return
+        new = {entry.seq for entry in done if entry.seq > state.seq}
+        if new:
+            items = self._log.read(after=state.seq, before=max(new) + 1)
+            entries = [item for item in items if isinstance(item, Entry)]
+            self.history.take(entries)
+            self._saw([entry for entry in entries if entry.seq not in new])
 
     def _saw(self, theirs: list[AnyEntry]) -> None:
         """Others wrote these before what we know now."""
@@ -288,26 +348,18 @@ class Appender:
                 # A fold only saves time later; the caller's entry is safe and must not seem to fail.
 
 
-def check_fact(entry: Set) -> None:
-    """Refuse a fact without a name, or with that of something that is said once and stays."""
-    if not isinstance(entry.key, str) or not entry.key:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Invalid(f"a fact needs a name, not {entry.key!r:.80}")
-    if entry.key in FIXED and not entry.unset:
-        hint = f"give it to home.create, or choose another name, such as my_{entry.key}"
-        raise Invalid(f"{entry.key!r} is no fact: it is said when a session is made, and stays", hint=hint)
-
-
-def _masked(entry: Set) -> Set:
-    try:
-        value, where = mask(entry.key, entry.value)
-        facts, more = mask("", entry.all) if entry.all else (entry.all, [])
-    except RecursionError:
-        raise Invalid(f"the fact {entry.key!r:.80} is nested too deep") from None
-    if where or more:
-        names = ", ".join(where or more)
-        warnings.warn(f"a secret was left out of a fact: {names}", TurnlogWarning, stacklevel=4)
-        return replace(entry, value=value, all=facts)
-    return entry
+def batch_of(drafts: Sequence[AnyEntry], id: str | None) -> list[AnyEntry]:
+    """Drafts that a caller handed in, with ids made of `id` if there is one."""
+    if not drafts:
+        raise Invalid("nothing to append")
+    for draft in drafts:
+        if not isinstance(draft, Entry):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"{draft!r:.80} is not an entry", hint="use turnlog.Message and the like")
+        if isinstance(draft, Set):
+            check_fact(draft)
+    if id is None:
+        return list(drafts)
+    return [replace(draft, id=id if not index else f"{id}/{index}") for index, draft in enumerate(drafts)]
 
 
 @contextmanager

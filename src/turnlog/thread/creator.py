@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.draft import MAX_ID, Draft, prepare, to_text
-from turnlog.log.entry import Entry, Fork, Spawned, Start
+from turnlog.log.entry import AnyEntry, Entry, Fork, Set, Spawned, Start
 from turnlog.log.fold import fold_start, fork_state, to_fold
 from turnlog.log.ids import new_session_id
 from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
 from turnlog.store import Clock, Store, derived
+from turnlog.thread.appender import batch_of
+from turnlog.thread.fact import masked, with_all
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 
@@ -29,9 +31,15 @@ class Creator:
         self.made = made
         self._clock = clock
 
-    def create(self, id: str | None, **fields: Any) -> History:
+    def create(self, id: str | None, drafts: Sequence[AnyEntry] = (), **fields: Any) -> History:
         """A new session; see `Home.create` for the fields."""
-        return self.begin([self._start(id, **fields)])
+        start = self._start(id, **fields)
+        if not drafts:
+            return self.begin([start])
+        facts = {name: value for name in ("title", "workspace") if (value := getattr(start, name)) is not None}
+        entries = [masked(entry) if isinstance(entry, Set) else entry for entry in batch_of(drafts, None)]
+        with self.store.keeping():
+            return self.begin([start, *with_all(entries, facts)])
 
     def begin(self, entries: list[Entry], *, seq: int = 1, parent: Fork | None = None, is_own: bool = True) -> History:
         """A log that begins with these entries. `is_own`: the command in them is from here, not from another log."""

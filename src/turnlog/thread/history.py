@@ -241,6 +241,10 @@ class History:
         if limit:
             yield from self._above().back(limit if before is None else min(limit, before - 1))
 
+    def remembered(self) -> Iterator[AnyEntry]:
+        """The newest entries, newest first, as far as they are known without reading."""
+        return reversed(self._recent)
+
     def refuse_inherited(self, ids: Collection[str]) -> None:
         """Raise `AlreadyExists` for an id that is in what this session was forked from."""
         limit = self.inherited_to

@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.store import Freed, Listed, Place, Store
+from turnlog.store import Freed, Listed, Place, Store, refuse_longer
 from turnlog.thread.garbage import forget_unneeded, refers_to
 
 
@@ -72,15 +72,26 @@ def subagents_of(logs: Iterable[Found], session: str) -> list[Found]:
 
 
 def purge(
-    store: Store, session: str, *, deleted: bool | None = None, subagents: bool = False, forks: bool = False
+    store: Store,
+    session: str,
+    *,
+    deleted: bool | None = None,
+    subagents: bool = False,
+    forks: bool = False,
+    after: int | None = None,
 ) -> Purged:
-    """Remove a session for good; its subagents and forks as well, and theirs, if told. The session itself goes last."""
+    """Remove a session for good; its subagents and forks as well, and theirs, if told. The session itself goes last.
+
+    `after` is the last entry that the caller has seen of it.
+    """
     logs = everything(store)
     places: tuple[Place, ...] = ("live", "deleted") if deleted is None else ("deleted",) if deleted else ("live",)
     named = [one for one in logs if one.row.id == session and one.place in places]
     if len(named) != 1:
-        store.purge(session, deleted=deleted)  # which says why not, or knows it under another name
+        store.purge(session, deleted=deleted, after=after)  # which says why not, or knows it under another name
         return Purged(datetime.now(UTC), [Removed(session, "session", 0, 0)], [], 0, 0)
+    last = named[0].row.last
+    refuse_longer(session, 0 if last is None else last.seq, after)
     going = {named[0].which: (named[0], "session")}
     left: dict[tuple[str, str], Remnant] = {}
     for one, _ in (waiting := [going[named[0].which]]):  # grows while it is gone through
@@ -96,7 +107,8 @@ def purge(
                     waiting.append(going[other.which])
                 elif other.place != "aside":
                     left[other.which] = Remnant(other.row.id, kind, _why(kind, other.row))
-    return remove(store, list(going.values()), [stays for which, stays in left.items() if which not in going])
+    stays = [one for which, one in left.items() if which not in going]
+    return remove(store, list(going.values()), stays, after=after)
 
 
 def _why(kind: str, row: Listed) -> str:
@@ -105,7 +117,7 @@ def _why(kind: str, row: Listed) -> str:
     return f"it builds on entries up to {row.start.fork.seq}, which stay for it"
 
 
-def remove(store: Store, going: list[tuple[Found, str]], left: list[Remnant]) -> Purged:
+def remove(store: Store, going: list[tuple[Found, str]], left: list[Remnant], *, after: int | None = None) -> Purged:
     """Those that build on others first: so whatever stops it, what was named is still there to be named again."""
     blobs: set[str] = set()
     removed: list[Removed] = []
@@ -116,7 +128,7 @@ def remove(store: Store, going: list[tuple[Found, str]], left: list[Remnant]) ->
         except Corrupt as error:
             doubt.append(error.message)
         if one.place != "aside":  # what is only kept for others goes with the last of them
-            store.purge(one.row.id, deleted=one.place == "deleted")
+            store.purge(one.row.id, deleted=one.place == "deleted", after=after if kind == "session" else None)
         last = one.row.last.seq if one.row.last is not None else 0
         removed.append(Removed(one.row.id, kind, last, one.row.size_bytes))
     freed = Freed()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
-from turnlog.log.context import Context, pending, repair, said_otherwise, split_system, text_of, visible
+from turnlog.log.context import Context, pending, said_otherwise, split_system, text_of, visible
+from turnlog.log.context import repair as repaired
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Checkpoint, Custom, Edit, Entry, Message
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
@@ -19,7 +21,7 @@ from turnlog.store.derived import find, listen
 from turnlog.thread.content import given_up
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
-from turnlog.thread.target import Target, branches, seq_of
+from turnlog.thread.target import Target, branches, node_at, seq_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -136,28 +138,37 @@ class SessionReader:
         found.reverse()
         return found
 
-    def path(self) -> list[AnyEntry]:
-        """The nodes that lead to the head, oldest first: messages, compactions, edits and custom ones."""
+    def path(self, *, last: int | None = None, to: Target | None = None) -> list[AnyEntry]:
+        """The nodes that lead to the head, or to another node, oldest first: messages, compactions, edits, custom ones.
+
+        `last` is how many of the newest are wanted; nothing before them is read.
+        """
         with self.history.mutex:
-            found = [self.history.whole(node) for node in self.history.path(self._state.head)]
+            end = self._state.head if to is None else node_at(self.history, seq_of(to))
+            nodes = islice(self.history.path(end), None if last is None else max(0, last))
+            found = [self.history.whole(node) for node in nodes]
         found.reverse()
         return found
 
-    def context(self) -> Context:
-        """What the model should see: complete, repaired, compacted."""
+    def context(self, *, repair: bool = True) -> Context:
+        """What the model should see: complete, repaired, compacted.
+
+        Without `repair` it is as it was said: calls without results, results without calls, messages that say nothing,
+        and system messages in their places; `system` is then only what the fact of that name says.
+        """
         with self.history.mutex:
             head = self.history.at(self._state.head)
             self.history.understand()
             rewrites: list[Entry] = []
             replaced, kept = self._visible(rewrites)
             leading, messages = split_system(replaced + kept)
-            hidden = self._hidden_system({message.seq for message in leading})
-            texts = [self.get("system") or "", *(text_of(message.blocks) for message in [*hidden, *leading])]
+            leading = self._hidden_system({message.seq for message in leading}) + leading
+            texts = [self.get("system") or "", *(text_of(message.blocks) for message in leading if repair)]
             tools = self.get("tools")
             listed = cast("list[Any]", tools) if isinstance(tools, list) else []
         system = "\n\n".join(str(text) for text in texts if text)
         return Context(
-            repair(messages),
+            repaired(messages) if repair else leading + messages,
             system=system,
             tools=listed,
             get_blob=self.blob,

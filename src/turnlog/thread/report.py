@@ -45,6 +45,8 @@ class Info(Struct, frozen=True):
     size_bytes: int
     is_readable: bool
     """False where the first line is damaged: `turnlog doctor` says more."""
+    listed: dict[str, Any] = {}
+    """What the fact `listed` says, a dict of the caller's; empty where that is too big for a line."""
 
 
 def info_of(found: Listed) -> Info:
@@ -55,7 +57,7 @@ def info_of(found: Listed) -> Info:
         facts = {"title": start.title, "workspace": start.workspace}
     if found.wide is not None and found.wide.all is not None:
         facts = found.wide.all
-    tags = facts.get("tags")
+    tags, listed = facts.get("tags"), facts.get("listed")
     return Info(
         found.id,
         handle_of(found.id),
@@ -73,6 +75,7 @@ def info_of(found: Listed) -> Info:
         last.seq if last else 0,
         found.size_bytes,
         start is not None,
+        listed if found.wide is not None and found.wide.blob is None and isinstance(listed, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import text_of
-from turnlog.log.entry import AnyEntry, Checkpoint, Entry, Head, Message, Turn
-from turnlog.log.fold import Undoable
+from turnlog.log.entry import AnyEntry, Checkpoint, Edit, Entry, Head, Message, Set, Start, Turn, Unknown
+from turnlog.log.fold import State, Undoable
 from turnlog.thread.history import History
 from turnlog.thread.report import Branch
 
@@ -19,6 +20,16 @@ def seq_of(target: Target) -> int:
     seq = target.seq or None if isinstance(target, Entry) else target
     if type(seq) is not int:
         raise Invalid(f"{target!r:.80} is no place in a log", hint="an entry that was appended, or its seq")
+    return seq
+
+
+def node_at(history: History, seq: int) -> int:
+    """The same `seq`, if a conversation can end there: that of a node, or 0."""
+    if seq:
+        _must_exist(history, seq)
+        entry = history.at(seq)
+        if entry is not None and entry.parent is None:
+            raise Invalid(f"entry {seq} is a {entry.type}: no conversation ends there", hint="give a message")
     return seq
 
 
@@ -38,22 +49,50 @@ def rewind_to(history: History, *, to: Target | None, before: Target | None, tur
     return _head(history, asof, why="rewind")
 
 
+def move_to(history: History, to: int) -> Head:
+    """The head entry of a batch that goes on from another node."""
+    return _head(history, node_at(history, to), why="rewind")
+
+
 def move_back(history: History, move: Undoable, why: str) -> Head:
     """The head entry of an undo or redo."""
     return _head(history, move.back, why=why, undoes=move.rewind)
 
 
 def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
-    state = history.state_at(asof)
+    to, facts, system = _near_the_end(history, asof) or _restored(history.state_at(asof))
     return Head(
-        to=_said_later(history, state.head, asof) if history.state.is_relayed else state.head,
+        to=_said_later(history, to, asof) if history.state.is_relayed else to,
         asof=asof,
         why=why,
         undoes=undoes,
         left=history.state.head,
-        facts=state.facts,
-        system=state.system,
+        facts=facts,
+        system=system,
     )
+
+
+_Restored = tuple[int, dict[str, Any], dict[int, int]]
+
+
+def _restored(state: State) -> _Restored:
+    return state.head, state.facts, state.system
+
+
+def _near_the_end(history: History, asof: int) -> _Restored | None:
+    """What a head entry restores, without reading: where nothing since changed a fact or the system prompt."""
+    state = history.state
+    for entry in history.remembered():
+        if entry.again or isinstance(entry, (Start, Unknown)):
+            return None
+        if entry.seq <= asof:
+            if entry.parent is not None or isinstance(entry, Head):
+                return entry.to if isinstance(entry, Head) else entry.seq, dict(state.facts), dict(state.system)
+        elif isinstance(entry, (Edit, Set)) or (isinstance(entry, Message) and entry.role == "system"):
+            return None
+        elif isinstance(entry, Head) and entry.asof < asof:
+            return None  # it brought back what was said before
+    return None
 
 
 def _said_later(history: History, to: int, asof: int) -> int:

@@ -25,6 +25,8 @@ if sys.platform == "win32":  # pragma: no cover
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OTHERS = 0o077
+_LOOK = 4 << 20
+"""So many bytes are looked through at once."""
 LOCK_WAIT_S = 60.0
 _REMOTE = frozenset(
     [
@@ -204,6 +206,24 @@ class Disk:
                     raise waited_too_long(fd) from None
             else:
                 return
+
+    def holds(self, path: str, wanted: bytes) -> bool:
+        """Whether these bytes are anywhere in a file; not if it is gone."""
+        try:
+            fd = self.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            offset = 0
+            while chunk := self.pread(fd, _LOOK, offset):
+                if wanted in chunk:
+                    return True
+                offset += max(len(chunk) - len(wanted), 1)
+                if len(chunk) < _LOOK:
+                    break
+            return False
+        finally:
+            self.close(fd)
 
     def hold(self, path: str, *, shared: bool = False, create: bool = False) -> Held:
         """The file with its lock, until it is closed."""

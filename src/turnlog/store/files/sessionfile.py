@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt
+from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.log.written import WrittenLine, entries_of, entry_of
-from turnlog.store import Clock
+from turnlog.store import Clock, in_order
 from turnlog.store.files.adopting import adopt, placed
 from turnlog.store.files.disk import Disk, as_error, disk_errors
 from turnlog.store.files.handle import identity
@@ -47,11 +47,12 @@ class SessionFile:
 
     def begin(self, drafts: list[Draft], seq: int) -> None:
         """The first entries of a new log, synced."""
-        tail = Tail(floor=seq - 1)
+        tail, head = Tail(floor=seq - 1), 0
         self._file.begin(tail)
         for draft in drafts:  # no batch: the file is there as a whole, or not at all
-            new = tail.place(self._file.handle.read, [draft], head=0, now=self._clock(), doubted={})
+            new = tail.place(self._file.handle.read, [draft], head=head, now=self._clock(), doubted={})
             self._file.write(tail, new)
+            head = tail.last if draft.is_node else head
         self._file.sync(tail.last)
 
     def begin_with(self, lines: list[bytes]) -> None:
@@ -102,32 +103,49 @@ class SessionFile:
         """Under the lock."""
         file = self._file
         tail = file.end()
-        if file.known.may_have(drafts, alone=alone) and (known := self._answer_known(drafts, once)):
-            return known
-        if after < tail.last and (alone or any(draft.is_fence for draft in drafts)):
+        known = self._known(drafts, once) if file.known.may_have(drafts, alone=alone) else {}
+        new = [draft for draft in drafts if draft.id not in known] if known else drafts
+        if not new:
+            return list(known.values())
+        if after < tail.last and (alone or any(draft.is_fence for draft in new)):
             self._refuse_conflict(after, alone)
         if tail.last < head:
             file.refuse_lost(head)
-        new = tail.place(file.handle.read, drafts, head=head, now=self._clock(), doubted=file.known.doubted)
-        file.write(tail, new)
-        return new.entries
+        placed = tail.place(file.handle.read, new, head=head, now=self._clock(), doubted=file.known.doubted)
+        file.write(tail, placed)
+        return in_order(drafts, known, placed.entries) if known else placed.entries
 
     def vouch(self, ids: frozenset[str]) -> None:
         """See `Vouched`."""
         self._file.known.vouched = ids
 
-    def _answer_known(self, drafts: list[Draft], once: bool) -> list[AnyEntry]:
+    def _known(self, drafts: list[Draft], once: bool) -> dict[str, AnyEntry]:
         """What is in the log already under these ids."""
-        seqs = [self._file.known.seq_of(draft.id, self._all_ids) for draft in drafts]
-        present = [draft.id for draft, seq in zip(drafts, seqs, strict=True) if seq]
-        if not present:
-            return []
-        if once or len(present) < len(drafts):
+        seqs = {draft.id: self._file.known.seq_of(draft.id, self._all_ids) for draft in drafts}
+        there = {entry_id: seq for entry_id, seq in seqs.items() if seq}
+        if there and once:
             raise AlreadyExists(
-                f"the entry id {present[0]!r} is already in session {self.id}",
-                hint="use another id" if once else "some entries of this batch are there and some are not",
+                f"the entry id {next(iter(there))!r} is already in session {self.id}", hint="use another id"
             )
-        return [entry for seq in seqs for entry in self._entries(after=seq - 1, before=seq + 1)]
+        found = [entry for seq in there.values() for entry in self._entries(after=seq - 1, before=seq + 1)]
+        return dict(zip(there, found, strict=True))
+
+    def find(self, entry_id: str) -> AnyEntry | None:
+        """See `Indexed`. Who may write remembers all ids once they were looked through; who may not looks each time."""
+        with self._file.mutex:
+            try:
+                self._file.open()
+                seq = self._file.locked(self._seq_of, entry_id) if self._file.handle.is_writable else -1
+            except (OSError, TurnlogError):
+                seq = -1  # it is not in its place any more, and can still be read
+        if seq >= 0:
+            return next(self._entries(after=seq - 1, before=seq + 1), None) if seq else None
+        return next((one for one in self.read(reverse=True) if isinstance(one, Entry) and one.id == entry_id), None)
+
+    def _seq_of(self, entry_id: str) -> int:
+        """Under the lock."""
+        self._file.end()
+        return self._file.known.seq_of(entry_id, self._all_ids)
 
     def _all_ids(self) -> dict[str, int]:
         ids: dict[str, int] = {}

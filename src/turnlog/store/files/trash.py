@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Corrupt
 from turnlog.layout import SESSIONS, TRASH
-from turnlog.store import Clock, Listed, either, in_trash, no_session, taken
+from turnlog.store import Clock, Listed, either, in_trash, no_session, refuse_longer, taken
 from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import disk_errors
 from turnlog.store.files.glimpse import first_id, glimpse
@@ -29,13 +29,14 @@ class Trash:
         self._blobs = blobs
         self._clock = clock
 
-    def move(self, session_id: str, old: str, new: str) -> None:
+    def move(self, session_id: str, old: str, new: str, *, after: int | None = None) -> None:
         """A new name and then no old one: whatever is there under the new one meanwhile is not replaced."""
         with disk_errors(f"moving session {session_id} to {os.path.dirname(new)}"):
             if not self._disk.exists(old):
                 raise no_session(session_id)
             # Who looks through all sessions for what they need must not miss this one.
             with self._blobs.keeping(), self._disk.hold(old) as held:
+                self._refuse_longer(session_id, old, after)
                 try:
                     self._disk.link(old, new)
                 except FileExistsError:
@@ -45,13 +46,20 @@ class Trash:
                 self._disk.unlink(old)
             self._disk.sync_folder(os.path.dirname(old))
 
-    def delete(self, session_id: str) -> None:
-        self.move(session_id, self._layout.path(SESSIONS, session_id), self._layout.path(TRASH, session_id))
+    def _refuse_longer(self, session_id: str, path: str, after: int | None) -> None:
+        if after is not None:
+            found = glimpse(self._disk, *os.path.split(path))
+            last = found.last if found is not None else None
+            refuse_longer(session_id, last.seq if last is not None else 0, after)
+
+    def delete(self, session_id: str, *, after: int | None = None) -> None:
+        live, trash = (self._layout.path(place, session_id) for place in (SESSIONS, TRASH))
+        self.move(session_id, live, trash, after=after)
 
     def restore(self, session_id: str) -> None:
         self.move(session_id, self._layout.path(TRASH, session_id), self._layout.path(SESSIONS, session_id))
 
-    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
+    def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         """See `Logs.purge`. What forks need is on the disk in its new place before the old one goes."""
         with disk_errors(f"purging session {session_id}"):
             places = {False: self._layout.path(SESSIONS, session_id), True: self._layout.path(TRASH, session_id)}
@@ -62,11 +70,12 @@ class Trash:
                 raise either(session_id)
             with self._blobs.exclusively():
                 for path in paths:
-                    self._purge(session_id, path)
+                    self._purge(session_id, path, after)
                 self._drop_unneeded_bases()
 
-    def _purge(self, session_id: str, path: str) -> None:
+    def _purge(self, session_id: str, path: str, after: int | None) -> None:
         with self._disk.hold(path):
+            self._refuse_longer(session_id, path, after)
             first, needed = self._needed(session_id, first_id(self._disk, path))
             if needed == _UNKNOWN:
                 raise Corrupt(

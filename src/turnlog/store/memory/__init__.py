@@ -26,6 +26,7 @@ from turnlog.store import (
     in_trash,
     no_session,
     now_ms,
+    refuse_longer,
     taken,
 )
 from turnlog.store.memory.log import MemoryLog
@@ -117,10 +118,13 @@ class MemoryStore:
             if ids is None or log.id in ids:
                 yield _listed(log, self._deleted_at.get(log.id) if place == "deleted" else None)
 
-    def delete(self, session_id: str) -> None:
-        self._move(session_id, self._logs, self._trash)
-        self._trash[session_id].is_gone = True
-        self._deleted_at[session_id] = datetime.fromtimestamp(self._clock() / 1000, UTC)
+    def delete(self, session_id: str, *, after: int | None = None) -> None:
+        with self._mutex:
+            if session_id in self._logs:
+                refuse_longer(session_id, self._logs[session_id].entries[-1].seq, after)
+            self._move(session_id, self._logs, self._trash)
+            self._trash[session_id].is_gone = True
+            self._deleted_at[session_id] = datetime.fromtimestamp(self._clock() / 1000, UTC)
 
     def restore(self, session_id: str) -> None:
         self._move(session_id, self._trash, self._logs)
@@ -137,7 +141,7 @@ class MemoryStore:
         if session_id in target:
             raise (taken if target is self._logs else in_trash)(session_id)
 
-    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
+    def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         with self._mutex:
             places = {False: self._logs, True: self._trash}
             found = [
@@ -147,6 +151,7 @@ class MemoryStore:
                 raise no_session(session_id)
             if len(found) > 1:
                 raise either(session_id)
+            refuse_longer(session_id, found[0][session_id].entries[-1].seq, after)
             log = found[0].pop(session_id)
             log.is_gone = True
             needed = self._needed(log.first)
@@ -231,6 +236,10 @@ class MemoryStore:
         with self._mutex:
             sizes = [len(data) for name, data in self._blobs.items() if name not in needed]
             return {"blobs": len(sizes), "bytes": sum(sizes)}
+
+    def holder_of(self, entry_id: str) -> str | None:
+        with self._mutex:
+            return next((name for name, log in self._logs.items() if log.find(entry_id) is not None), None)
 
     def load(self, name: str) -> bytes:
         return self._derived.get(name, b"")

@@ -12,7 +12,7 @@ from turnlog.log.codec import Damage, Flawed
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
-from turnlog.store import Clock
+from turnlog.store import Clock, in_order
 
 
 class MemoryLog:
@@ -41,21 +41,20 @@ class MemoryLog:
         with self._mutex:
             if self.is_gone:
                 raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
-            present = [self._by_id[draft.id] for draft in drafts if draft.id in self._by_id]
-            if present:
-                if once or len(present) < len(drafts):
-                    raise AlreadyExists(f"the entry id {present[0].id!r} is already in session {self.id}")
-                return present
-            fenced = any(draft.is_fence for draft in drafts)
-            for entry in self._between(after, None):
+            known = {draft.id: self._by_id[draft.id] for draft in drafts if draft.id in self._by_id}
+            if known and once:
+                raise AlreadyExists(f"the entry id {next(iter(known))!r} is already in session {self.id}")
+            rest = [draft for draft in drafts if draft.id not in known]
+            fenced = any(draft.is_fence for draft in rest)
+            for entry in self._between(after, None) if rest else ():
                 if alone or (fenced and is_fence(entry)):
                     raise Conflict(
                         f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
                         hint="call refresh() on the session and append again, or append with rebase=True",
                     )
-            new = self._stamp(drafts, head)
+            new = self._stamp(rest, head)
             self._keep(new)
-            return new
+            return in_order(drafts, known, new)
 
     def _keep(self, entries: list[AnyEntry]) -> None:
         self.entries.extend(entries)

@@ -16,7 +16,7 @@ import psycopg
 from turnlog.errors import TurnlogError
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
-from turnlog.store import Clock, either, in_trash, no_session, now_ms, taken
+from turnlog.store import Clock, either, in_trash, no_session, now_ms, refuse_longer, taken
 from turnlog.store.postgres.adopting import adopt
 from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import PostgresBlobs
@@ -41,7 +41,16 @@ _LIVE: LiteralString = _ROW + " and place = %s and key = %b"
 _FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
 _ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
 _MOVED = "update turnlog.own_sessions set is_deleted = %s where id = %s"
-_MOVE = "update turnlog.session set place = %s where tenant = %s and key = %b and place = %s returning num"
+_MOVE = """
+update turnlog.session set place = %s
+where tenant = %s and key = %b and place = %s and last_seq = coalesce(%s, last_seq) returning num
+"""
+_HOLDER = """
+select id from turnlog.session where tenant = %s and place = 'live' and exists (
+    select from turnlog.entry as e
+    where e.tenant = session.tenant and e.root = session.root and e.session = session.num and e.key = %b)
+limit 1
+"""
 
 
 def connect(
@@ -187,42 +196,48 @@ class PostgresStore:
                 name = id_text(bytes(session_id))
                 yield PostgresLog(self._pool, self._watch, self._clock, name, last, root, None)
 
-    def delete(self, session_id: str) -> None:
-        self._move(session_id, "live", "deleted")
+    def delete(self, session_id: str, *, after: int | None = None) -> None:
+        self._move(session_id, "live", "deleted", after)
 
     def restore(self, session_id: str) -> None:
         self._move(session_id, "deleted", "live")
 
-    def _move(self, session_id: str, source: str, target: str) -> None:
+    def _move(self, session_id: str, source: str, target: str, after: int | None = None) -> None:
         key = key_of(session_id)
 
         def job(connection: Connection, again: bool) -> bool:
             try:
-                row = connection.execute(_MOVE, (target, self._tenant, key, source)).fetchone()
+                row = connection.execute(_MOVE, (target, self._tenant, key, source, after)).fetchone()
             except psycopg.errors.UniqueViolation:
                 raise (in_trash if target == "deleted" else taken)(session_id) from None
             if row is not None:
                 connection.execute(_MOVED, (target == "deleted", row[0]))
                 return True
+            there = connection.execute(_LIVE, (self._tenant, source, key)).fetchone()
+            if there is not None:
+                refuse_longer(session_id, there[2], after)
             # If the answer was lost, it was us.
             return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None
 
         if not self._pool.run(f"moving session {session_id}", job):
             raise no_session(session_id)
 
-    def purge(self, session_id: str, *, deleted: bool | None = None) -> None:
-        key = key_of(session_id)
+    def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         places = [place for place, is_it in (("live", False), ("deleted", True)) if deleted in (None, is_it)]
 
         def job(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                found = purge(connection, self._tenant, key, places)
+                found = purge(connection, self._tenant, session_id, places, after)
                 if found > 1:
                     raise either(session_id)
                 return bool(found) or again
 
         if not self._pool.run(f"purging session {session_id}", job):
             raise no_session(session_id)
+
+    def holder_of(self, entry_id: str) -> str | None:
+        rows = self._pool.rows("looking for an entry", _HOLDER, (self._tenant, key_of(entry_id)))
+        return id_text(bytes(rows[0][0])) if rows else None
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,7 @@ from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.log.written import WrittenLine, bare
-from turnlog.store import Clock
+from turnlog.store import Clock, in_order
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
 from turnlog.store.postgres.rows import NO_FENCE, PRESENT, LogEnd, LogRows, stamp
@@ -100,12 +100,15 @@ class PostgresLog:
         if row is None or row[0] != "live":
             raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
         _, last_seq, last_at, last_fence = row
-        if known := self._answer_known(connection, drafts, once, sent):
-            return known
+        known = self._known(connection, drafts, once, sent)
+        rest = [draft for draft in drafts if draft.id not in known]
+        if not rest:
+            return list(known.values())
+        limit = limit if any(draft.is_fence for draft in rest) else NO_FENCE
         if last_fence > limit or (alone and last_seq > after):
             raise self._conflict(connection, after, alone)
         tail = LogEnd(last_seq, last_at)
-        new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
+        new = stamp(rest, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
         sent.append(new.lines)
         try:
             written = self._rows.write(connection, new, tail, limit, lease)
@@ -113,22 +116,19 @@ class PostgresLog:
             raise AlreadyExists(f"an entry id is twice among {len(drafts)} drafts for session {self.id}") from None
         if not written:
             raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
-        return new.entries
+        return in_order(drafts, known, new.entries)
 
-    def _answer_known(
+    def _known(
         self, connection: Connection, drafts: list[Draft], once: bool, sent: list[list[bytes]]
-    ) -> list[AnyEntry]:
+    ) -> dict[str, AnyEntry]:
         """Entries that are there already under the ids of these drafts."""
-        keys = [key_of(draft.id) for draft in drafts]
-        known = self._rows.present(connection, keys)
-        present = [known[key] for key in keys if key in known]
-        if not present:
-            return []
+        keys = {draft.id: key_of(draft.id) for draft in drafts}
+        there = self._rows.present(connection, list(keys.values()))
+        lines = {entry_id: there[key] for entry_id, key in keys.items() if key in there}
         # What we sent before the connection broke is not somebody else's.
-        if len(present) < len(drafts) or (once and present not in sent):
-            taken = next(draft.id for draft, key in zip(drafts, keys, strict=True) if key in known)
-            raise AlreadyExists(f"the entry id {taken!r} is already in session {self.id}")
-        return [_entry(line, self.id) for line in present]
+        if once and lines and list(lines.values()) not in sent:
+            raise AlreadyExists(f"the entry id {next(iter(lines))!r} is already in session {self.id}")
+        return {entry_id: _entry(line, self.id) for entry_id, line in lines.items()}
 
     def _conflict(self, connection: Connection, after: int, alone: bool) -> Conflict:
         found: AnyEntry | None = None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from turnlog.store import refuse_longer
+from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
 _ROW: LiteralString = (
-    "select num, root, place, fork_of, coalesce(first_key, key) from turnlog.session where tenant = %s"
+    "select num, root, place, fork_of, coalesce(first_key, key), last_seq from turnlog.session where tenant = %s"
 )
 _NAMED: LiteralString = _ROW + " and key = %b and place = any(%s) for update"
 _FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b for update"
@@ -16,12 +18,13 @@ _DROP = "select turnlog.drop_entries(%s, %s, %s)"
 _NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_of = %b"
 
 
-def purge(connection: Connection, tenant: int, key: bytes, places: list[str]) -> int:
+def purge(connection: Connection, tenant: int, session_id: str, places: list[str], after: int | None) -> int:
     """Inside a transaction. How many such sessions there were; where there were two, nothing is done."""
-    rows = connection.execute(_NAMED, (tenant, key, places), binary=True).fetchall()
+    rows = connection.execute(_NAMED, (tenant, key_of(session_id), places), binary=True).fetchall()
     if len(rows) != 1:
         return len(rows)
-    num, root, _, above, first = rows[0]
+    num, root, _, above, first, last = rows[0]
+    refuse_longer(session_id, last, after)
     connection.execute("select turnlog.own_forget(%s)", (num,))
     # Others may count from now on what it counted.
     connection.execute("insert into turnlog.own_meta (key, value) values ('unsettled', 1) on conflict do nothing")
@@ -43,7 +46,7 @@ def purge(connection: Connection, tenant: int, key: bytes, places: list[str]) ->
         connection.execute("select turnlog.drop_session(%s)", (num,))
         if above is None or base is None or base[2] != "base" or _needed(connection, tenant, above):
             return 1
-        num, root, _, above, _ = base
+        num, root, _, above, _, _ = base
 
 
 def _needed(connection: Connection, tenant: int, first: bytes) -> int:
