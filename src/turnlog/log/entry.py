@@ -18,8 +18,7 @@ from turnlog.log.origin import Fork, Spawned
 from turnlog.log.usage import Usage
 
 FORMAT = 1
-WIDE_FACTS = ("title", "workspace", "tags", "archived", "listed")
-"""Facts of the whole session; every other one follows the branch."""
+WIDE_FACTS = ("title", "workspace", "tags", "archived", "listed")  # of the session; every other fact is of the branch
 FIXED = ("id", "format", "session", "agent", "labels", "resume", "hidden", "fork", "spawned")
 """What the first line says once and for all: a fact of that name would change nothing."""
 
@@ -365,12 +364,29 @@ class Unknown(Entry, tag="?", frozen=True):
 
 
 AnyEntry = (
-    Message | Compaction | Uncompact | Edit | Custom | Start | Turn | Checkpoint | Track | Changed | Intent | Head | Set
-    | Spent | Note | Child | Alias | Writer | Fold | Drop | Unknown
-)  # fmt: skip
-ENTRIES: dict[str, type[Entry]] = {
-    str(cls.__struct_config__.tag): cls for cls in get_args(AnyEntry) if cls is not Unknown
-}
+    Message
+    | Compaction
+    | Uncompact
+    | Edit
+    | Custom
+    | Start
+    | Turn
+    | Checkpoint
+    | Track
+    | Changed
+    | Intent
+    | Head
+    | Set
+    | Spent
+    | Note
+    | Child
+    | Alias
+    | Writer
+    | Fold
+    | Drop
+    | Unknown
+)
+ENTRIES: dict[str, type[Entry]] = {str(c.__struct_config__.tag): c for c in get_args(AnyEntry) if c is not Unknown}
 
 
 def is_fence(entry: Entry) -> bool:

@@ -13,8 +13,6 @@ from weakref import WeakSet
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.log.payload import digest
-from turnlog.machine.environment import default_home
-from turnlog.machine.location import connect
 from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
@@ -35,38 +33,6 @@ if TYPE_CHECKING:
     from turnlog.thread.purging import Purged
     from turnlog.transfer.mover import Tell
     from turnlog.transfer.report import Transferred
-
-DURABILITIES = ("fsync", "flush")
-
-
-def open_home(
-    location: str | os.PathLike[str] | None = None,
-    *,
-    durability: str = "fsync",
-    clock: Clock | None = None,
-    checkpoints: bool = True,
-    max_file_bytes: int = Settings().max_file_bytes,
-    quota_bytes: int | None = None,
-    covers_ignored: bool = True,
-    trash_for: timedelta | None = None,
-) -> Home:
-    """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, `memory:` or `postgresql://…`.
-
-    `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
-    process, not a power cut. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
-    larger than `max_file_bytes` are skipped, and one that needs more than `quota_bytes` of blobs is refused. Small
-    files that git would ignore are covered, too, unless `covers_ignored=False`; what is in them stays in this home.
-    What is in the trash stays there until somebody purges it; with `trash_for`, that long, and then goes for good with
-    the next `delete` or `gc`.
-    """
-    if durability not in DURABILITIES:
-        raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
-    place = os.fspath(location) if location is not None else default_home()
-    options: dict[str, Any] = {"durability": durability}
-    if clock is not None:
-        options["clock"] = clock
-    settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored, trash_for=trash_for)
-    return Home(connect(place, **options), clock=clock, settings=settings, made=Made(place))
 
 
 class Home:
@@ -265,8 +231,8 @@ class Home:
         """Remove the session with that id for good, deleted or not, and what nobody else needs of its files.
 
         Its `subagents` and `forks` go with it if told, and theirs; otherwise they stay, what forks need of it is kept
-        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which. `after` as in
-        `delete`.
+        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which.
+        `after` as in `delete`.
         """
         from turnlog.thread.purging import purge
 
