@@ -106,6 +106,39 @@ def test_a_dangling_tail_does_not_hide_the_conversation(path: Path) -> None:
     assert "missing" in what(item.problems)
 
 
+EARLY = [
+    {"type": "mode", "mode": "normal", "sessionId": S},
+    answer(3, 2, {"type": "thinking", "thinking": "well"}, "msg_e"),
+    answer(4, 3, use("a"), "msg_e"),
+    done(5, 4, "a", "A"),
+    user(1, None, "go"),
+    rec(2, 1, "attachment", attachment={"type": "skill_listing"}),
+    answer(6, 5, "done"),
+    user(7, 6, "thanks"),
+]
+"""As it is on a terminal, where the answer comes quickly."""
+
+
+def test_an_answer_that_is_written_before_what_was_asked_comes_behind_it(path: Path) -> None:
+    [(item, session)] = bring("claude-code", lines(path, EARLY))
+    assert item.problems == []
+    assert talk(session.context())[-4:] == ["call: tool-a", "result: A", "assistant: done", "user: thanks"]
+    assert talk(session.context())[0] == "user: go"
+    assert not [entry for entry in session.entries(kind="head")]
+
+
+def test_as_long_as_nothing_was_asked_an_answer_is_waited_with(path: Path) -> None:
+    grows_alike("claude-code", path, EARLY)
+    [(item, session)] = bring("claude-code", lines(path, EARLY[:4]))
+    assert "not there yet" in what(item.problems)
+    assert session.messages() == []
+
+
+def test_who_has_lost_the_beginning_has_all_that_is_left(path: Path) -> None:
+    [(_, session)] = bring("claude-code", lines(path, EARLY[2:4] + EARLY[6:]))
+    assert talk(session.context()) == ["call: tool-a", "result: A", "assistant: done", "user: thanks"]
+
+
 def test_records_of_one_answer_are_one_message_with_the_last_usage(path: Path) -> None:
     text = {"type": "text", "text": "I look"}
     records = [

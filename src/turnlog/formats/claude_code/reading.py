@@ -25,6 +25,7 @@ from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.facts import take_facts
 from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
 from turnlog.formats.claude_code.line import Answer, ClaudeLine, about, decode_line, ending, is_live, key_of, line_of
+from turnlog.formats.claude_code.order import in_order
 from turnlog.formats.claude_code.state import Arriving, ClaudeState
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
@@ -113,7 +114,10 @@ class _Reader:
         """All of it."""
         out = self._out
         start = self._start.offset if self._start is not None else 0
-        for offset, record in heads(self._source.path, self._reading.problems, decode_line, start=start):
+        records = heads(self._source.path, self._reading.problems, decode_line, start=start)
+        if self._start is None and not self._source.key:
+            records = in_order(records, self._reading.problems)
+        for offset, record in records:
             line = record if type(record) is not dict else self._chained(cast("dict[str, Any]", record), offset)
             if line is not None and not self._is_known(line.uuid, line.parent, line.is_side):
                 if offset >= self._next:
