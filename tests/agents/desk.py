@@ -99,3 +99,7 @@ class Desk:
         """What the agent sent with its last prompt, in words."""
         request = self.provider.main[-1]
         return [block.text for _, block in flat(heard(self.agent, request.conversation)) if isinstance(block, Text)]
+
+    def told(self) -> list[str]:
+        """The same, with what the agent says on its own account."""
+        return [block.text for _, block in flat(self.provider.main[-1].conversation) if isinstance(block, Text)]

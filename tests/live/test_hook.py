@@ -15,6 +15,7 @@ import pytest
 
 import turnlog
 from turnlog.hooks.trace import NAME, newest
+from turnlog.live.follow import one_at_a_time
 
 PROGRAM = [str(Path(sys.executable).with_name("turnlog")), "hook"]
 OWN = str(Path(turnlog.__file__).parents[1])
@@ -240,6 +241,77 @@ def test_the_model_is_told_what_was_taken_back_and_nothing_else_ever(machine: Ma
     assert told.count("\n") == 1
     assert "a.py" in told
     assert machine.hook(agent, begin[0], {**second, "prompt_id": "third"}) == ""
+
+
+def test_what_an_agent_does_after_an_interruption_is_not_in_the_turn_that_was_interrupted(machine: Machine):
+    """Esc fires no hook, and what is answered to a shell command of the user goes by the old id of the turn."""
+    agent, (begin, tool, end), native = "claude-code", TOLD["claude-code"], TOLD["claude-code"][0][1]["prompt_id"]
+    file = machine.home.parent / f"person/.claude/projects/-shop/{ID}.jsonl"
+    file.parent.mkdir(parents=True)
+    told = {"transcript_path": str(file), "prompt_id": native}
+    quoted = {"type": "tool_result", "tool_use_id": "t", "content": '"text": "[Request interrupted by user]"'}
+    _write(file, native, {"type": "text", "text": "[Request interrupted by user]"}, "older")
+    _write(file, native, quoted)
+    machine.hook(agent, begin[0], {**begin[1], **told})
+    (machine.place / "tool").write_text("")
+    machine.hook(agent, tool[0], {**tool[1], **told})
+    _write(file, native, {"type": "text", "text": "[Request interrupted by user for tool use]"})
+    (machine.place / "typed").write_text("")
+    machine.hook(agent, tool[0], {**tool[1], **told})
+    machine.hook(agent, end[0], {**end[1], **told})
+    session = machine.session(f"{agent}-{ID}")
+    assert [e.state for e in session.entries(kind="turn")] == ["begin", "aborted"]
+    assert paths(session, 1) == ["tool"]
+    with one_at_a_time(turnlog.open(machine.home).store, session.id):
+        session.refresh()
+        session.rewind(to=session.checkpoints()[0])
+    assert sorted(path.name for path in machine.place.iterdir()) == [".git", "a.py", "src", "typed"]
+
+
+def _write(file: Path, native: str, block: dict[str, Any], turn: str = "") -> None:
+    record = {
+        "parentUuid": None, "isSidechain": False, "promptId": turn or native, "type": "user", "sessionId": ID,
+        "uuid": os.urandom(8).hex(), "message": {"role": "user", "content": [block]},
+        "timestamp": "2026-11-15T17:45:09.032Z",
+    }  # fmt: skip
+    with file.open("a") as out:
+        out.write(json.dumps(record, separators=(",", ":")) + "\n")
+
+
+def test_who_looks_sees_that_a_turn_was_interrupted(machine: Machine):
+    agent, (begin, tool, _), native = "claude-code", TOLD["claude-code"], TOLD["claude-code"][0][1]["prompt_id"]
+    file = machine.home.parent / f"person/.claude/projects/-shop/{ID}.jsonl"
+    file.parent.mkdir(parents=True)
+    told = {"transcript_path": str(file), "prompt_id": native}
+    machine.hook(agent, begin[0], {**begin[1], **told})
+    (machine.place / "tool").write_text("")
+    machine.hook(agent, tool[0], {**tool[1], **told})
+    _write(file, native, {"type": "text", "text": "go"})
+    _write(file, native, {"type": "text", "text": "[Request interrupted by user]"})
+    (machine.place / "typed").write_text("")
+    program = [*PROGRAM[:1], "rewind", "--dry-run", "--json"]
+    done = subprocess.run(program, cwd=machine.place, env=machine.environ, capture_output=True, text=True, check=True)
+    assert {step["path"]: step["action"] for step in json.loads(done.stdout)["steps"]} == {
+        "tool": "delete", "typed": "conflict",
+    }  # fmt: skip
+    assert [e.state for e in machine.session(f"{agent}-{ID}").entries(kind="turn")] == ["begin", "aborted"]
+
+
+def test_one_after_the_other_brings_in_what_was_said(machine: Machine):
+    """Two at once would leave the conversation where one of them found it, and not where a rewind put it since."""
+    agent, begin = "claude-code", TOLD["claude-code"][0]
+    file = machine.home.parent / f"person/.claude/projects/-shop/{ID}.jsonl"
+    file.parent.mkdir(parents=True)
+    machine.hook(agent, begin[0], {**begin[1], "transcript_path": str(file)})
+    time.sleep(0.5)
+    _write(file, begin[1]["prompt_id"], {"type": "text", "text": "go"})
+    show = [*PROGRAM[:1], "show", "--json"]
+    with one_at_a_time(turnlog.open(machine.home).store, f"{agent}-{ID}"):
+        process = subprocess.Popen(show, cwd=machine.place, env=machine.environ, stdout=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.communicate(timeout=1.5)
+        assert machine.session(f"{agent}-{ID}").messages() == []
+    assert b"go" in process.communicate(timeout=20)[0]
 
 
 def test_the_log_of_hooks_does_not_grow_without_end(tmp_path: Path):

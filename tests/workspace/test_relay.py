@@ -100,15 +100,24 @@ def test_two_that_tell_the_same_at_once_tell_it_once(hook, home, session, agent)
     assert kinds(session) == ["begin t1", "begin t1"]
 
 
-def test_a_turn_runs_as_long_as_its_agent_does(hook, session, agent, place: Path):
+def test_a_turn_that_is_open_has_what_its_tools_did_and_nothing_behind_that(hook, session, agent, place: Path):
+    """Nobody tells of an interruption: what changed since the last tool ended may be typed by the user."""
     hook("begin", "t1")
-    (place / "new.txt").write_text("the agent's")
+    (place / "tool.txt").write_text("the agent's")
+    hook("tool", "t1")
+    (place / "mine.txt").write_text("typed after Esc")
     begin = session.checkpoints()[0]
-    assert steps(session.plan_rewind(to=begin)) == {"new.txt": "delete"}
+    for _ in range(2):
+        assert paths(session, 1) == ["tool.txt"]
+        plan = session.plan_rewind(to=begin)
+        assert steps(plan) == {"mine.txt": "conflict", "tool.txt": "delete"}
+        assert [step.is_doubtful for step in plan.steps] == [True, False]
+        session.rewind(to=begin)
+        assert sorted(path.name for path in place.iterdir()) == ["a.txt", "mine.txt"]
+        session.undo()
     agent.kill()
     agent.wait()
-    plan = session.plan_rewind(to=begin)
-    assert [(step.action, step.is_doubtful) for step in plan.steps] == [("conflict", True)]
+    assert steps(session.plan_rewind(to=begin)) == {"mine.txt": "conflict", "tool.txt": "delete"}
 
 
 def test_an_interrupted_turn_ended_where_its_last_tool_ended(hook, session, place: Path):

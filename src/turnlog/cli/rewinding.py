@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +30,7 @@ from turnlog.cli.pick.session import agent_of, session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
-from turnlog.session import Session
+from turnlog.session import Home, Session
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
 
@@ -76,11 +77,12 @@ def take_back(
         with patience():
             plan = (found.plan_undo if what == "undo" else found.plan_redo)(force=force)
         act = partial(found.undo if what == "undo" else found.redo, force=force)
-        show_and_rewind(context, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
+        show_and_rewind(context, home, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
 
 
 def show_and_rewind(
     context: click.Context,
+    home: Home,
     session: Session,
     what: str,
     plan: Plan,
@@ -96,7 +98,7 @@ def show_and_rewind(
     if not how.yes and not how.dry_run and not is_inside:
         refuse_without_terminal(what, as_json=how.as_json)
     if how.as_json:
-        done = None if how.dry_run else _act(session, act)
+        done = None if how.dry_run else _act(home, session, act)
         print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, done)})
         _exit_for_problems(context, session, done)
         return
@@ -124,7 +126,7 @@ def show_and_rewind(
     if not how.yes and not ask(f"{what}?"):
         print("nothing was changed", file=sys.stderr)
         context.exit(NO)
-    done = _act(session, act)
+    done = _act(home, session, act)
     report(session, what, done)
     _exit_for_problems(context, session, done)
 
@@ -141,9 +143,9 @@ def still_open(session: Session) -> list[str]:
     ]
 
 
-def _act(session: Session, act: Callable[[], Head]) -> Head:
+def _act(home: Home, session: Session, act: Callable[[], Head]) -> Head:
     try:
-        with patience():
+        with patience(), _undisturbed(home, session):
             return act()
     except KeyboardInterrupt:
         if session.interrupted():
@@ -151,6 +153,19 @@ def _act(session: Session, act: Callable[[], Head]) -> Head:
                 "\nstopped half-way: `turnlog rewind --continue` finishes it, `--abort` takes it back", file=sys.stderr
             )
         raise
+
+
+@contextmanager
+def _undisturbed(home: Home, session: Session) -> Generator[None]:
+    """While files move, nothing that was said to an agent is brought in: it would look like somebody else's news."""
+    if not session.history.state.is_relayed:
+        yield
+        return
+    from turnlog.live.follow import one_at_a_time
+
+    with one_at_a_time(home.store, session.id):
+        session.refresh()
+        yield
 
 
 def report(session: Session, what: str, done: Head) -> None:

@@ -121,6 +121,7 @@ class HookedAgent:
         folder_variable: str = "",
         shell_variable: str = "",
         takes_context: bool = False,
+        says_interrupted: Callable[[bytes, str], bool] | None = None,
     ) -> None:
         self.name = name
         """As its sessions are called."""
@@ -141,6 +142,8 @@ class HookedAgent:
         """What says that a command is run by the agent, and not by a person."""
         self.takes_context = takes_context
         """Whether what a hook prints as a turn begins is put before the model."""
+        self.says_interrupted = says_interrupted
+        """Whether the end of a session's file says that a turn was interrupted; None where hooks tell it."""
 
     def event(self, name: str) -> HookEvent | None:
         """The event of that name, if it is one that we ask for."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound
+from turnlog.live.interruption import was_interrupted
 from turnlog.log.entry import Start
 from turnlog.log.ids import imported_id
 from turnlog.machine.environment import default_home, environment, running_in
@@ -16,7 +17,7 @@ from turnlog.machine.location import connect, folder_of
 from turnlog.machine.process import caller, process_of
 from turnlog.machine.space import space
 from turnlog.rewind.coverage import Coverage
-from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.rewind.relay import TurnRelay, native_of, worker_of
 from turnlog.store import Store, derived
 from turnlog.thread.alias import session_under
 from turnlog.thread.appender import Appender
@@ -80,7 +81,7 @@ class LiveEvent:
             raise
 
     def _tool(self, relay: TurnRelay) -> None:
-        if self._refused():
+        if self._refused() or self._is_interrupted(relay):
             return
         workspace = relay.history.state.wide.get("workspace")
         named = [place_in(workspace, path, is_relative=True) for path in self._payload.edited()]
@@ -88,6 +89,8 @@ class LiveEvent:
         relay.tool(self._payload.turn or None, [path for path in named if path not in outside], outside)
 
     def _end(self, relay: TurnRelay) -> None:
+        if self._is_interrupted(relay):
+            return
         try:
             relay.end(self._payload.turn or None, refused=self._refused())
         except TooLate:
@@ -96,6 +99,16 @@ class LiveEvent:
 
     def _leave(self, relay: TurnRelay) -> None:
         relay.cut()
+
+    def _is_interrupted(self, relay: TurnRelay) -> bool:
+        """Whether the turn was interrupted before this: then it is over, and this is not of it."""
+        path, turn = self._payload.path, native_of(relay.open_turn)
+        if self._agent.says_interrupted is None or not path or turn is None or turn != self._payload.turn:
+            return False
+        first = next(iter(relay.history.log.read()), None)
+        origin: Any = first.origin if isinstance(first, Start) else None
+        is_own: bool = isinstance(origin, dict) and cast("dict[str, Any]", origin).get("path") == path
+        return (is_own or self._is_at_home(path)) and was_interrupted(self._agent, turn, path) and relay.cut(turn)
 
     def look(self) -> None:
         """What took too long, with all the time it needs: it helps the next turn."""

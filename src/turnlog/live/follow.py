@@ -9,27 +9,57 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from hashlib import blake2b
 
+from turnlog.errors import Unavailable
 from turnlog.exchange.carry import is_up_to_date
 from turnlog.exchange.source import bring, origin_of, source_of
 from turnlog.formats import Source, format_of, is_known
+from turnlog.hooks import agent
+from turnlog.live.interruption import was_interrupted
+from turnlog.machine.detached import in_turn
+from turnlog.machine.environment import state_folder
+from turnlog.rewind.coverage import Coverage
+from turnlog.rewind.relay import TurnRelay, native_of
 from turnlog.store import Store
+from turnlog.store.capability import InFiles, ability
+from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, opened
 from turnlog.thread.made import Made
+from turnlog.thread.settings import Settings
 
 _PAUSE_S = 0.25
 _QUIET_S = 1.0
 _MOST_S = 5.0
+_WAIT_S = 10.0
 
 
 def catch_up(store: Store, name: str, path: str = "", native: str = "") -> int:
     """Bring in what is new of a session, wherever its agent keeps it; gives how much that was."""
+    with one_at_a_time(store, name):
+        return _brought(store, name, path, native)
+
+
+def one_at_a_time(store: Store, name: str) -> AbstractContextManager[None]:
+    """Whoever brings in what was said, or moves the conversation, does it alone: each leaves it where he found it."""
+    files = ability(store, InFiles)
+    folder = files.folder if files is not None else state_folder()
+    return in_turn(f"{folder}/derived/follow-{blake2b(name.encode(), digest_size=16).hexdigest()}", _WAIT_S)
+
+
+def _brought(store: Store, name: str, path: str, native: str) -> int:
     added = 0
     with opened(store, store.open(name, read_only=True)) as history:
         if not history.state.is_relayed:
             return 0
-        found = [source for source in _sources(history, path, native) if not is_up_to_date(store, history, source)]
+        places, turn = list(_sources(history, path, native)), native_of(history.state.turn)
+        found = [source for source in places if not is_up_to_date(store, history, source)]
+    if turn is not None and any(was_interrupted(agent(source.agent), turn, source.path) for source in places):
+        with appending(store, store.open(name)) as appender:
+            appender.is_guest = True
+            TurnRelay(store, appender, Coverage(store, appender.history, Settings())).cut(turn)
     for source in found:
         try:
             reading = format_of(source.agent).read(source)
@@ -45,9 +75,12 @@ def follow(store: Store, name: str, path: str, native: str) -> None:
     seen: list[tuple[int, int]] = []
     while time.monotonic() - quiet < _QUIET_S and time.monotonic() - began < _MOST_S:
         stamps = _stamps(store, name, path, native)
-        if stamps != seen and catch_up(store, name, path, native):
-            quiet = time.monotonic()
-        seen = stamps
+        try:
+            if stamps != seen and catch_up(store, name, path, native):
+                quiet = time.monotonic()
+            seen = stamps
+        except Unavailable:
+            return  # somebody has much to do; it is brought in when somebody looks
         time.sleep(_PAUSE_S)
 
 
@@ -66,17 +99,17 @@ def _stamps(store: Store, name: str, path: str, native: str) -> list[tuple[int, 
 def _sources(history: History, path: str, native: str) -> Iterator[Source]:
     """Where it lies: under the id that it had first, and under those that it went on with."""
     origin = origin_of(history)
-    agent = str(origin.get("agent") or "")
-    if not is_known(agent):
+    whose = str(origin.get("agent") or "")
+    if not is_known(whose):
         return
     places = {str(origin.get("id") or ""): str(origin.get("path") or "")}
     for alias, where in history.state.aliases.items():
         its_agent, _, its_native = alias.partition("\n")
-        if its_agent == agent:
+        if its_agent == whose:
             places[its_native] = where
     if native in places and path:
         places[native] = path
     for one, where in places.items():
-        source = source_of(agent, one, where)
+        source = source_of(whose, one, where)
         if source is not None:
             yield source

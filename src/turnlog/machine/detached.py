@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from turnlog.errors import Unavailable
 from turnlog.machine.environment import environment
 
 VARIABLE = "TURNLOG_BACKGROUND"
@@ -79,6 +80,21 @@ def alone(lock: str) -> Generator[bool]:
         if is_ours:
             os.nice(max(0, _NICE - os.nice(0)))
         yield is_ours
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def in_turn(lock: str, wait_s: float) -> Generator[None]:
+    """One after the other: who comes while another has that lock waits for it. Raises `Unavailable` after so long."""
+    fd = _opened(lock)
+    try:
+        end = time.monotonic() + wait_s
+        while not _try(fd):
+            if time.monotonic() > end:
+                raise Unavailable(f"another process has {lock} for more than {wait_s:g} s")
+            time.sleep(_PAUSE_S)
+        yield
     finally:
         os.close(fd)
 

@@ -139,10 +139,10 @@ class TurnRelay:
             with self._store.keeping():
                 self._appender.append([self._files.take(when=LATE)])
 
-    def cut(self) -> bool:
+    def cut(self, native: str | None = None) -> bool:
         """Whoever worked in the open turn is gone, or left it: it ended where its last tool ended."""
         turn = self.open_turn
-        if turn is None or native_of(turn) is None:
+        if turn is None or native_of(turn) is None or not self._is_open(native):
             return False  # whoever began it ends it
         strike(self._store, word_of(turn))
         return self._append(lambda: [Turn(state="aborted", turn=turn)] if self.open_turn == turn else None)

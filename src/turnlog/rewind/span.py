@@ -143,10 +143,12 @@ class _Finder:
 
     def end(self) -> list[Span]:
         for turn, begun in self._begun.items():
-            if begun.begin.seq > self._inherited_to and self._is_running(turn, begun):
-                self._add_turn(turn, begun, begun.begin, None)
-            else:
+            if begun.begin.seq <= self._inherited_to or not self._is_running(turn, begun):
                 self._add_cut(turn, begun, begun.after)
+            elif begun.is_relayed:  # nobody tells of an interruption, so it may be over
+                self._add_cut(turn, begun, None, "is still open, and no tool of it has ended since")
+            else:
+                self._add_turn(turn, begun, begun.begin, None)
         for turn, begun in self._cut.items():
             self._add_cut(turn, begun, None)
         self._close(None)
@@ -159,11 +161,11 @@ class _Finder:
         who = self._writers.get(word_of(turn))
         return who is not None and not begun.is_left and lives(who) is True
 
-    def _add_cut(self, turn: str, begun: _Begun, after: Checkpoint | None) -> None:
+    def _add_cut(self, turn: str, begun: _Begun, after: Checkpoint | None, how: str = "was cut short") -> None:
         """A turn without an end: what came behind its last sign of life is nobody's for sure."""
         if begun.sure is not begun.begin:
             self._add_turn(turn, begun, begun.begin, begun.sure)
-        doubt = f"nobody can tell who changed it: turn {self._number(turn)} was cut short"
+        doubt = f"nobody can tell who changed it: turn {self._number(turn)} {how}"
         self._add_turn(turn, begun, begun.sure, after, doubt)
 
     def _add_turn(self, turn: str, begun: _Begun, begin: Checkpoint, end: Checkpoint | None, doubt: str = "") -> None:

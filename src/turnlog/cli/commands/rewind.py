@@ -107,6 +107,7 @@ def command(
         more = {"target": place.seq, "checkpoint": checkpoint.seq if checkpoint else None, "dry_run": dry_run}
         show_and_rewind(
             context,
+            home,
             found,
             "rewind",
             plan,

@@ -7,7 +7,28 @@ from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile, HookSwi
 _READS = "Read|Glob|Grep|LS|NotebookRead|WebFetch|WebSearch|TodoWrite|TodoRead|ToolSearch|AskUserQuestion"
 _TOOLS = f"^(?!({_READS})$)"
 """Every tool but those that only look: what another program or a later version brings may write."""
+_ESC = b"[Request interrupted by user"
 _MANAGED = ("/etc/claude-code/managed-settings.json", "/Library/Application Support/ClaudeCode/managed-settings.json")
+
+
+def _says_interrupted(written: bytes, turn: str) -> bool:
+    """Esc fires no hook; and what is answered to a shell command of the user then goes by the same id of a turn."""
+    lines = [line for line in written.split(b"\n") if _ESC in line and turn.encode() in line]
+    if not lines:
+        return False
+    import msgspec
+
+    for line in lines:
+        try:
+            record = msgspec.json.decode(line)
+            first = record["message"]["content"][0]
+            is_said = first["type"] == "text" and first["text"].encode().startswith(_ESC)
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError, UnicodeEncodeError):
+            continue  # somebody only speaks of it
+        if is_said and record.get("promptId") == turn:
+            return True
+    return False
+
 
 AGENT = HookedAgent(
     "claude-code",
@@ -33,4 +54,5 @@ AGENT = HookedAgent(
     folder_variable="CLAUDE_PROJECT_DIR",
     shell_variable="CLAUDECODE",
     takes_context=True,
+    says_interrupted=_says_interrupted,
 )  # fmt: skip

@@ -1,0 +1,24 @@
+"""Interruptions that no hook tells of: the agent's own file of the session may."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnlog.hooks import HookedAgent
+
+_TAIL_BYTES = 1 << 20
+
+
+def was_interrupted(agent: HookedAgent, turn: str, path: str) -> bool:
+    """Whether a file says, at its end, that this turn was interrupted. It has to be one of the agent's own."""
+    if agent.says_interrupted is None:
+        return False
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - _TAIL_BYTES))
+            return agent.says_interrupted(file.read(_TAIL_BYTES), turn)
+    except OSError:
+        return False  # it is not there yet
