@@ -406,8 +406,8 @@ MUTANTS = [
     Mutant(
         "only sessions of the very same folder are asked",
         "rewind/others.py",
-        "        if not any(place.startswith(other) or other.startswith(place) for other in places):\n",
-        "        if place not in places:\n",
+        "        if any(place.startswith(other) or other.startswith(place) for other in places):\n",
+        "        if place in places:\n",
         ("tests/workspace/test_cut_short.py",),
     ),
     Mutant(

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Root
+from turnlog.rewind.overlay import private_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules
 from turnlog.rewind.timeline import Sighting
 from turnlog.store import Store
@@ -75,8 +76,8 @@ class Versions:
         return decode_one(self._blob(tree), name)
 
     def _ignored(self, sighting: Sighting, root: Root, inside: bytes) -> TreeNode | None:
-        private = next((one for one in sighting.checkpoint.roots if one.is_private), None)
-        if private is None or root.name != WORKSPACE:
+        private = private_root(sighting.checkpoint, root)
+        if private is None:
             return None
         try:
             return self._below(private.tree, inside)

@@ -11,8 +11,9 @@ from turnlog.errors import AlreadyExists, Invalid, NotFound
 from turnlog.live.interruption import was_interrupted
 from turnlog.log.entry import Start
 from turnlog.log.ids import imported_id
+from turnlog.log.path import path_bytes
 from turnlog.machine.environment import default_home, environment, running_in
-from turnlog.machine.folder import place_in, top_of, workspace_path
+from turnlog.machine.folder import place_in, refuses_checkpoints, top_of, workspace_path
 from turnlog.machine.location import connect, folder_of
 from turnlog.machine.process import caller, process_of
 from turnlog.machine.space import space
@@ -25,6 +26,7 @@ from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 from turnlog.thread.settings import Settings
+from turnlog.workspace.git import repository_place, worktree_of
 
 if TYPE_CHECKING:
     from turnlog.hooks import HookedAgent
@@ -69,6 +71,7 @@ class LiveEvent:
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, relay: TurnRelay) -> None:
+        self._enter(relay)
         native, worker = self._payload.turn_or_digest(), worker_of(process_of(self._pid) if self._pid else None)
         if self._agent.takes_context:
             from turnlog.live.context import taken_back
@@ -83,10 +86,35 @@ class LiveEvent:
     def _tool(self, relay: TurnRelay) -> None:
         if self._refused() or self._is_interrupted(relay):
             return
-        workspace = relay.history.state.wide.get("workspace")
-        named = [place_in(workspace, path, is_relative=True) for path in self._payload.edited()]
-        outside = [path for path in named if os.path.isabs(path)]
-        relay.tool(self._payload.turn or None, [path for path in named if path not in outside], outside)
+        self._enter(relay)
+        changed, outside = self._edited(relay)
+        relay.tool(self._payload.turn or None, changed, outside)
+
+    def _enter(self, relay: TurnRelay) -> None:
+        """Where the agent went into another worktree of its repository, it is covered from now on."""
+        state = relay.history.state
+        workspace, top = state.wide.get("workspace"), worktree_of(os.path.realpath(self._payload.cwd or "/"))
+        if not workspace or top is None or (name := workspace_path(top)) in (workspace, *state.folders):
+            return
+        main = worktree_of(os.fsdecode(path_bytes(workspace)))
+        if main is not None and repository_place(main) == repository_place(top) and not refuses_checkpoints(top):
+            relay.enter(name)
+
+    def _edited(self, relay: TurnRelay) -> tuple[list[str], list[str]]:
+        """The files that a tool edited, as the log names them; and those that are in no folder of the session."""
+        state = relay.history.state
+        workspace = str(state.wide.get("workspace") or "")
+        folders = sorted(filter(None, (workspace, *state.folders)), key=len, reverse=True)
+        changed: list[str] = []
+        outside: list[str] = []
+        for path in self._payload.edited():
+            full = place_in(workspace, path, is_relative=False)
+            folder = next((one for one in folders if full.startswith(f"{one}/")), None)
+            top = worktree_of(os.path.dirname(path)) if folder is not None else None
+            if folder is None or (top is not None and workspace_path(top).startswith(f"{folder}/")):
+                outside.append(full)
+            changed.append(place_in(workspace, path, is_relative=folder == workspace))
+        return changed, outside
 
     def _end(self, relay: TurnRelay) -> None:
         if self._is_interrupted(relay):

@@ -229,10 +229,11 @@ class Checkpoint(Quiet, tag="checkpoint", frozen=True):
 
 
 class Track(Quiet, tag="track", frozen=True):
-    """That file is covered from now on, even though it is ignored or outside the workspace."""
+    """That file is covered from now on, even though it is ignored or outside the workspace; or that folder, as it is."""
 
     merges = True
     path: str
+    is_folder: bool = False
 
 
 class Changed(Quiet, tag="changed", frozen=True):

@@ -40,6 +40,7 @@ from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
 from turnlog.log.usage import Usage
 
+_MOST_FOLDERS = 4
 RULES = 3
 """Rises when the same entries fold into something else than before: a fold of other rules is left out."""
 _REQUESTS = 256
@@ -115,6 +116,8 @@ class State(Struct, omit_defaults=True):
     """The last few processes that wrote, by the word their entry ids begin with."""
     tracked: list[str] = []
     """Paths that checkpoints cover whatever the ignore rules say."""
+    folders: list[str] = []
+    """The last few folders beside the workspace that checkpoints cover."""
     dropped: list[str] = []
     """Checkpoints that were given up."""
     intent: int = 0
@@ -271,8 +274,9 @@ def fold_start(state: State, start: Start) -> None:
 def _move_tracked(state: State, after: object) -> None:
     """What is tracked in the workspace is so wherever that lies; anything else stays where it is."""
     before = state.wide.get("workspace")
-    if state.tracked and isinstance(before, str) and isinstance(after, str) and before != after:
+    if isinstance(before, str) and isinstance(after, str) and before != after:
         state.tracked = [moved_along(path, before, after) for path in state.tracked]
+        state.folders = [moved_along(path, before, after) for path in state.folders]
 
 
 def _fold_set(state: State, entry: Set) -> None:
@@ -286,7 +290,9 @@ def _fold_set(state: State, entry: Set) -> None:
 
 
 def _fold_track(state: State, entry: Track) -> None:
-    if entry.path not in state.tracked:
+    if entry.is_folder:
+        state.folders = [*(path for path in state.folders if path != entry.path), entry.path][-_MOST_FOLDERS:]
+    elif entry.path not in state.tracked:
         state.tracked.append(entry.path)
 
 

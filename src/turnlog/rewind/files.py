@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from turnlog.errors import NotFound
 from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
+from turnlog.rewind.appearance import Appearances
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.intent import carry_out, place_of
 from turnlog.rewind.others import Work, seen_by_others
@@ -43,6 +44,7 @@ class Files(Coverage):
         self._glance = Glance()
         self._overlay = Overlay(lambda name: self._glance.trees.get(name) or self._store.get(name))
         self._tree = self._overlay.get
+        self._came = (-1, Appearances(()))
 
     # ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
@@ -102,6 +104,7 @@ class Files(Coverage):
             note = "no turn of the session since, so everything that changed counts as the session's"
             spans = [Span(target, now, "the time since the checkpoint")]
         testimony = self.testimony({work.session for work in others or ()}, target, now)
+        known, target = target, self._filled(target, None)
         for root in target.roots:
             if root.is_private:
                 continue  # it lies over that of the workspace
@@ -136,7 +139,18 @@ class Files(Coverage):
             if is_gone:
                 found = _made_anew(root, found)
             steps += [replace(step, root=self._place_of(root)) for step in found.steps]
-        return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git)))))
+        late = [f"what happened in {root.path} before it was first seen stays" for root in _added(known, target)]
+        return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git), *late))))
+
+    def _filled(self, checkpoint: Checkpoint, until: Checkpoint | None) -> Checkpoint:
+        """A checkpoint with the folders that were first covered later, as they were when they were first seen."""
+        state = self._history.state
+        if self._came[0] != state.seq:
+            entries = self._history.forward() if state.folders or state.tracked else ()
+            made = [entry for entry in entries if isinstance(entry, Checkpoint)]
+            gone = self._given_up(made)
+            self._came = state.seq, Appearances(entry for entry in made if entry.id not in gone)
+        return self._came[1].fill(checkpoint, until)
 
     def testimony(self, others: set[str], since: Checkpoint, until: Checkpoint) -> Testimony:
         """Whose the changes between two checkpoints are, where those sessions worked at the same time."""
@@ -181,7 +195,7 @@ class Files(Coverage):
     def _stretches(self, root: Root, spans: list[Span], now: Checkpoint) -> list[Stretch]:
         stretches: list[Stretch] = []
         for span in spans:
-            ends = (span.begin, span.end or now)
+            ends = (self._filled(span.begin, span.end), span.end or now)
             trees = self._overlay.trees(*ends, root)
             if trees is not None:
                 was_at = [same.path for end in ends if (same := same_root(end, root))]
@@ -241,6 +255,8 @@ class Files(Coverage):
     def diff(self, before: Checkpoint, after: Checkpoint, *, lines: bool = True) -> list[Difference]:
         """What changed between two checkpoints."""
         found: list[Difference] = []
+        before = self._filled(before, after)
+        own = {root.path for root in before.roots if root.name != WORKSPACE}
         for root in before.roots:
             trees = None if root.is_private else self._overlay.trees(before, after, root)
             if trees is None:
@@ -253,7 +269,10 @@ class Files(Coverage):
                 few = trees[0] if root.is_partial else trees[1]
                 here = [item for item in here if lookup(few, path_bytes(item.path), self._tree) is not None]
             if root.name != WORKSPACE:
-                here = [replace(item, path=f"{root.path}/{item.path}") for item in here]
+                lead = f"{root.path}/".removeprefix(f"{self._history.state.wide.get('workspace')}/")
+                here = [replace(item, path=f"{lead}{item.path}") for item in here]
+            else:  # a repository in the workspace that is covered itself
+                here = [item for item in here if f"{root.path}/{item.path}" not in own]
             found += here
         return found
 
@@ -265,6 +284,11 @@ class Files(Coverage):
             data = read_below(os.fsdecode(path_bytes(self._place_of(root))), path)
             return data if data is not None and digest(data) == node.digest else None
         return self._store.get(node.digest)
+
+
+def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:
+    """The folders that only the other has."""
+    return [root for root in after.roots if not root.is_private and same_root(before, root) is None]
 
 
 def _made_anew(root: Root, found: Plan) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
@@ -12,15 +13,17 @@ from msgspec.structs import asdict
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint, Root, Turn, Writer
 from turnlog.log.ids import word_of
+from turnlog.rewind.appearance import Appearances
 from turnlog.rewind.overlay import Overlay
-from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.rewind.snapshot import WORKSPACE, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.rewind.testimony import Testimony
 from turnlog.store import Store
 from turnlog.thread.history import History, opened
 from turnlog.thread.report import Info, info_of
+from turnlog.workspace.git import repository_place
 from turnlog.workspace.plan import is_same
-from turnlog.workspace.tree import Tree, lookup, path_bytes
+from turnlog.workspace.tree import Tree, lookup, path_bytes, path_text
 
 
 class Work(Struct, frozen=True):
@@ -52,17 +55,28 @@ class _Ours(Struct):
 def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Work]:
     """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint.
 
-    Asked is every session whose folder is one of those that the checkpoint covers, lies in one or is around one.
+    Asked is every session whose folder is one of those that are covered, lies in one or is around one; and those of
+    other worktrees of the same repository, for they may have come here.
     """
     ours = _ours(history)
     workspace = history.state.wide.get("workspace")
-    places = [_place(_where(root, workspace)) for root in since.roots if not root.is_private]
+    now = [path_text(os.fsencode(path)) for _, path, _, _ in roots_of(history.state)]
+    then = [_where(root, workspace) for root in since.roots if not root.is_private]
+    places = [_place(path) for path in {*now, *then}]
+    repositories = {_repository(place) for place in places} - {None}
+
+    @cache
+    def is_near(folder: str) -> bool:
+        place = _place(folder)
+        if any(place.startswith(other) or other.startswith(place) for other in places):
+            return True
+        return bool(repositories) and _repository(place) in repositories
+
     found: list[Work] = []
     for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
         if row.id == history.id or row.workspace is None or since.at is None:
             continue
-        place = _place(row.workspace)
-        if not any(place.startswith(other) or other.startswith(place) for other in places):
+        if not is_near(row.workspace):
             continue
         with opened(store, store.open(row.id, read_only=True)) as theirs:
             if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
@@ -91,6 +105,7 @@ def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _
     shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
     writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
     target = shared[-1] if shared else None  # a fork has its parent's work, and did not do it
+    came = Appearances(entry for entry in entries if isinstance(entry, Checkpoint))
     parts = {entry.turn for entry in entries if isinstance(entry, Turn) and entry.within in ours.turns}
     for span in spans(store, theirs, entries, target):
         if span.is_turn and (span.turn in ours.within or span.turn in parts):
@@ -104,7 +119,7 @@ def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _
         if span.end is None or span.end.at is None or since.at is None or span.end.at >= since.at:
             how = "may have changed it, too" if span.doubt else "changed it at the same time"
             what = f"session {row.handle}, {span.what}, {how}"
-            yield Work(span.begin, span.end, until, what, span.paths, row.id, row.workspace or "")
+            yield Work(came.fill(span.begin, span.end), span.end, until, what, span.paths, row.id, row.workspace or "")
 
 
 def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
@@ -167,8 +182,6 @@ def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overla
         place = _place(_where(root, work.workspace))
         if not (here.startswith(place) or place.startswith(here)):
             continue
-        if root.name != ours.name and not root.is_partial and not ours.is_partial:
-            continue  # one tree has what the other leaves out
         paths = None
         if work.paths is not None:
             was_at = [other.path for other in (work.end.roots if work.end is not None else ())]
@@ -192,6 +205,10 @@ def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpo
 def _where(root: Root, workspace: str | None) -> str:
     """Where a root lies now: a project may have moved since."""
     return workspace if root.name == WORKSPACE and workspace else root.path
+
+
+def _repository(place: bytes) -> str | None:
+    return repository_place(os.fsdecode(place))
 
 
 def _place(path: str) -> bytes:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.workspace.ignore import ALWAYS
 from turnlog.workspace.ignored import CACHES
 from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
@@ -24,6 +23,13 @@ _UNTOLD = ALWAYS.union(name.encode() for name in CACHES)
 def same_root(checkpoint: Checkpoint, root: Root) -> Root | None:
     """That root in another checkpoint: by what it is, for a project may have moved in between."""
     return next((one for one in checkpoint.roots if one.name == root.name and not one.is_private), None)
+
+
+def private_root(checkpoint: Checkpoint, root: Root) -> Root | None:
+    """The ignored files beside that root in another checkpoint."""
+    own = same_root(checkpoint, root)
+    place = None if own is None else own.path
+    return next((one for one in checkpoint.roots if one.is_private and one.path == place), None)
 
 
 class Overlay:
@@ -64,8 +70,8 @@ class Overlay:
 
     def private(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
         """The ignored files of that folder; None if nobody knows them: not covered, or in another home."""
-        found = next((one for one in checkpoint.roots if one.is_private), None)
-        if found is None or root.name != WORKSPACE:
+        found = private_root(checkpoint, root)
+        if found is None:
             return None
         try:
             return self.get(found.tree)

@@ -88,6 +88,15 @@ class TurnRelay:
             known.append(Turn(state="aborted", turn=state.turn))
         return known
 
+    def enter(self, folder: str) -> None:
+        """The agent works in that folder by now, too: checkpoints cover it from here on."""
+        turn = self.open_turn
+        self._append(
+            lambda: (
+                [Track(path=folder, is_folder=True, turn=turn)] if folder not in self._appender.state.folders else None
+            )
+        )
+
     def tool(self, native: str | None, changed: Sequence[str] = (), tracked: Sequence[str] = ()) -> bool:
         """A tool ended in the open turn; `changed` are the files that it says it edited, `tracked` those outside.
 

@@ -124,8 +124,9 @@ class Snapshots:
         skipped: list[dict[str, Any]] = []
         for name, path, tracked, is_partial in roots_of(state):
             names = sorted(path_text(item) for item in tracked)
-            mode = _mode(path, is_partial)
-            if mode == _GONE and not is_start:
+            is_extra = name != WORKSPACE
+            mode = _mode(path, is_extra)
+            if mode == _GONE and not is_start and (is_partial or not is_extra):
                 tree = sink.add(encode_tree({}))
                 roots.append(Root(name, path_text(os.fsencode(path)), tree, None, names, is_partial, is_gone=True))
                 if self._settings.covers_ignored and not is_partial:
@@ -209,12 +210,12 @@ def _whole(state: State) -> Generator[None]:
         ) from error
 
 
-def _mode(path: str, is_partial: bool) -> int:
+def _mode(path: str, is_extra: bool) -> int:
     """The permission bits of a root; below 0 if it is gone, or cannot be told."""
     try:
         mode = permissions_of(path)
     except PermissionError:
-        if is_partial:
+        if is_extra:
             return _UNTOLD
         raise
     return _GONE if mode is None else mode
@@ -228,17 +229,22 @@ def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
     """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
     told = state.wide.get("workspace")
     workspace = os.fsdecode(path_bytes(str(told))) if told else None
+    folders = [os.fsdecode(path_bytes(text)) for text in state.folders]
     inside: set[bytes] = set()
     others: dict[str, set[bytes]] = {}
     for text in state.tracked:
         path = os.fsdecode(path_bytes(text))
         relative = os.path.relpath(path, workspace) if workspace is not None else ".."
+        if any(path.startswith(f"{folder}/") for folder in folders):
+            continue
         if relative == ".." or relative.startswith("../"):
             others.setdefault(os.path.dirname(path), set()).add(os.fsencode(os.path.basename(path)))
         else:
             inside.add(os.fsencode(relative))
     if workspace is not None:
         yield WORKSPACE, workspace, frozenset(inside), False
+    for folder in folders:
+        yield folder, folder, frozenset(), False
     for folder, names in sorted(others.items()):
         yield folder, folder, frozenset(names), True
 

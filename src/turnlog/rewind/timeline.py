@@ -34,7 +34,7 @@ class Sighting(Struct, frozen=True, eq=False):
     """With a slash behind it."""
 
     def roots(self, path: bytes) -> list[tuple[Root, bytes]]:
-        """The folders of the checkpoint that a file is in, with its path in them."""
+        """The folders of the checkpoint that a file is in, with its path in them, the nearest first."""
         found: list[tuple[Root, bytes]] = []
         for root in self.checkpoint.roots:
             place = self.place if root.name == WORKSPACE else path_bytes(root.path).rstrip(b"/") + b"/"
@@ -42,7 +42,11 @@ class Sighting(Struct, frozen=True, eq=False):
             is_covered = not root.is_partial or inside in map(path_bytes, root.tracked)
             if inside and is_covered and not root.is_private:
                 found.append((root, inside))
-        return found
+        return sorted(found, key=lambda pair: len(pair[1]))
+
+
+Seen = Callable[[Sighting], TreeNode | None]
+"""What a sighting has of a file; a node of kind `UNKNOWN` where it does not say."""
 
 
 class TurnWork(Struct, eq=False):
@@ -55,10 +59,17 @@ class TurnWork(Struct, eq=False):
     number: int
     agent: str | None
     begin: Sighting
+    end: Sighting | None
+    """None while it goes on."""
     entry: int
     """Where it begins in the log."""
     prompt: Message | None = None
     model: str | None = None
+
+    def sees(self, path: bytes, seen: Seen) -> bool:
+        """Whether its folders cover a file, and not a repository of its own that the file is in."""
+        ends = [one for one in (self.begin, self.end) if one is not None and one.roots(path)]
+        return any((node := seen(one)) is None or node.kind != UNKNOWN for one in ends)
 
 
 class Period(Struct, eq=False):
@@ -80,8 +91,6 @@ class Period(Struct, eq=False):
 
 Step = tuple[int, int]
 """Two sightings between which a file changed."""
-Seen = Callable[[Sighting], TreeNode | None]
-"""What a sighting has of a file; a node of kind `UNKNOWN` where it does not say."""
 
 
 class Timeline(Struct):
@@ -104,7 +113,7 @@ class Timeline(Struct):
         is_sure = True
         for step in range(first, last):
             here = (one.work for one in self.turns if one.first <= step < one.last and one.is_doubtful <= doubtful)
-            works = _deepest([work for work in here if work is not None and work.begin.roots(path)])
+            works = _deepest([work for work in here if work is not None and work.sees(path, seen)])
             if len(works) > 1 and (declarer := self.declarer(first, last, path, seen)) in works:
                 works = [declarer]
             is_sure = is_sure and bool(works)
@@ -280,7 +289,8 @@ def _tracking(store: Store, rows: list[Info], path: bytes) -> list[_Told]:
     found: list[_Told] = []
     for row in rows:
         with opened(store, store.open(row.id, read_only=True)) as history:
-            if path in map(path_bytes, history.state.tracked):
+            folders = tuple(path_bytes(folder) + b"/" for folder in history.state.folders)
+            if path in map(path_bytes, history.state.tracked) or path.startswith(folders):
                 found.append(_heard(store, history, _Told(row, place_of(row.workspace or "/"))))
     return found
 
@@ -342,7 +352,8 @@ def _work(told: _Told, span: Span, turn: str) -> TurnWork:
     begins = told.begins.get(turn, span.began)
     prompt, model = told.prompts.get(turn), told.models.get(turn)
     row, begin = told.row, Sighting(span.begin, told.place)
-    return TurnWork(row.id, row.parent, turn, span.number, row.agent, begin, begins, prompt, model)
+    end = None if span.end is None else Sighting(span.end, told.place)
+    return TurnWork(row.id, row.parent, turn, span.number, row.agent, begin, end, begins, prompt, model)
 
 
 def _add_rewinds(made: Timeline, told: _Told, index: dict[str, int]) -> None:

@@ -36,6 +36,12 @@ def worktree_of(folder: str) -> str | None:
     return folder
 
 
+def repository_place(top: str) -> str | None:
+    """The folder that all worktrees of a repository share, from the top of one of them."""
+    place = _folder(os.path.join(top, ".git"))
+    return None if place is None else os.path.realpath([place, *_common(place)][-1])
+
+
 def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
     """Where git stands in that folder; None where there is no git, or none that we know."""
     top = worktree_of(folder)
