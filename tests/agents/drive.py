@@ -1,4 +1,4 @@
-"""The five agents: how each is configured, run and resumed, where its sessions lie, and what it sends."""
+"""The agents whose sessions are written and resumed: how each is configured, run and resumed, where its sessions lie, and what it sends."""
 
 from __future__ import annotations
 

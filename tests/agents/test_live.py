@@ -11,6 +11,7 @@ import pytest
 
 from tests.agents.desk import Desk
 from tests.agents.drive import AGENTS
+from tests.agents.more import MORE
 from tests.agents.provider import Provider
 from tests.agents.script import Text, Turn
 
@@ -41,8 +42,26 @@ def three_turns(desk: Desk) -> list[dict[str, Any]]:
     return states
 
 
-def test_every_turn_is_shown_and_taken_back_to_the_byte_and_the_agent_goes_on(desk: Desk):
-    states = three_turns(desk)
+@pytest.fixture(params=MORE.values(), ids=MORE)
+def another(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    with Provider() as provider:
+        yield Desk(type(request.param)(), tmp_path, provider)
+
+
+def test_every_turn_of_more_agents_is_shown_and_taken_back_to_the_byte(another: Desk):
+    states = three_turns(another)
+    shown_and_taken_back(another, states)
+    another.turnlog("rewind", "turn:1", "--yes")
+    assert another.files() == {**states[0], "mine.txt": states[2]["mine.txt"]}
+    assert '"error"' not in (another.home / ".turnlog/hooks.log").read_text()
+
+
+def test_what_is_typed_after_an_interruption_of_more_agents_survives(another: Desk):
+    survives_interruption(another)
+
+
+def shown_and_taken_back(desk: Desk, states: list[dict[str, Any]]) -> str:
+    """To before the second turn; gives the session."""
     [row] = desk.rows()
     session = row["id"]
     assert session.startswith(f"{desk.agent.name}-")
@@ -62,7 +81,12 @@ def test_every_turn_is_shown_and_taken_back_to_the_byte_and_the_agent_goes_on(de
     assert desk.files() == states[3]
     desk.turnlog("rewind", "turn:2", "--yes")
     assert desk.files() == {**states[1], "mine.txt": states[2]["mine.txt"]}
+    return session
 
+
+def test_every_turn_is_shown_and_taken_back_to_the_byte_and_the_agent_goes_on(desk: Desk):
+    states = three_turns(desk)
+    session = shown_and_taken_back(desk, states)
     told = desk.json("resume", session)
     assert told["agent"] == desk.agent.name
     taken = told["command"]
@@ -89,6 +113,10 @@ def resumed(desk: Desk, told: dict[str, Any]) -> str:
 
 
 def test_what_is_typed_after_an_interruption_survives_every_rewind(desk: Desk):
+    survives_interruption(desk)
+
+
+def survives_interruption(desk: Desk) -> None:
     agent = desk.agent
     before = desk.files()
     desk.provider.play(desk.shell("echo one > one.txt"), Turn([Text("I go on and")], hold=True))

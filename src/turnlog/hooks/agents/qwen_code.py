@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile, HookSwitch
 
+_READS = "read_file|read_many_files|list_directory|glob|grep_search|web_fetch|todo_write|ask_user_question|skill"
+
 AGENT = HookedAgent(
     "qwen-code",
     "Qwen Code",
@@ -12,7 +14,7 @@ AGENT = HookedAgent(
     file=HookFile("settings.json", ".qwen/settings.json", dialect="commented", timeout_unit="ms"),
     events=(
         HookEvent("UserPromptSubmit", "begin"),
-        HookEvent("PostToolUse", "tool"),
+        HookEvent("PostToolUse", "tool", f"^(?!({_READS})$)"),
         HookEvent("Stop", "end"),
         HookEvent("SessionEnd", "leave"),
     ),
