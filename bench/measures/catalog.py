@@ -29,7 +29,7 @@ def measure(ground: Ground) -> list[Row]:
     made = corpus.make(ground.folder / "machine", sessions=SESSIONS, mb=MB)
     os.sync()
     machine = Machine(made)
-    rows.append(_first_screen(machine, f"{MB} MB"))
+    rows += _first_screens(machine, f"{MB} MB")
     rows += _during(machine)
     machine.forget()
     rows += _first_index(machine)
@@ -48,7 +48,7 @@ def measure(ground: Ground) -> list[Row]:
     many.run("index")
     rows.append(_warm(many, f"ls --all, warm, {MANY:,} sessions", ("ls", "--all"), MANY, 12.0))
     large = Machine(corpus.multiplied(made, ground.folder / "large", times=LARGE))
-    rows.append(_first_screen(large, f"{MB * LARGE / 1000:.0f} GB"))
+    rows += _first_screens(large, f"{MB * LARGE / 1000:.0f} GB")
     return rows
 
 
@@ -107,18 +107,22 @@ def _version(ground: Ground) -> Row:
     return ratio("start, whole process", times, "turnlog --version", BARE, bar=3.0)
 
 
-def _first_screen(machine: Machine, size: str) -> Row:
-    """`turnlog` on a machine that it has never seen."""
-    times: dict[str, list[float]] = {"turnlog": [], BARE: []}
+def _first_screens(machine: Machine, size: str) -> list[Row]:
+    """The commands that somebody types first, each on a machine that has never seen one."""
+    commands = {"turnlog": machine.command(), "ls": machine.command("ls"), "resume": machine.command("resume")}
+    times: dict[str, list[float]] = {BARE: [], **{name: [] for name in commands}}
     for number in range(-1, FIRSTS):
-        machine.forget()
-        for name, command in ((BARE, (sys.executable, "-c", "pass")), ("turnlog", machine.command())):
+        for name, command in {BARE: (sys.executable, "-c", "pass"), **commands}.items():
+            machine.forget()
             start = time.perf_counter()
             machine.call(*command)
             if number >= 0:
                 times[name].append(time.perf_counter() - start)
     machine.forget()
-    return ratio(f"first screen on a machine never seen, {size} of sessions", times, "turnlog", BARE, bar=15.0)
+    return [
+        ratio(f"{name}: first screen on a machine never seen, {size} of sessions", times, name, BARE, bar=15.0)
+        for name in commands
+    ]
 
 
 def _during(machine: Machine) -> list[Row]:

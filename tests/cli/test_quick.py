@@ -61,7 +61,7 @@ def test_words_where_there_may_be_none():
         parsed(QuickCommand("bare", lambda **_: None, ()), ["word"])
 
 
-@pytest.mark.parametrize("name", ["ls", "search", "show", "usage"])
+@pytest.mark.parametrize("name", ["ls", "resume", "search", "show", "usage"])
 def test_a_wrong_word_is_the_usual_error(name: str, process: Cli):
     done = process(name, "--xyzzy")
     assert done.code == 2
@@ -87,7 +87,7 @@ def test_one_word_and_no_more():
         parsed(ONE, ["-x"])
 
 
-@pytest.mark.parametrize("name", ["ls", "search", "show", "usage"])
+@pytest.mark.parametrize("name", ["ls", "resume", "search", "show", "usage"])
 def test_help_comes_wherever_it_is_asked_for(name: str, process: Cli):
     for words in (["--help"], ["word", "-h"]):
         assert process(name, *words).out.startswith(f"Usage: turnlog {name}")
@@ -128,10 +128,11 @@ def test_to_show_a_session_of_ours_takes_nothing_that_writes(process: Cli, sessi
     assert loaded & (unneeded | writing) == set()
 
 
-def test_to_show_anothers_takes_no_more_than_reading_it(process: Cli):
+@pytest.mark.parametrize("name", ["show", "resume"])
+def test_anothers_session_takes_no_more_than_reading_it(name: str, process: Cli):
     path = claude_session(Path(os.environ["HOME"]), "/work", "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f", "say something")
     settle(process)
-    loaded = loaded_by(["show", f"claude-code:{path.stem}"])
+    loaded = loaded_by([name, f"claude-code:{path.stem}"])
     assert "turnlog.formats.claude_code.reading" in loaded
     unneeded = {"click", "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib"}
     assert loaded & (unneeded | {"turnlog.session.session", "turnlog.exchange.transcript"}) == set()

@@ -490,10 +490,10 @@ def test_a_command_that_was_put_in_the_place_of_ours_is_not_known(process: Cli, 
     ],
 )  # fmt: skip
 def test_an_id_that_the_agent_does_not_make_is_refused(agent: str, id: str):
-    from turnlog.exchange.handover import _command  # pyright: ignore[reportPrivateUsage]
+    from turnlog.exchange.resumable import command_for
 
     with pytest.raises(turnlog.Invalid, match=f"is no id that {agent}"):
-        _command(resuming_of(agent), agent, id, "/there", "/here")
+        command_for(resuming_of(agent), agent, id, "/there", "/here")
 
 
 @pytest.mark.parametrize("agent", AGENTS)

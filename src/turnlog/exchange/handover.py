@@ -7,22 +7,29 @@ beside that under another id; where the agent has it already, or has gone on wit
 from __future__ import annotations
 
 import os
-import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from turnlog.exchange.resumable import (
+    FORK,
+    HandoverReport,
+    Resumable,
+    cautions,
+    check_id,
+    checked,
+    command_for,
+    folder_for,
+    report_of,
+)
 from turnlog.exchange.source import source_of
 from turnlog.exchange.transcript import ExportCounts, notes_on, transcript_of, writing_of, written_for
 from turnlog.formats import (
     Format,
     Jump,
-    Loss,
     Record,
     Rendered,
     Resuming,
@@ -37,76 +44,19 @@ from turnlog.formats import (
 )
 from turnlog.log.context import text_of
 from turnlog.log.entry import Head, Message
-from turnlog.machine.folder import current_folder, lies_in_home, places_of, workspace_path
+from turnlog.machine.folder import places_of, workspace_path
 from turnlog.thread.handed import Handed
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.report import is_net
 
-_FORK = "`turnlog fork` makes one with another id"
 _MOST = 100
 """So many states of one session may lie in an agent's home."""
-
-
-class HandoverReport(Struct, frozen=True, kw_only=True):
-    """What came of a session that was written for another agent."""
-
-    carried: ExportCounts | None = None
-    """None where nothing had to be written."""
-    changed: list[Loss] = []
-    """What is there in another form: `instead` says which."""
-    lost: list[Loss] = []
-    notes: list[str] = []
-    """What a person should know besides."""
-
-
-class Resumable(Struct, frozen=True):
-    """A session that an agent can go on with."""
-
-    agent: str
-    id: str
-    """Its id in that agent."""
-    path: str | None
-    """Where it lies; None for an agent that reads it here."""
-    cwd: str
-    command: list[str]
-    """To be run in `cwd`."""
-    report: HandoverReport
-
-
-def report_of(lost: list[Loss], carried: ExportCounts | None, notes: list[str] | None = None) -> HandoverReport:
-    """A report: what has something in its place is changed, the rest is lost."""
-    changed = [loss for loss in lost if loss.instead]
-    return HandoverReport(
-        carried=carried, changed=changed, lost=[loss for loss in lost if not loss.instead], notes=notes or []
-    )
 
 
 def knows_agent(session: SessionReader) -> bool:
     """Whether anything says with which agent to go on."""
     transcript = transcript_of(session)
     return bool(transcript.start.resume or transcript.agent or (session.agent and is_known(session.agent)))
-
-
-def can_go_on(agent: str) -> bool:
-    """Whether an agent has a command that goes on with a session."""
-    return is_known(agent) and format_of(agent).resume is not None
-
-
-def at_home(source: Source, workspace: str | None) -> Resumable | None:
-    """How an agent goes on with a session in its own home, as it lies there: it is not read for that.
-
-    `workspace` is where it was last, if that is known. None for a session that has to be placed there first.
-    """
-    form = format_of(source.agent)
-    if form.resume is None or not lies_in_home(form, source.path):
-        return None
-    header = form.read(source).header
-    if header.spawned is not None:
-        return None
-    cwd = _folder(workspace or header.workspace)
-    command = _command(form.resume, source.agent, header.id, source.path, cwd)
-    report = HandoverReport(notes=[*_missing(cwd), *_caution(form.resume)])
-    return Resumable(source.agent, header.id, source.path, cwd, command, report)
 
 
 def hand_over(
@@ -125,14 +75,14 @@ def hand_over(
     """
     _refuse_net(session)
     transcript = transcript_of(session)
-    cwd = _folder(workspace_path(workspace) if workspace is not None else transcript.workspace)
+    cwd = folder_for(workspace_path(workspace) if workspace is not None else transcript.workspace)
     own = list(transcript.start.resume)
     if own and agent in (None, session.agent):
-        command = _words([word.replace("{id}", session.id) for word in own])
+        command = checked([word.replace("{id}", session.id) for word in own])
         if session.id.startswith("-") and any(word.startswith("{id}") for word in own):
-            raise Invalid(f"the id {session.id!r:.80} would be an option of {command[0]!r:.80}", hint=_FORK)
+            raise Invalid(f"the id {session.id!r:.80} would be an option of {command[0]!r:.80}", hint=FORK)
         return Resumable(
-            session.agent or command[0], session.id, None, cwd, command, HandoverReport(notes=_missing(cwd))
+            session.agent or command[0], session.id, None, cwd, command, HandoverReport(notes=cautions(cwd))
         )
     chosen = agent or transcript.agent or (session.agent if session.agent and is_known(session.agent) else None)
     if chosen is None:
@@ -150,8 +100,8 @@ def hand_over(
     there = _at_home(form, transcript, cwd) if transcript.agent == chosen else None
     is_as_it_is = workspace is None and format_version is None and not _went_on_here(session)
     if there is not None and is_as_it_is:
-        notes = [*_went_on_there(form, there, session), *_missing(cwd), *_caution(form.resume)]
-        command = _command(form.resume, chosen, transcript.source_id, there.path, cwd)
+        notes = [*_went_on_there(form, there, session), *cautions(cwd, form.resume)]
+        command = command_for(form.resume, chosen, transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, HandoverReport(notes=notes))
     if there is not None or session.history.state.is_relayed:  # its id is taken, by itself
         transcript = _without_origin(transcript)
@@ -175,41 +125,6 @@ def _refuse_net(session: SessionReader) -> None:
     )
 
 
-def _command(resuming: Resuming, agent: str, id: str, path: str, cwd: str) -> list[str]:
-    _check_id(resuming, agent, id)
-    return _words(resuming.command(id, os.path.abspath(path), cwd))
-
-
-def _check_id(resuming: Resuming, agent: str, id: str) -> None:
-    """An id stands in a log or a file that anybody may have written: it is one that the agent makes, or refused."""
-    if resuming.ids is not None and re.fullmatch(resuming.ids, id) is None:
-        raise Invalid(f"{id!r:.80} is no id that {agent} gives to a session", hint="`turnlog show` reads it")
-
-
-def _words(command: list[str]) -> list[str]:
-    """A command that a system can run."""
-    for word in command:
-        if "\0" in word:
-            raise Invalid(f"{word!r:.80} cannot be a word of a command", hint="--in AGENT hands it over to another")
-    if not command[0]:
-        raise Invalid("the command that goes on with it has no name", hint="--in AGENT hands it over to another")
-    return command
-
-
-def _folder(workspace: str | None) -> str:
-    from turnlog.workspace.tree import path_bytes
-
-    return os.fsdecode(path_bytes(workspace)) if workspace else current_folder()
-
-
-def _missing(cwd: str) -> list[str]:
-    return [] if os.path.isdir(cwd) else [f"the folder {cwd} is not there"]
-
-
-def _caution(resuming: Resuming) -> list[str]:
-    return [resuming.caution] if resuming.caution else []
-
-
 def _home_of(form: Format, agent: str, transcript: Transcript, cwd: str) -> str:
     """Where the session goes; raises what is in the way."""
     if not any(isinstance(entry, Message) for entry in transcript.path):
@@ -231,7 +146,7 @@ def _planned(
     folder = _home_of(form, agent, transcript, cwd)
     written, carried = next(_states(transcript, agent, format_version))
     path = os.path.join(folder, written.files[0].path)
-    command = _command(resuming, agent, written.id, path, cwd)
+    command = command_for(resuming, agent, written.id, path, cwd)
     return Resumable(agent, written.id, path, cwd, command, report_of(written.lost, carried, notes_on(written)))
 
 
@@ -248,7 +163,7 @@ def _place(
     folder = _home_of(form, agent, transcript, cwd)
     notes: list[str] = []
     for written, carried in _states(transcript, agent, format_version):
-        _check_id(resuming, agent, written.id)  # before anything is placed
+        check_id(resuming, agent, written.id)  # before anything is placed
         if handed is not None and written.copied is not None:
             handed.note(agent, written.id, written.copied)
         try:
@@ -259,8 +174,8 @@ def _place(
                 notes = [f"{path} is another state of it, and stays as it is"]
                 continue
             notes = [*notes, *told]
-        command = _command(resuming, agent, written.id, path, cwd)
-        notes = [*notes, *notes_on(written), *_missing(cwd), *_caution(resuming)]
+        command = command_for(resuming, agent, written.id, path, cwd)
+        notes = [*notes, *notes_on(written), *cautions(cwd, resuming)]
         report = report_of(written.lost, carried, notes)
         return Resumable(agent, written.id, path, cwd, command, report)
     raise AlreadyExists(f"{_MOST} states of session {transcript.id} are in {folder} already", hint="remove some there")
@@ -287,7 +202,9 @@ def _compared(form: Format, writing: Writing, path: str, written: Rendered) -> l
         with open(path, "rb") as file:
             if file.read(len(written.files[0].data) + 1) == written.files[0].data:
                 return []
-    with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="turnlog-") as folder:
         ours = _said(form, writing.place(written, os.path.join(folder, "there")), written.id)
     theirs = _said(form, path, written.id)
     if not ours or theirs[: len(ours)] != ours:

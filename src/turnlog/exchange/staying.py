@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from turnlog.exchange.handover import Resumable, source_at
+from turnlog.exchange.handover import source_at
+from turnlog.exchange.resumable import Resumable
 from turnlog.exchange.source import origin_of
 from turnlog.formats import format_of, is_known
 from turnlog.log.entry import Alias

@@ -174,14 +174,12 @@ class SessionNames:
             if found is None and (in_repository() or not derived.ids(self._home.store)):
                 raise _none_here(files=files)
             return SessionRef(found or self._home.find("latest"))
-        try:
-            return self._recent("@")
-        except NotFound:
-            return self._recent("latest")
+        found = self.newest(1)
+        return found[0] if found else self._recent("latest")
 
     def newest(self, most: int) -> list[SessionRef]:
         """Sessions of here, the newest first; where there is none, of anywhere."""
-        return self._rows(most, anywhere=False) or self._rows(most, anywhere=True)
+        return self._rows(most, False, True)
 
     def _match(self, word: str, *, deleted: bool) -> str:
         try:
@@ -204,27 +202,33 @@ class SessionNames:
         """`latest`, `@` and those before it, whosever they are."""
         match = _RECENT.fullmatch(word)
         back = 0 if match is None or word == "@" else int(match[1] or 1)
-        rows = self._rows(back + 1, anywhere=match is None)
+        rows = self._rows(back + 1, match is None)
         if back < len(rows):
             return rows[back]
         place = "" if match is None else f" for {workspace_path('.')}"
         count = f"there are only {len(rows)}" if rows else "there is none yet"
         raise NotFound(f"no session {word!r}{place}: {count}", hint="`turnlog ls --all` shows all there are")
 
-    def _rows(self, most: int, *, anywhere: bool) -> list[SessionRef]:
-        """The newest, so many of them at least if there are."""
+    def _rows(self, most: int, *anywhere: bool) -> list[SessionRef]:
+        """The newest, so many of them at least if there are: of here, or of anywhere; of the first that has any."""
+        found: dict[bool, list[Card]] = {}
         try:
             with self._catalog() as cards:
-                found = _newest(cards, most, anywhere=anywhere)
+                for place in anywhere:
+                    found[place] = _newest(cards, most, anywhere=place)
+                    if found[place]:
+                        break
         except Unavailable as error:  # where nothing can be indexed, ours are still there
             self._warn(f"other agents' sessions are left out: {error.message}")
-            found = []
-        rows = [(card.updated_at, _ref(card)) for card in found]
-        if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
-            known = {ref.id for _, ref in rows if ref.source is None}
-            rows += [row for row in self._ours(anywhere=anywhere) if row[1].id not in known]
-            rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
-        return [ref for _, ref in rows]
+        for place in anywhere:
+            rows = [(card.updated_at, _ref(card)) for card in found.get(place, ())]
+            if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
+                known = {ref.id for _, ref in rows if ref.source is None}
+                rows += [row for row in self._ours(anywhere=place) if row[1].id not in known]
+                rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
+            if rows:
+                return [ref for _, ref in rows]
+        return []
 
     def _ours(self, *, anywhere: bool) -> list[tuple[datetime | None, SessionRef]]:
         rows = self._home.sessions()

@@ -139,7 +139,7 @@ def _send(
     as_json: bool,
 ) -> None:
     from turnlog.cli.draw.document import without_secrets
-    from turnlog.exchange.handover import report_of
+    from turnlog.exchange.resumable import report_of
     from turnlog.exchange.transcript import notes_on, put, transcript_of, written_for
     from turnlog.formats import format_of
     from turnlog.machine.folder import lies_in_home

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from turnlog.cli.draw.preview import NO, ask, can_ask
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line, quoted
-from turnlog.cli.frame.command import REPORT, home_location, print_json, session_argument, shared, this_home
-from turnlog.cli.frame.foreground import NoCommand, NotRunnable
+from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.home import home_location, this_home
+from turnlog.cli.frame.output import REPORT, print_json
+from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
 from turnlog.reader.folder import tilde
 from turnlog.reader.name import SessionRef
-from turnlog.session import Home
-from turnlog.session.readonly import ReadOnlySession
-from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
-    from turnlog.exchange.handover import Resumable
+    from turnlog.exchange.resumable import Resumable
     from turnlog.formats import Source
+    from turnlog.session import Home
+    from turnlog.session.readonly import ReadOnlySession
+
 _LOOKED_AT = 50
 FIELDS = {
     "agent": "where it goes on",
@@ -41,56 +37,28 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--in", "agent", metavar="AGENT", help="In which agent. [default: the one it came from]")
-@click.option("--workspace", "-w", metavar="PATH", help="In that folder. [default: the session's]")
-@click.option(
-    "--format-version", "version", type=int, metavar="N", help="A newer vocabulary of the agent's. [default: its first]"
-)
-@click.option("--exec", "is_run", is_flag=True, help="Run the command at once, in the session's folder.")
-@shared
-@click.pass_context
-def command(
-    context: click.Context,
-    session: str | None,
+def work(
+    words: tuple[str, ...],
     agent: str | None,
     workspace: str | None,
     version: int | None,
     is_run: bool,
     as_json: bool,
+    home: str | None,
 ) -> None:
-    """Go on with a session, in the agent it came from or in another one.
-
-    Puts the session where that agent looks for it and prints the command that goes on with it there; with --exec, says
-    it on stderr and runs it. Nothing of the agent's is written over: where it has the session already, that is used,
-    and where it has gone on with it, a note says so. The report on stderr says what was carried, changed and lost.
-
-    A session of another agent goes on in that agent, where it lies; for --in it is imported first, unless that agent
-    cannot go on with it: then nothing is imported or written.
-
-    What is carried over counts where it was spent, and only what the agent adds counts there.
-
-    A session of your own agent is resumed with the command given to home.create(resume=[…]).
-
-    What was not made here, by you and on this machine, may say anything: --exec shows its command and asks before it
-    runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
-
-    \b
-    turnlog resume                           this folder's newest that can be resumed
-    turnlog resume k3f9 --in codex           what another agent began, in Codex
-    turnlog resume codex:0199 --in claude-code --exec
-    """
-    from turnlog.exchange.handover import hand_over
-
-    with this_home() as home:
-        chosen = names(home).find(session) if session is not None else _newest(home, agent)
+    """See `HELP`."""
+    del home  # whoever opens it knows: see `frame/home`
+    session = words[0] if words else None
+    with this_home() as opened:
+        chosen = names(opened).find(session) if session is not None else _newest(opened, agent)
         if chosen.source is not None and agent in (None, chosen.source.agent):
             _put_back(chosen.source)
         done, is_own = _handed_over(chosen, agent) if workspace is None and version is None else None, True
         if done is None:
+            from turnlog.exchange.handover import hand_over  # where it lies, most go on
+
             hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
-            done, is_own = _placed(home, chosen, agent, hand, is_run=is_run, as_json=as_json)
+            done, is_own = _placed(opened, chosen, agent, hand, is_run=is_run, as_json=as_json)
         elif is_run:
             _refuse_unrunnable(done)
     if as_json:
@@ -106,8 +74,10 @@ def command(
                 print("hint: paste that, or add --exec and it runs", file=sys.stderr)
     if is_run:
         if not is_own and not _is_wanted(done):
+            from turnlog.cli.draw.preview import NO
+
             print("nothing was run", file=sys.stderr)
-            context.exit(NO)
+            raise Left(NO)
         if not as_json:
             print(f"running: {_pasted(done)}", file=sys.stderr)
         _run(done.command, done.cwd)
@@ -127,11 +97,12 @@ def _newest(home: Home, agent: str | None) -> SessionRef:
 
 
 def _can_go_on(home: Home, ref: SessionRef) -> bool:
-    from turnlog.exchange.handover import can_go_on
-    from turnlog.exchange.transcript import transcript_of
+    from turnlog.exchange.resumable import can_go_on
 
     if ref.source is not None:
         return can_go_on(ref.source.agent)
+    from turnlog.exchange.transcript import transcript_of
+
     with home.read(ref.id) as found:
         transcript = transcript_of(found)
         return bool(transcript.start.resume) or can_go_on(transcript.agent or found.agent or "")
@@ -147,7 +118,7 @@ def _put_back(source: Source) -> None:
 
 def _handed_over(chosen: SessionRef, agent: str | None) -> Resumable | None:
     """Another agent's session in its own home, which needs nothing but the command."""
-    from turnlog.exchange.handover import at_home
+    from turnlog.exchange.resumable import at_home
 
     if chosen.source is None or agent not in (None, chosen.source.agent):
         return None
@@ -159,6 +130,7 @@ def _placed(
 ) -> tuple[Resumable, bool]:
     """Any session, placed where that agent looks for it; and whether it was made here."""
     from turnlog.exchange.staying import stays_one
+    from turnlog.thread.handed import Handed
 
     is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
     with ExitStack() as stack:
@@ -194,6 +166,8 @@ def _is_own(home: Home, found: ReadOnlySession, chosen: SessionRef) -> bool:
 
 def _pasted(done: Resumable) -> str:
     """The command for a shell. Nothing in it can do anything before it is run, or look like something else."""
+    import shlex
+
     script = done.command[2] if done.path is not None and done.command[:2] == ["sh", "-c"] else ""
     is_plain = script and quoted(script) == shlex.quote(script)
     return f"cd {quoted(done.cwd)} && {script if is_plain else ' '.join(map(quoted, done.command))}"
@@ -201,6 +175,11 @@ def _pasted(done: Resumable) -> str:
 
 def _refuse_unrunnable(planned: Resumable) -> None:
     """Raise what would keep the command from being run."""
+    import shutil
+    from pathlib import Path
+
+    from turnlog.cli.frame.foreground import NoCommand
+
     if not Path(planned.cwd).is_dir():
         raise NotFound(f"the folder {planned.cwd} is not there", hint="-w names another one")
     words = planned.command
@@ -210,6 +189,8 @@ def _refuse_unrunnable(planned: Resumable) -> None:
 
 
 def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:
+    from turnlog.cli.draw.preview import can_ask
+
     if not can_ask(as_json=as_json):
         where = "with --json nobody can be asked" if as_json else "there is no terminal to ask on"
         raise Invalid(
@@ -219,6 +200,8 @@ def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:
 
 
 def _is_wanted(done: Resumable) -> bool:
+    from turnlog.cli.draw.preview import ask
+
     print(f"this session was not made here; its command is\n  {_pasted(done)}", file=sys.stderr)
     return ask("run it?")
 
@@ -226,6 +209,7 @@ def _is_wanted(done: Resumable) -> bool:
 def _run(words: list[str], cwd: str) -> None:
     """Become that program; only what prevents it returns."""
     from turnlog.cli import keep_on
+    from turnlog.cli.frame.foreground import NoCommand, NotRunnable
 
     keep_on(sys.argv[1:])
     sys.stdout.flush()
@@ -241,3 +225,40 @@ def _run(words: list[str], cwd: str) -> None:
         raise NoCommand(f"no command {words[0]!r}", hint="install it, and run this again") from None
     except OSError as error:
         raise NotRunnable(f"{words[0]}: {error.strerror}") from None
+
+
+HELP = """Go on with a session, in the agent it came from or in another one.
+
+    Puts the session where that agent looks for it and prints the command that goes on with it there; with --exec, says
+    it on stderr and runs it. Nothing of the agent's is written over: where it has the session already, that is used,
+    and where it has gone on with it, a note says so. The report on stderr says what was carried, changed and lost.
+
+    A session of another agent goes on in that agent, where it lies; for --in it is imported first, unless that agent
+    cannot go on with it: then nothing is imported or written.
+
+    What is carried over counts where it was spent, and only what the agent adds counts there.
+
+    A session of your own agent is resumed with the command given to home.create(resume=[…]).
+
+    What was not made here, by you and on this machine, may say anything: --exec shows its command and asks before it
+    runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
+
+    \b
+    turnlog resume                           this folder's newest that can be resumed
+    turnlog resume k3f9 --in codex           what another agent began, in Codex
+    turnlog resume codex:0199 --in claude-code --exec
+    """
+
+QUICK = QuickCommand(
+    "resume",
+    work,
+    (
+        Option("agent", ("--in",), "In which agent. [default: the one it came from]", "AGENT"),
+        Option("workspace", ("--workspace", "-w"), "In that folder. [default: the session's]", "PATH"),
+        Option("version", ("--format-version",), "A newer vocabulary of the agent's. [default: its first]", "N", 1),
+        Option("is_run", ("--exec",), "Run the command at once, in the session's folder."),
+    ),
+    words="[SESSION]",
+    help=HELP,
+    most=1,
+)

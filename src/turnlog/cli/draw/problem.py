@@ -10,7 +10,7 @@ from turnlog.cli.draw.text import one_line
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
-    from turnlog.exchange.handover import HandoverReport
+    from turnlog.exchange.resumable import HandoverReport
     from turnlog.formats import Loss, Problem
 
 _EACH = 5
