@@ -10,6 +10,7 @@ PEERS   := .venv-peers
 RELEASE := .venv-release
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
+ADAPTED := langgraph openai-agents
 QUICK   := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
 UV      := uv==0.13.7
 PIP     := -m pip --disable-pip-version-check --quiet
@@ -18,7 +19,7 @@ LOCK    := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-versio
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test quick test-agents check fmt bench bench-peers mutants soak release lock clean
+.PHONY: help venv demo test quick test-agents test-adapters check fmt bench bench-peers mutants soak release lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +41,13 @@ quick: $(VENV)/.ready ## The tests for while you work: log, session, wire, view,
 
 test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
 	$(VENV)/bin/python -m $(if $(NEWEST),tests.agents.newest,pytest tests/agents) -n $(WORKERS) $(ARGS)
+
+# Each framework has an environment of its own; ADAPTED=langgraph runs one. LANGGRAPH_TREE names a checkout of its repository.
+test-adapters: $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks' own tests on our stores for them
+	@for name in $(ADAPTED); do \
+		echo "== $$name"; \
+		build/adapters/$$name/bin/python -m pytest -p no:cacheprovider --confcutdir=tests/adapters tests/adapters/$$(echo $$name | tr - _) $(ARGS) || exit 1; \
+	done
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .
@@ -75,6 +83,9 @@ lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	$(LOCK) --group peers --output-file requirements/peers.lock
 	$(LOCK) --group agents --output-file requirements/agents.lock
 	$(LOCK) --group release --output-file requirements/release.lock
+	for name in $(ADAPTED); do \
+		$(LOCK) --extra $$name --group adapter --group adapter-$$name --output-file requirements/adapter-$$name.lock || exit 1; \
+	done
 
 clean: ## Remove the environments, caches and builds
 	rm -rf $(VENV) $(PEERS) $(RELEASE) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -102,6 +113,14 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@$(PEERS)/bin/python $(PIP) check
+	@touch $@
+
+build/adapters/%/.ready: requirements/adapter-%.lock
+	@mkdir -p build/adapters
+	@$(call fresh_venv,build/adapters/$*)
+	@build/adapters/$*/bin/python $(PIP) install --no-deps --require-hashes -r requirements/adapter-$*.lock
+	@build/adapters/$*/bin/python $(PIP) install --no-deps --no-build-isolation -e .
+	@build/adapters/$*/bin/python $(PIP) check
 	@touch $@
 
 $(RELEASE)/.ready: requirements/release.lock

@@ -238,6 +238,20 @@ def test_an_id_that_was_purged_can_be_used_again_though_forks_build_on_the_old_o
     assert texts(fork.messages()) == ["old"]
 
 
+def test_who_holds_a_purged_session_writes_nothing_into_the_next_of_that_name(home, place):
+    old = home.create(id="again")
+    old.user("old")
+    other = place.open()
+    other.purge("again")
+    with pytest.raises(NotFound):
+        old.user("nowhere")
+    new = other.create(id="again", drafts=[said("new"), said("new")])
+    with pytest.raises((Conflict, NotFound)):
+        old.user("not here")
+    new.refresh()
+    assert texts(new.messages()) == ["new", "new"]
+
+
 def test_an_entry_leads_to_its_session(home):
     one = home.create(id="one", drafts=[said('a "b" ü', id='odd "id" ü')])
     two = home.create(id="TWO", drafts=[said('"id":"wanted"'), said("x")])

@@ -17,7 +17,7 @@ INTERRUPTED = "[no result: the tool call was interrupted]"
 class Context(Sequence[Message]):
     """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
 
-    __slots__ = ("_said_otherwise", "get_blob", "head", "head_id", "messages", "system", "tools")
+    __slots__ = ("_said_otherwise", "edited", "get_blob", "head", "head_id", "messages", "system", "tools")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Context(Sequence[Message]):
         said_otherwise: list[tuple[int, int]] | None = None,
         head: int = 0,
         head_id: str = "",
+        edited: Iterable[int] = (),
     ) -> None:
         self.messages = messages
         self.system = system
@@ -39,6 +40,8 @@ class Context(Sequence[Message]):
         self.head = head
         """The `seq` of the entry up to which it was made; 0 where there was none."""
         self.head_id = head_id
+        self.edited = frozenset(edited)
+        """The `seq`s of entries that read otherwise than they were said."""
 
     @property
     def tokens(self) -> Tokens:

@@ -173,6 +173,7 @@ class SessionReader:
             tools=listed,
             get_blob=self.blob,
             said_otherwise=said_otherwise(rewrites),
+            edited=(entry.entry for entry in rewrites if isinstance(entry, Edit)),
             head=0 if head is None else head.seq,
             head_id="" if head is None else head.id,
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec.json import encode
 
-from turnlog.errors import NotFound
+from turnlog.errors import Invalid, NotFound
 from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Fork
@@ -174,8 +174,17 @@ class FileStore:
         raise no_session(session_id, for_fork=True)
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        found = listed(self._layout, _FOLDERS[place])
-        return found if ids is None else (one for one in found if one.id in ids)
+        if ids is None or place == "aside":  # which are called by their first entries
+            found = listed(self._layout, _FOLDERS[place])
+            return found if ids is None else (one for one in found if one.id in ids)
+        return self._listed_of(_FOLDERS[place], ids)
+
+    def _listed_of(self, place: str, ids: Collection[str]) -> Iterator[Listed]:
+        for session_id in ids:
+            with suppress(Invalid), disk_errors(f"looking for session {session_id}"):
+                found = glimpse(self._disk, *os.path.split(self._layout.path(place, session_id)))
+                if found is not None:
+                    yield found
 
     def all_logs(self) -> Iterator[SessionFile]:
         for place in (SESSIONS, TRASH, BASES):

@@ -21,6 +21,8 @@ from turnlog.store.files.unsynced import Unsynced
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
+_FIRST = 4 << 10
+"""Enough of a log to tell it from another one of the same name."""
 
 
 class LogFile:
@@ -182,16 +184,20 @@ class LogFile:
 
     def _take_new_file(self) -> None:
         """The file was replaced: go on with the new one if it holds all we know, and refuse otherwise."""
-        tail = self.tail
+        tail, first = self.tail, self._first_line()
         self.handle.leave()
         self._open_for_writing()
         self._disk.lock(self.handle.fd)
-        if tail is not None and not tail.is_in(self.handle.read, self.handle.size()):
+        is_same = tail.is_in(self.handle.read, self.handle.size()) if tail is not None else True
+        if not is_same or self._first_line() != first:
             raise Conflict(
                 f"the file of session {self.id} was replaced by another one under this writer",
                 hint="look at it with `turnlog doctor`, then resume the session again",
             )
         self.tail = tail
+
+    def _first_line(self) -> bytes:
+        return self.handle.read(_FIRST, 0).partition(b"\n")[0]
 
     def has_grown(self, seq: int) -> bool:
         """Whether there may be entries after `seq`."""

@@ -1,0 +1,230 @@
+"""A framework's item beside the blocks made of it: what the blocks say is not kept twice, and comes back from them.
+
+`squeeze` puts a pointer wherever a value of the item is in a block already, `expand` follows them. It knows no
+framework: a field that one of them adds next year comes back as well, at its place.
+
+    {"role": "user", "content": {"~": "0.text"}}            the text of the first block
+    {"arguments": {"~": "0.input|s"}}                       its input as JSON text, spaced as `json.dumps` does it
+    {"image_url": {"~": "0.data|u"}}                        its bytes as a data URL
+    {"~~": {"~": 1}}                                        a dict of the item's own that has the key `~`
+    {"~": "!…"}                                             what a log cannot hold as it is, as JSON text in ASCII
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from turnlog.errors import Invalid
+from turnlog.log.block import AnyBlock, File, Image, ToolCall, ToolResult
+from turnlog.log.draft import check_json
+
+_POINTER, _WRAPPED, _WHOLE = "~", "~~", "!"
+_SHORT = 8
+"""A shorter text may be in an item twice and mean two things."""
+_WORTH = 24
+"""What is inside of a value is pointed at when it is at least so long."""
+_SPACINGS: dict[str, dict[str, Any]] = {
+    "s": {},
+    "c": {"separators": (",", ":")},
+    "S": {"ensure_ascii": False},
+    "C": {"ensure_ascii": False, "separators": (",", ":")},
+}
+GetBlob = Callable[[str], bytes]
+
+
+class Mismatch(ValueError):
+    """The blocks are not those that the item was squeezed with."""
+
+
+def squeeze(item: Any, blocks: Sequence[AnyBlock]) -> Any:
+    """What has to be kept of an item beside these blocks, as JSON."""
+    kept = _Squeezer(item, blocks).value(item)
+    return kept if _encoded(kept) is not None else {_POINTER: _WHOLE + json.dumps(item)}
+
+
+def expand(kept: Any, blocks: Sequence[AnyBlock], get_blob: GetBlob | None = None, *, edited: bool = False) -> Any:
+    """The item again. Raises `Mismatch` where the blocks do not fit, or were `edited` and say what it would not."""
+    work = _Expander(blocks, get_blob)
+    item = work.value(kept)
+    if edited and not work.has_used_all():
+        raise Mismatch("the blocks say something that the item has no place for")
+    return item
+
+
+class _Squeezer:
+    def __init__(self, item: Any, blocks: Sequence[AnyBlock]) -> None:
+        self._item = item
+        self._texts: dict[str, str] = {}
+        self._inputs: list[tuple[str, Any, bytes]] = []
+        self._data: dict[str, str] = {}
+        for index, block in enumerate(blocks):
+            self._note(block, str(index))
+
+    def _note(self, block: AnyBlock, where: str) -> None:
+        for name in ("text", "content", "url"):
+            value = getattr(block, name, None)
+            if isinstance(value, str):
+                self._note_text(value, f"{where}.{name}")
+        if isinstance(block, ToolResult) and isinstance(block.content, list):
+            for index, part in enumerate(block.content):
+                self._note(part, f"{where}.content.{index}")
+        if isinstance(block, (Image, File)):
+            if block.data is not None:
+                text = b64encode(block.data).decode()
+                self._data[text] = f"{where}.data|b"
+                self._data[f"data:{block.media_type};base64,{text}"] = f"{where}.data|u"
+            return
+        if isinstance(block, ToolCall) and block.input is not None:
+            if isinstance(block.input, str):
+                self._note_text(block.input, f"{where}.input")
+            elif (encoded := _encoded(block.input)) is not None:
+                self._inputs.append((f"{where}.input", block.input, encoded))
+        for name in ("data", "details"):
+            self._note_inside(getattr(block, name, None), f"{where}.{name}")
+
+    def _note_inside(self, value: Any, where: str) -> None:
+        if isinstance(value, str):
+            if len(value) >= _WORTH:
+                self._note_text(value, where)
+        elif isinstance(value, dict):
+            for key, inner in cast("dict[Any, Any]", value).items():
+                if isinstance(key, str) and key and "." not in key and "|" not in key:
+                    self._note_inside(inner, f"{where}.{key}")
+        elif isinstance(value, list):
+            for index, inner in enumerate(cast("list[Any]", value)):
+                self._note_inside(inner, f"{where}.{index}")
+
+    def _note_text(self, value: str, where: str) -> None:
+        # What is no Unicode comes back from a block as what can be read of it.
+        if _is_unicode(value):
+            self._texts.setdefault(value, where)
+
+    def value(self, value: Any) -> Any:
+        """A value of the item as it is kept."""
+        if isinstance(value, str):
+            found = self._text(value)
+            return value if found is None else {_POINTER: found}
+        if isinstance(value, dict):
+            fields = cast("dict[Any, Any]", value)
+            found = self._input(fields)
+            if found is not None:
+                return {_POINTER: found}
+            made = {key: self.value(inner) for key, inner in fields.items()}
+            return {_WRAPPED: made} if _POINTER in fields or _WRAPPED in fields else made
+        if isinstance(value, list):
+            found = self._input(cast("list[Any]", value))
+            return [self.value(inner) for inner in cast("list[Any]", value)] if found is None else {_POINTER: found}
+        return value
+
+    def _text(self, value: str) -> str | None:
+        where = self._texts.get(value)
+        if where is not None and (len(value) >= _SHORT or _count(self._item, value) == 1):
+            return where
+        if value in self._data:
+            return self._data[value]
+        if self._inputs and value[:1] in ("{", "["):
+            for where, given, _ in self._inputs:
+                for letter, options in _SPACINGS.items():
+                    if json.dumps(given, **options) == value:
+                        return f"{where}|{letter}"
+        return None
+
+    def _input(self, value: Any) -> str | None:
+        for where, given, encoded in self._inputs:
+            if type(given) is type(value) and len(given) == len(value) and value and _encoded(value) == encoded:
+                return where
+        return None
+
+
+def _encoded(value: Any) -> bytes | None:
+    """JSON that says all of a value: its order, and which numbers are whole."""
+    try:
+        check_json(value, "input")
+        return msgspec.json.encode(value)
+    except (Invalid, TypeError, OverflowError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return bool(value)
+
+
+def _count(item: Any, wanted: str) -> int:
+    if isinstance(item, dict):
+        return sum(_count(value, wanted) for value in cast("dict[Any, Any]", item).values())
+    if isinstance(item, list):
+        return sum(_count(value, wanted) for value in cast("list[Any]", item))
+    return int(item == wanted)
+
+
+class _Expander:
+    def __init__(self, blocks: Sequence[AnyBlock], get_blob: GetBlob | None) -> None:
+        self._blocks = blocks
+        self._get_blob = get_blob
+        self._used: set[str] = set()
+
+    def has_used_all(self) -> bool:
+        """Whether the item says everything that the blocks do."""
+        for index, block in enumerate(self._blocks):
+            said = getattr(block, "text", None) or getattr(block, "content", None) or getattr(block, "input", None)
+            if said and not any(where.startswith(f"{index}.") for where in self._used):
+                return False
+        return True
+
+    def value(self, kept: Any) -> Any:
+        """A value as the item had it."""
+        if isinstance(kept, dict):
+            fields = cast("dict[str, Any]", kept)
+            if len(fields) == 1:
+                if _POINTER in fields:
+                    return self._follow(fields[_POINTER])
+                if _WRAPPED in fields:
+                    return {key: self.value(inner) for key, inner in fields[_WRAPPED].items()}
+            return {key: self.value(inner) for key, inner in fields.items()}
+        if isinstance(kept, list):
+            return [self.value(inner) for inner in cast("list[Any]", kept)]
+        return kept
+
+    def _follow(self, pointer: Any) -> Any:
+        if not isinstance(pointer, str):
+            raise Mismatch(f"{pointer!r:.80} is no place in a block")
+        if pointer.startswith(_WHOLE):
+            return json.loads(pointer[len(_WHOLE) :])
+        where, _, letter = pointer.partition("|")
+        self._used.add(where)
+        value: Any = self._blocks
+        steps = where.split(".")
+        try:
+            if steps[-1] == "data" and letter in ("b", "u"):
+                for step in steps[:-1]:
+                    value = _step(value, step)
+                return self._bytes(value, letter)
+            for step in steps:
+                value = _step(value, step)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise Mismatch(f"there is no {where} in these blocks") from None
+        return json.dumps(value, **_SPACINGS[letter]) if letter else value
+
+    def _bytes(self, block: Image | File, letter: str) -> str:
+        data = block.data
+        if data is None and block.blob is not None and self._get_blob is not None:
+            data = self._get_blob(block.blob)
+        text = b64encode(data or b"").decode()
+        return text if letter == "b" else f"data:{block.media_type};base64,{text}"
+
+
+def _step(value: Any, step: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return cast("list[Any]", value)[int(step)]
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)[step]
+    return getattr(value, step)

@@ -1,0 +1,123 @@
+"""Whatever JSON an item is, it comes back from what is kept of it and the blocks, to the order of its keys."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import turnlog
+from turnlog import File, Image, Message, Text, Thinking, ToolCall, ToolResult
+from turnlog.adapters._items import Mismatch, expand, squeeze
+
+_TEXTS = st.one_of(
+    st.sampled_from(
+        ["hello", "a longer text that is worth a pointer", "", "user", "~", '{"a": 1}', '{"a":1}', "ü" * 30]
+    ),
+    st.text(max_size=12),
+    st.text(alphabet=st.characters(codec=None, categories=["Cs", "Lu"]), max_size=3),
+)
+_ATOMS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), _TEXTS)
+_KEYS = st.sampled_from(["~", "~~", "a", "b.c", "d|e", "content", "role", ""]) | st.text(max_size=4)
+_JSON = st.recursive(
+    _ATOMS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=4), max_leaves=12
+)
+_PLAIN = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), _TEXTS.filter(str.isprintable)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def _blocks_and_item(draw):
+    """Blocks, and an item in which what they say occurs as well."""
+    texts = draw(st.lists(_TEXTS.filter(lambda text: text.isprintable()), max_size=3))
+    given_input = draw(_PLAIN)
+    data = draw(st.binary(min_size=1, max_size=40))
+    blocks = [Text(text) for text in texts]
+    blocks.append(ToolCall(id="c1", name="bash", input=given_input))
+    blocks.append(ToolResult(call="c1", content=[Text("inside of a result, and long"), Text("short")]))
+    blocks.append(Thinking(text="so", data={"item": {"encrypted_content": "e" * 40}}))
+    blocks.append(Image(media_type="image/png", data=data))
+    blocks.append(File(data=data))
+    said = [*texts, given_input, "inside of a result, and long", "e" * 40]
+    said += [json.dumps(given_input, separators=spaced) for spaced in (None, (",", ":"))]
+    said += [json.dumps(given_input, ensure_ascii=False)]
+    fields = draw(st.dictionaries(_KEYS, st.one_of(_JSON, st.sampled_from(said)), max_size=6))
+    return blocks, fields
+
+
+def _exactly(value) -> str:
+    return json.dumps(value)
+
+
+@given(_blocks_and_item())
+def test_an_item_comes_back_exactly(case):
+    blocks, item = case
+    kept = squeeze(item, blocks)
+    assert _exactly(expand(kept, blocks)) == _exactly(item)
+
+
+@given(_JSON)
+def test_any_json_comes_back_without_blocks(item):
+    assert _exactly(expand(squeeze(item, []), [])) == _exactly(item)
+
+
+@given(_blocks_and_item())
+def test_it_comes_back_from_a_log(case):
+    blocks, item = case
+    with turnlog.open("memory:") as home, home.create() as session:
+        session.append(Message(role="assistant", blocks=blocks, meta={"kept": squeeze(item, blocks)}))
+        [found] = session.messages()
+        assert _exactly(expand(found.meta["kept"], found.blocks, session.blob)) == _exactly(item)
+
+
+def test_nothing_is_kept_twice():
+    call = ToolCall(id="c1", name="bash", input={"command": "x" * 500})
+    image = Image(media_type="image/png", data=b"p" * 300)
+    text = "said " * 100
+    url = "data:image/png;base64," + "cHBw" * 100
+    item = {"text": text, "arguments": json.dumps(call.input), "input": call.input, "url": url, "~": [text]}
+    kept = squeeze(item, [Text(text), call, image])
+    assert kept == {
+        "~~": {
+            "text": {"~": "0.text"},
+            "arguments": {"~": "1.input|s"},
+            "input": {"~": "1.input"},
+            "url": {"~": "2.data|u"},
+            "~": [{"~": "0.text"}],
+        }
+    }
+
+
+def test_a_word_that_is_also_something_else_is_no_pointer():
+    item = {"role": "user", "content": "user"}
+    assert squeeze(item, [Text("user")]) == item
+    assert squeeze({"role": "user", "content": "hi"}, [Text("hi")]) == {"role": "user", "content": {"~": "0.text"}}
+
+
+def test_whole_numbers_and_others_are_told_apart():
+    blocks = [ToolCall(id="c", name="n", input={"a": 1, "b": True})]
+    for other in ({"a": 1.0, "b": True}, {"a": 1, "b": 1}, {"b": True, "a": 1}):
+        assert squeeze({"input": other}, blocks) == {"input": other}
+
+
+def test_an_edit_is_seen_or_refused_never_passed_over():
+    kept = squeeze({"role": "user", "content": "my password"}, [Text("my password")])
+    assert expand(kept, [Text("[redacted]")], edited=True) == {"role": "user", "content": "[redacted]"}
+    with pytest.raises(Mismatch):
+        expand(kept, [], edited=True)
+    with pytest.raises(Mismatch):
+        expand(kept, [Text("[redacted]"), Text("more")], edited=True)
+    ambiguous = squeeze({"role": "user", "content": "user"}, [Text("user")])
+    with pytest.raises(Mismatch):
+        expand(ambiguous, [Text("other")], edited=True)
+
+
+def test_what_a_log_cannot_hold_is_kept_as_text():
+    assert expand(squeeze({"n": 2**70}, []), []) == {"n": 2**70}
+    for item in ({"s": "\ud800"}, {"f": float("inf")}):
+        kept = squeeze(item, [])
+        assert list(kept) == ["~"]
+        assert expand(kept, []) == item
