@@ -229,7 +229,7 @@ class Checkpoint(Quiet, tag="checkpoint", frozen=True):
 
 
 class Track(Quiet, tag="track", frozen=True):
-    """That file is covered from now on, even though it is ignored or outside the workspace; or that folder, as it is."""
+    """That file is covered from now on, even though it is ignored or outside the workspace; or that whole folder."""
 
     merges = True
     path: str
