@@ -14,6 +14,7 @@ NAMES = program.list_commands(click.Context(program))
 REQUIRED = {"SESSION...": "@", "URL": "../copy", "PATH": ".", "FORM": "markdown"}
 # Where other words say more about a command than those it cannot do without: see `words_for`.
 _WORDS: dict[str, list[str]] = {
+    "api": [],
     "blame": ["notes.txt"],
     "compact": ["--keep", "0", "--dry-run"],
     "completion": ["bash"],

@@ -32,6 +32,7 @@ def test_under_json_it_is_an_object_on_stderr(cli: Cli, session: str):
         "message": "no session 'nobody'",
         "hint": "`turnlog ls` shows the sessions there are",
         "exit_code": 3,
+        "candidates": [],
     }
 
 

@@ -1,15 +1,13 @@
 """What every command has, by being a file in commands/."""
 
-import json
 import re
 from pathlib import Path
 
 import click
 import pytest
 
-from tests.cli.every import NAMES, command, looks_at_a_home, prepare, words_for
+from tests.cli.every import NAMES, command, looks_at_a_home, words_for
 from tests.cli.scene import Cli
-from turnlog.cli.frame.program import fields_of
 from turnlog.cli.reference import reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,22 +35,6 @@ def test_it_has_help(name: str, cli: Cli):
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_documented(name: str):
     assert f"## turnlog {name}\n" in (ROOT / "docs/cli.md").read_text()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_its_json_parses_and_has_a_version(name: str, cli: Cli, session: str):
-    prepare(cli, name)
-    done = cli(name, "--json", *words_for(name))
-    assert done.code == 0, done.err
-    said = json.loads(done.out.splitlines()[0] if name == "watch" else done.out)
-    assert said.pop("version") == 1
-    declared = fields_of(name)
-    fields = {field.strip("[]"): meaning for field, meaning in declared.items()}
-    assert {field for field in declared if not field.startswith("[")} <= set(said) <= set(fields)
-    for field, value in said.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict) and "format.md" not in fields[field]:
-            assert [key for key in value[0] if f"`{key}`" not in fields[field] and "tokens" not in key] == []
-    assert done.err == ""
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if looks_at_a_home(n)])

@@ -29,7 +29,7 @@ def test_every_command_works_there(name: str, url: str, cli: Cli):
         done = cli(words[0], *more, *words[1:])
         assert done.code == 0, done.err
         assert "Traceback" not in done.err
-    assert done.json["version"] == 1
+    assert done.json["version"] == (2 if name == "search" else 1)
 
 
 def test_home_may_be_given_as_an_option(url: str, process: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -23,7 +23,8 @@ SAMPLE = QuickCommand(
     words="[WORDS]...",
 )
 NOTHING: dict[str, Any] = {
-    "everywhere": False, "limit": None, "by": None, "as_json": False, "home": None, "words": (),
+    "everywhere": False, "limit": None, "by": None, "as_json": False, "fields": None, "home": None,
+    "words": (),
 }  # fmt: skip
 
 

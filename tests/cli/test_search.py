@@ -40,14 +40,14 @@ def test_a_line_per_hit_in_a_pipe_the_newest_first(two: None, process: Cli):
 
 def test_json_has_the_session_the_place_and_the_command(two: None, process: Cli):
     told = process("search", "flaky", "role:user", "--json").json
-    assert told["version"] == 1
-    assert told["before"] is None
+    assert told["version"] == 2
+    assert told["cursor"] is None
     hit = told["hits"][0]
-    assert hit["session"]["id"] == ID
-    assert hit["session"]["agent"] == "claude-code"
+    assert hit["session"] == ID
+    assert [(card["id"], card["agent"]) for card in told["sessions"]] == [(ID, "claude-code"), (OTHER, "claude-code")]
     assert hit["role"] == "user"
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["flaky"]
-    assert hit["entry"]
+    assert process("show", hit["session"], "--at", hit["place"], "--json").json["messages"]
     assert hit["resume"][0]
 
 
@@ -55,20 +55,20 @@ def test_pages(two: None, process: Cli):
     first = process("search", "flaky", "--limit", "1", "--json").json
     assert len(first["hits"]) == 1
     found = [first["hits"][0]["entry"]]
-    cursor = first["before"]
+    cursor = first["cursor"]
     while cursor is not None:
-        page = process("search", "flaky", "-n1", "--before", str(cursor), "--json").json
+        page = process("search", "flaky", "-n1", "--cursor", cursor, "--json").json
         found += [hit["entry"] for hit in page["hits"]]
-        cursor = page["before"]
+        cursor = page["cursor"]
     assert len(found) == len(set(found)) == len(process("search", "flaky", "--json").json["hits"]) == 4
     told = process("search", "flaky", "-n1")
     assert len(told.out.splitlines()) == 1
-    assert f"… older ones: turnlog search flaky --limit 1 --before {first['before']}\n" == told.err
+    assert f"… older ones: turnlog search flaky --limit 1 --before {first['cursor']}\n" == told.err
 
 
 def test_only_here_or_in_one_folder(two: None, process: Cli):
     def ids(*words: str) -> set[str]:
-        return {hit["session"]["id"] for hit in process("search", "flaky", "--json", *words).json["hits"]}
+        return {hit["session"] for hit in process("search", "flaky", "--json", *words).json["hits"]}
 
     assert ids() == {ID, OTHER}
     assert ids("--here") == {ID}
@@ -155,7 +155,7 @@ def test_every_command_it_prints_works(person: Path, process: Cli):
 
 def test_a_whole_query_in_one_word_of_the_shell(two: None, process: Cli):
     def ids(*words: str) -> set[str]:
-        return {hit["session"]["id"] for hit in process("search", "--json", *words).json["hits"]}
+        return {hit["session"] for hit in process("search", "--json", *words).json["hits"]}
 
     assert ids("agent:claude-code another") == ids("agent:claude-code", "another") == {OTHER}
     assert ids("workspace:/home/ada/my folder") == set()

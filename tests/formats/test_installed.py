@@ -96,7 +96,7 @@ def test_it_is_listed_and_a_name_of_ours_stays_ours(notebooks: Machine):
 def test_its_sessions_are_found_though_their_home_is_the_workspace_itself(notebooks: Machine):
     assert notebooks.agents() == ["notebook"]
     out, err = notebooks.run("search", "pelargonium", "--json")
-    assert [hit["session"]["agent"] for hit in json.loads(out)["hits"]] == ["notebook"], out
+    assert [card["agent"] for card in json.loads(out)["sessions"]] == ["notebook"], out
     assert err == ""
 
 

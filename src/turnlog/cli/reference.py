@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from textwrap import wrap
 
 import click
 
-from turnlog import errors
-from turnlog.cli.frame.exitcode import INTERRUPTED, PIPE_CLOSED
-from turnlog.cli.frame.foreground import NOT_FOUND, NOT_RUNNABLE
+from turnlog.cli import commands
 from turnlog.cli.frame.program import fields_of, program
+from turnlog.cli.frame.shape import Field, bare
+from turnlog.cli.interface import ENVIRONMENT, exit_codes, filters
 
 _WIDTH = 88
+_KINDS = {
+    "string": "a text", "time": "a time", "integer": "a number", "number": "a number", "boolean": "true or false",
+    "object": "an object", "list": "a list", "strings": "a list of texts", "any": "any JSON",
+}  # fmt: skip
 _MANNERS = """\
 - Data goes to stdout, everything else to stderr. With `--json`, stdout holds one JSON document with a `version`, and
-  `watch` prints one on every line; that number grows when a field changes its meaning or goes away, not when one is
-  added.
-- An error is one line, `error: …`, and a line `hint: …` with what to do next; with `--json`, a JSON object on stderr. A
+  `watch` prints one on every line; that number is the command's own, and grows when a field changes its meaning or goes
+  away, not when one is added. `turnlog api COMMAND --json` has the schema.
+- With `--json`, `--fields a,b.c` leaves only these fields of each item (hit, session, group …), or of the document if
+  it has no list; the rest of it stays. `--max-bytes N` leaves whole items until it fits. `left_out` says how many of
+  those that were asked for had no room, and `cursor` is what `--cursor` takes to go on: null at the end, and where
+  the command has done something, which asking again would do again. A list has an item on a line.
+- An error is one line, `error: …`, and a line `hint: …` with what to do next; with `--json`, a JSON object on stderr:
+  `{"version": 1, "error": {"code", "message", "hint", "exit_code", "candidates"}}`, for wrong options as well. A
   traceback appears only with `--debug`.
+- Nothing waits for input where stdin is no terminal: what would ask is refused, and says what to type instead. Only
+  `compact --summary -` reads stdin, and `run` leaves it to its command.
 - `--home` and `--debug` may also stand behind the command.
 - What comes out of a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
   `\\x1b` or `\\u202e`, in titles as well. `--json` has the text as it is, with these as JSON escapes.
@@ -68,19 +80,23 @@ def _page() -> Iterator[str]:
     yield ""
     yield _MANNERS
     for name in program.list_commands(context):
-        command = program.get_command(context, name)
-        assert command is not None
         yield ""
-        yield f"## turnlog {name}"
-        yield ""
-        yield from _help(command, click.Context(command, info_name=name, parent=context))
-        yield from _fields(name)
+        yield from section(name)
     yield ""
-    yield "## Exit codes"
+    yield from _tables()
+
+
+def section(name: str) -> Iterator[str]:
+    """What the page says of one command."""
+    context = click.Context(program, info_name="turnlog", **program.context_settings)
+    command = program.get_command(context, name)
+    assert command is not None
+    yield f"## turnlog {name}"
     yield ""
-    yield "| code | name | what happened |"
-    yield "| --- | --- | --- |"
-    yield from _codes()
+    yield from _help(command, click.Context(command, info_name=name, parent=context))
+    yield ""
+    yield f"Changes: {import_module(f'{commands.__name__}.{name}').CHANGES}."
+    yield from _fields(name)
 
 
 def _help(command: click.Command, context: click.Context) -> Iterator[str]:
@@ -96,31 +112,57 @@ def _fields(name: str) -> Iterator[str]:
     yield ""
     yield "With `--json`:"
     yield ""
-    for field, meaning in fields_of(name).items():
+    for field, shape in fields_of(name).items():
         maybe = " (not always)" if field.startswith("[") else ""
-        yield from wrap(f"- `{field.strip('[]')}`{maybe}: {meaning}", width=120, subsequent_indent="  ")
+        yield from wrap(f"- `{bare(field)}`{maybe}: {_meaning(shape)}", width=120, subsequent_indent="  ")
 
 
-def _codes() -> Iterator[str]:
-    yield "| 0 | | all is well |"
-    yield "| 1 | `internal` | a fault in Turnlog; a check of `turnlog demo` failed; a question was answered with no |"
-    yield "| 2 | `usage` | no such command or option, or a value that it does not take |"
-    for error in _errors(errors.TurnlogError):
-        what = (error.__doc__ or "").split("\n")[0].rstrip(".")
-        yield f"| {error.exit_code} | `{error.code}` | {what[:1].lower()}{what[1:]} |"
-    yield f"| {NOT_RUNNABLE} | `not_runnable` | the command for `run` or `resume --exec` is there and cannot be run |"
-    yield f"| {NOT_FOUND} | `no_command` | there is no such command for `run` or `resume --exec` |"
-    yield f"| {INTERRUPTED} | | interrupted with Ctrl-C |"
-    yield f"| {PIPE_CLOSED} | | whoever read the output closed it |"
+def _meaning(field: Field) -> str:
+    """What a field means, and what is in it."""
+    null = "or null" if field.null and "null" not in field.meaning else ""
+    said = ", ".join(filter(None, (field.meaning, null)))
+    if not field.fields or "format.md" in said:
+        return said or _KINDS[field.kind]
+    inside = (f"`{bare(name)}`{_aside(inner)}" for name, inner in field.fields.items())
+    return f"{said}: {', '.join(inside)}" if said else ", ".join(inside)
+
+
+def _aside(field: Field) -> str:
+    inside = ", ".join(f"`{bare(name)}`" for name in field.fields or {})
+    said = ": ".join(filter(None, (field.meaning, inside)))
+    return f" ({said})" if said else ""
+
+
+def _tables() -> Iterator[str]:
+    """What is the same for all commands."""
+    yield "## Exit codes"
+    yield ""
+    yield "| code | name | what happened |"
+    yield "| --- | --- | --- |"
+    for row in exit_codes():
+        yield f"| {row['code']} | {_code(row['name'])} | {row['meaning']} |"
     yield ""
     yield from _NOTE.splitlines()
+    yield ""
+    yield "## Environment"
+    yield ""
+    yield "| variable | |"
+    yield "| --- | --- |"
+    for variable, meaning in ENVIRONMENT.items():
+        yield f"| `{variable}` | {meaning} |"
+    yield ""
+    yield "## Filters"
+    yield ""
+    yield "For `ls`, `search` and `usage`; a `-` before one means the opposite."
+    yield ""
+    yield "| filter | |"
+    yield "| --- | --- |"
+    for example, meaning in dict.fromkeys((row["example"], row["meaning"]) for row in filters()):
+        yield f"| `{example}` | {meaning} |"
 
 
-def _errors(root: type[errors.TurnlogError]) -> Iterator[type[errors.TurnlogError]]:
-    for error in root.__subclasses__():
-        if error.__module__ == errors.__name__:
-            yield error
-            yield from _errors(error)
+def _code(name: str) -> str:
+    return f"`{name}`" if name else ""
 
 
 if __name__ == "__main__":

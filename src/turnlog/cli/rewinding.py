@@ -16,16 +16,15 @@ from msgspec import Struct
 
 from turnlog.cli.draw.preview import NO, as_plain, ask, came_out, path_shown, preview, refuse_without_terminal, totals
 from turnlog.cli.draw.text import count, one_line, path_of
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import is_agents, refuse_agent
 from turnlog.cli.frame.command import (
-    COUNTS,
-    DRY_RUN,
-    SESSION,
     patience,
     print_json,
     refuse_interrupted,
     this_home,
 )  # fmt: skip
+from turnlog.cli.frame.shape import COUNTS, DRY_RUN, SESSION
 from turnlog.cli.pick.session import agent_of, session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
@@ -35,18 +34,19 @@ from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
 
 _PROBLEMS_SHOWN = 20
+_PATH = {"path": shape.text(), "root": shape.text()}
 REWOUND = {
     "session": SESSION,
-    "action": "rewind, undo or redo",
+    "action": shape.text("rewind, undo or redo"),
     "dry_run": DRY_RUN,
-    "note": "why files stay as they are; else empty",
+    "note": shape.text("why files stay as they are; else empty"),
     "counts": COUNTS,
-    "steps": "a path each: `action`, `path`, `root`, `reason`",
-    "done": "whether it was done",
-    "entry": "the entry that says so",
-    "result": "how many paths came out how",
-    "problems": "what could not be done: `path`, `root`, `problem`",
-    "incomplete": "what was put back without its owner or an attribute: `path`, `root`, `note`",
+    "steps": shape.items("a path each", {"action": shape.text(), **_PATH, "reason": shape.text()}),
+    "done": shape.flag("whether it was done"),
+    "entry": shape.number("the entry that says so", null=True),
+    "result": shape.one("how many paths came out how"),
+    "problems": shape.each("what could not be done", {**_PATH, "problem": shape.text()}),
+    "incomplete": shape.each("what was put back without its owner or an attribute", {**_PATH, "note": shape.text()}),
 }
 """What rewind, undo and redo say with `--json`."""
 _BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}

@@ -10,10 +10,12 @@ import click
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line, size
-from turnlog.cli.frame.command import DRY_RUN, home_location, print_json
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import home_location, print_json
 from turnlog.cli.frame.exitcode import INTERRUPTED
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
+from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
@@ -24,13 +26,25 @@ if TYPE_CHECKING:
     from turnlog.transfer.report import Transferred
 
 _SHOWN = 5
-TRANSFERRED = {
-    "dry_run": DRY_RUN,
-    "sessions": "those that differ: `id`, `outcome`, `entries`, `blobs`, `blob_bytes`, `into`, `problems`, "
-    "`without_ignored` (checkpoints whose ignored files stay where they are), `error`",
-    "same": "how many sessions were the same on both sides",
-    "entries": "how many entries went over",
+MOVED = {
+    "sessions": shape.items(
+        "those that differ",
+        {
+            "id": shape.text(),
+            "outcome": shape.text("`new`, `grown`, `merged`, `forked`, `deleted` there, or `failed`"),
+            "entries": shape.number(),
+            "blobs": shape.number(),
+            "blob_bytes": shape.number(),
+            "into": shape.text("the fork that has what was new", null=True),
+            "problems": shape.texts(),
+            "without_ignored": shape.number("checkpoints whose ignored files stay where they are"),
+            "error": shape.anything("why it stays where it is, or null"),
+        },
+    ),
+    "same": shape.number("how many sessions were the same on both sides"),
+    "entries": shape.number("how many entries went over"),
 }
+TRANSFERRED = {"dry_run": DRY_RUN, **MOVED}
 """What push and pull say with `--json`."""
 
 locations = click.argument("words", nargs=-1, required=True, metavar="[SESSION]... URL")

@@ -8,9 +8,19 @@ from typing import Any
 
 import click
 
-from turnlog.cli.draw.authorship import IN_WORDS, author_fields, blamed_lines, line_fields, session_name, turn_table
+from turnlog.cli.draw.authorship import (
+    AUTHOR,
+    IN_WORDS,
+    LINE,
+    author_fields,
+    blamed_lines,
+    line_fields,
+    session_name,
+    turn_table,
+)
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import patience, print_json, shared, this_home, to_json, write_json
 from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.view.number import count, dollars
@@ -21,17 +31,26 @@ if TYPE_CHECKING:
     from turnlog.blame.commit import CommitBlame
 
 _AUTHOR = "`session`, `turn`, `agent`, `model`, `at`, `prompt`, `entry`"
+CHANGES = shape.NOTHING
 FIELDS = {
-    "[path]": "the file, from the root; not with --commit",
-    "[is_ignored]": "whether git would ignore it",
-    "[lines]": f"a line each: `line`, `text`, {_AUTHOR}, `why` (null where it is one turn's; `before`, `between`, "
-    f"`since`, `git`, `several`), `commit` (of `git`), `turns` (of `several`: {_AUTHOR} each)",
-    "[commit]": "with --commit: the commit",
-    "[subject]": "the first line of its message",
-    "[turns]": f"the turns whose lines it added: {_AUTHOR}, `lines`, `cost_micros` (null where it is not known), "
-    "`unpriced` (models without a known price)",
-    "[others]": "how many of its lines are not one turn's, by why",
-    "[files]": "with --commit: `path` and the `lines` that it added, as above",
+    "[path]": shape.text("the file, from the root; not with --commit"),
+    "[is_ignored]": shape.flag("whether git would ignore it"),
+    "[lines]": shape.items("a line each", LINE),
+    "[commit]": shape.text("with --commit: the commit"),
+    "[subject]": shape.text("the first line of its message"),
+    "[turns]": shape.items(
+        "the turns whose lines it added",
+        {
+            **AUTHOR,
+            "lines": shape.number(),
+            "cost_micros": shape.number("null where it is not known", null=True),
+            "unpriced": shape.texts("models without a known price"),
+        },
+    ),
+    "[others]": shape.one("how many of its lines are not one turn's, by why"),
+    "[files]": shape.each(
+        "with --commit: the lines that it added", {"path": shape.text(), "lines": shape.each("", LINE)}, role="aside"
+    ),
 }
 
 

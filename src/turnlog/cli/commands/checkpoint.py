@@ -10,8 +10,8 @@ import click
 
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.text import count, one_line, path_of, size
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import (
-    SESSION,
     here_option,
     patience,
     print_json,
@@ -20,6 +20,7 @@ from turnlog.cli.frame.command import (
     shared,
     this_home,
 )
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_change
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint
@@ -31,15 +32,16 @@ from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 
 _LISTED = 10
+CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
-    "is_new": "whether it was made for this",
-    "workspace": "the folder",
-    "entry": "the number of the checkpoint",
-    "label": "its name, or null",
-    "files": "how many files are in it",
-    "size_bytes": "how many bytes those have",
-    "skipped": "paths that are not covered, and why",
+    "is_new": shape.flag("whether it was made for this"),
+    "workspace": shape.text("the folder", null=True),
+    "entry": shape.number("the number of the checkpoint"),
+    "label": shape.text("its name", null=True),
+    "files": shape.number("how many files are in it"),
+    "size_bytes": shape.number("how many bytes those have"),
+    "skipped": shape.each("paths that are not covered, and why"),
 }
 
 

@@ -11,17 +11,32 @@ from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, moment, one_line, size
 from turnlog.cli.draw.warning import warn_of_interruption
-from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of
 
 _IN_TURN = {"begin": "begins", "end": "ends", "tool": "after a tool"}
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
+CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
-    "checkpoints": "the oldest first: `entry`, `at`, `label`, `when` (begin or end of a turn), `turn`, `files`, "
-    "`size_bytes`, `changed` (against the one before), `skipped`",
+    "checkpoints": shape.items(
+        "the oldest first",
+        {
+            "entry": shape.number(),
+            "at": shape.time(),
+            "label": shape.text(null=True),
+            "when": shape.text("begin or end of a turn", null=True),
+            "turn": shape.number(null=True),
+            "files": shape.number(null=True),
+            "size_bytes": shape.number(null=True),
+            "changed": shape.one("against the one before", null=True),
+            "skipped": shape.each(),
+        },
+    ),
 }
 
 

@@ -7,19 +7,22 @@ import sys
 import click
 
 from turnlog.cli.draw.text import count, one_line, safe
-from turnlog.cli.frame.command import DRY_RUN, SESSION, print_json, session_argument, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import Invalid
 from turnlog.thread.compaction import preview
 
 _KEEP = 4
+CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
     "dry_run": DRY_RUN,
-    "entry": "the number of the compaction; null if nothing was done",
-    "removed": "how many messages a model sees no more",
-    "kept": "how many it still sees",
-    "summary": "what it sees instead",
+    "entry": shape.number("the number of the compaction; null if nothing was done", null=True),
+    "removed": shape.number("how many messages a model sees no more"),
+    "kept": shape.number("how many it still sees"),
+    "summary": shape.text("what it sees instead"),
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 import click
 
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, shared
 
 _BASH = r"""
@@ -68,7 +69,12 @@ _SHELLS = {
     "zsh": ("""echo 'eval "$(turnlog completion zsh)"' >> ~/.zshrc""", _ZSH),
     "fish": ("turnlog completion fish > ~/.config/fish/completions/turnlog.fish", _FISH),
 }
-FIELDS = {"shell": "which", "install": "the command that keeps it", "script": "what the shell has to run"}
+CHANGES = shape.NOTHING
+FIELDS = {
+    "shell": shape.text("which"),
+    "install": shape.text("the command that keeps it"),
+    "script": shape.text("what the shell has to run"),
+}
 
 
 @click.command()

@@ -19,6 +19,7 @@ import click
 from turnlog.cli.demo.files import tell_files
 from turnlog.cli.demo.story import Story
 from turnlog.cli.draw.text import clip, size
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, shared
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
@@ -26,11 +27,12 @@ from turnlog.machine.environment import default_home
 from turnlog.session import open_home
 from turnlog.store import derived
 
+CHANGES = shape.NOTHING
 FIELDS = {
-    "ok": "whether every check held",
-    "checks": "`text` and `ok` of each",
-    "seconds": "how long it took",
-    "home": "where it was kept, with --keep",
+    "ok": shape.flag("whether every check held"),
+    "checks": shape.each("one after the other", {"text": shape.text(), "ok": shape.flag()}),
+    "seconds": shape.real("how long it took"),
+    "home": shape.text("where it was kept, with --keep", null=True),
 }
 
 

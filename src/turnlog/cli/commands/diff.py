@@ -6,28 +6,19 @@ import sys
 
 import click
 
-from turnlog.cli.draw.change import as_plain, counts, in_full, in_words, stat_table
+from turnlog.cli.draw.change import CHANGE, as_plain, counts, in_full, in_words, stat_table
 from turnlog.cli.draw.warning import warn_of_interruption
-from turnlog.cli.frame.command import (
-    COUNTS,
-    SESSION,
-    patience,
-    print_json,
-    session_option,
-    shared,
-)
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import patience, print_json, session_option, shared
+from turnlog.cli.frame.shape import COUNTS, SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import Place, checkpoint_at, place_of
 from turnlog.session.readonly import ReadOnlySession
 
-FIELDS = {
-    "session": SESSION,
-    "changes": "a path each: `path`, `action`, `lines`, and `before` and `after` with `kind`, `mode`, `digest`, "
-    "`size`, `target`",
-    "counts": COUNTS,
-}
+CHANGES = shape.NOTHING
+FIELDS = {"session": SESSION, "changes": shape.items("a path each", CHANGE), "counts": COUNTS}
 
 
 @click.command()

@@ -16,6 +16,7 @@ from turnlog.cli.draw.hooks import failures
 from turnlog.cli.draw.presence import presence_lines
 from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.text import count, one_line, size
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import home_location, print_json, session_argument, shared, this_home
 from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.catalog import catalog
@@ -32,16 +33,49 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _NAMED = ("backend", "location", "ok")
+CHANGES = shape.LOG
 FIELDS = {
-    "ok": "whether nothing is wrong",
-    "store": "how a home that is no folder is; else null",
-    "sessions": "`id`, `title`, `path`, `size_bytes`, `entries`, `regions` that are damaged, `findings`, `folds`, "
-    "`repaired`, `unknown` (how many records of each type that is not known), `left`, `ok`",
-    "damaged_blobs": "digests, with --blobs",
-    "[agents]": "other agents that are here, unless a SESSION is meant: `agent`, `homes`, `sessions`, `bytes`, files "
-    "that are `unreadable` or `damaged`, the `days` after which it deletes a session (null for never), the `settings` "
-    "that say so, `settings_problem`, how many are `going` within a week and `gone`, and `unknown` types of records",
-    "[old_index]": "the index that an earlier version left in the home, where it could not be removed",
+    "ok": shape.flag("whether nothing is wrong"),
+    "store": shape.one("how a home that is no folder is", null=True),
+    "sessions": shape.items(
+        "a log each",
+        {
+            "id": shape.text(),
+            "title": shape.text(null=True),
+            "path": shape.text(),
+            "size_bytes": shape.number(),
+            "entries": shape.number(),
+            "regions": shape.each("that are damaged"),
+            "findings": shape.each(
+                "what else is wrong", {"kind": shape.text(), "text": shape.text(), "seq": shape.number(null=True)}
+            ),
+            "folds": shape.anything("entries that a repair leaves out"),
+            "repaired": shape.one(null=True),
+            "unknown": shape.one("how many records of each type that is not known"),
+            "left": shape.number("how much is still wrong after a repair"),
+            "ok": shape.flag(),
+        },
+    ),
+    "damaged_blobs": shape.texts("digests, with --blobs"),
+    "[agents]": shape.each(
+        "other agents that are here, unless a SESSION is meant",
+        {
+            "agent": shape.text(),
+            "homes": shape.texts(),
+            "sessions": shape.number(),
+            "bytes": shape.number(),
+            "unreadable": shape.one("files that cannot be read, and why"),
+            "damaged": shape.one("files in which places cannot be read, and how many"),
+            "days": shape.real("after which it deletes a session; null for never", null=True),
+            "settings": shape.text("where that is said", null=True),
+            "settings_problem": shape.text(),
+            "going": shape.number("how many within a week"),
+            "gone": shape.number(),
+            "unknown": shape.one("types of records"),
+        },
+        role="aside",
+    ),
+    "[old_index]": shape.text("the index that an earlier version left in the home, where it could not be removed"),
 }
 
 

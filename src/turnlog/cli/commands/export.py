@@ -10,7 +10,9 @@ import click
 
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.command import REPORT, print_json, session_argument, shared
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.shape import REPORT
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid, NotFound
 from turnlog.formats import is_known
@@ -21,14 +23,17 @@ if TYPE_CHECKING:
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
 _SHORT = {"md": "markdown"}
+CHANGES = shape.OTHERS
 FIELDS = {
-    "path": "where it was written",
-    "[agent]": "for which agent",
-    "[id]": "its id there",
+    "path": shape.text("where it was written"),
+    "[agent]": shape.text("for which agent"),
+    "[id]": shape.text("its id there"),
     "[report]": REPORT,
-    "[form]": "which document, if it is one",
-    "[size_bytes]": "of the document",
-    "redacted": "how many secrets of which kind were taken out; null where nothing was looked for",
+    "[form]": shape.text("which document, if it is one"),
+    "[size_bytes]": shape.number("of the document"),
+    "redacted": shape.one(
+        "how many secrets of which kind were taken out; null where nothing was looked for", null=True
+    ),
 }
 
 

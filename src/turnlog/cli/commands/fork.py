@@ -7,17 +7,19 @@ import sys
 import click
 
 from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
 from turnlog.cli.pick.session import session_brought
 from turnlog.reader.place import Place, place_of
 
+CHANGES = shape.LOG
 FIELDS = {
-    "session": "the id of the new session",
-    "handle": "its short name",
-    "parent": "the id of the one that it continues",
-    "at": "the entry from which",
-    "name": "what this way of going on is called, or null",
-    "messages": "how many it begins with",
+    "session": shape.text("the id of the new session"),
+    "handle": shape.text("its short name"),
+    "parent": shape.text("the id of the one that it continues"),
+    "at": shape.number("the entry from which"),
+    "name": shape.text("what this way of going on is called", null=True),
+    "messages": shape.number("how many it begins with"),
 }
 
 

@@ -7,9 +7,23 @@ from typing import Any
 import click
 
 from turnlog.cli.draw.table import table
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, shared
 
-FIELDS = {"formats": "`name`, `title`, what can be done (`read`, `write`, `resume`), and `homes`"}
+CHANGES = shape.NOTHING
+FIELDS = {
+    "formats": shape.items(
+        "an agent each",
+        {
+            "name": shape.text(),
+            "title": shape.text(),
+            "read": shape.flag("what can be done"),
+            "write": shape.flag(),
+            "resume": shape.flag(),
+            "homes": shape.texts(),
+        },
+    ),
+}
 
 
 @click.command()

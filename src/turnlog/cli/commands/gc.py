@@ -8,11 +8,13 @@ from datetime import timedelta
 import click
 
 from turnlog.cli.draw.preview import ask, can_ask
-from turnlog.cli.draw.receipt import print_receipt, receipt_fields, show_sessions
+from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared, this_home
+from turnlog.cli.frame.command import home_location, print_json, shared, this_home
+from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid, Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
@@ -38,16 +40,19 @@ def _duration(context: click.Context, parameter: click.Parameter, value: str | N
         raise click.BadParameter(f"{error.message}: {error.hint}", context, parameter) from None
 
 
+CHANGES = shape.LOG
 FIELDS = {
     "dry_run": DRY_RUN,
-    "quota_bytes": "the quota, or null",
-    "disk": "bytes of `logs`, `trash` and `blobs` now",
-    "disk_before": "the same before",
-    "blobs": "how many were removed",
-    "freed_bytes": "how much that gave back",
-    "dropped": "how many checkpoints were given up",
-    "removed": "with --older-than, the sessions that went: `id`, `kind`, `entries`, `size_bytes`",
-    "left": "old ones that stayed: `id`, `kind` and `why`",
+    "quota_bytes": shape.number("the quota", null=True),
+    "disk": shape.one("bytes now", {"logs": shape.number(), "trash": shape.number(), "blobs": shape.number()}),
+    "disk_before": shape.one(
+        "the same before", {"logs": shape.number(), "trash": shape.number(), "blobs": shape.number()}
+    ),
+    "blobs": shape.number("how many were removed"),
+    "freed_bytes": shape.number("how much that gave back"),
+    "dropped": shape.number("how many checkpoints were given up"),
+    "removed": shape.each("with --older-than, the sessions that went", REMOVED),
+    "left": shape.each("old ones that stayed", LEFT),
 }
 
 

@@ -7,8 +7,10 @@ import click
 from turnlog.cli.draw.hooks import edit_as_plain, print_edits, print_statuses, status_as_plain
 from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared
+from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid, NotFound
 from turnlog.hooks import HookedAgent, agent, names
 from turnlog.hooks.install import FileEdit, HookPlaces, apply, installing, uninstalling
@@ -17,15 +19,31 @@ from turnlog.machine.launcher import launcher, this_launcher
 from turnlog.reader.folder import tilde
 from turnlog.reader.hooking import hook_places, last_told, see_hooks
 
+CHANGES = shape.OTHERS
 FIELDS = {
-    "action": "`install`, `uninstall` or `status`",
+    "action": shape.text("`install`, `uninstall` or `status`"),
     "dry_run": DRY_RUN,
-    "agents": "how each stands: `agent`, `is_here` (whether the agent is), "
-    "`installed`, the `path` of the file, its `scope` (`user` or `project`), the `program` that is called, "
-    "`is_current` (that is there, is this one, and all is as this version writes it), "
-    "`trusted` (null if the agent does not ask), `blocked_by` (the setting that keeps hooks from running), "
-    "`last_event`, `last_at` and `last_error`",
-    "files": "what was changed: the `agent`, the `path`, and whether it was `written` or `removed`",
+    "agents": shape.items(
+        "how each stands",
+        {
+            "agent": shape.text(),
+            "is_here": shape.flag("whether the agent is"),
+            "installed": shape.flag(),
+            "path": shape.text("the file"),
+            "scope": shape.text("`user` or `project`"),
+            "program": shape.text("that is called", null=True),
+            "is_current": shape.flag("that is there, is this one, and all is as this version writes it"),
+            "trusted": shape.flag("null if the agent does not ask", null=True),
+            "blocked_by": shape.text("the setting that keeps hooks from running", null=True),
+            "last_event": shape.text(null=True),
+            "last_at": shape.time(null=True),
+            "last_error": shape.text(null=True),
+        },
+    ),
+    "files": shape.each(
+        "what was changed",
+        {"agent": shape.text(), "path": shape.text(), "change": shape.text("`written` or `removed`")},
+    ),
 }
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.draw.problem import tell_problems
+from turnlog.cli.draw.problem import PROBLEM, tell_problems
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import patience, print_json, shared, this_home
 from turnlog.cli.frame.exitcode import INTERRUPTED
 from turnlog.cli.frame.progress import count as progress
@@ -21,9 +22,20 @@ from turnlog.reader.name import is_path
 if TYPE_CHECKING:
     from turnlog.exchange.source import Imported
     from turnlog.formats import Source
+CHANGES = shape.LOG
 FIELDS = {
-    "sessions": "`id` here, `agent`, `source`, `key`, how many entries were `added`, `problems`, and `copy_of`: the "
-    "session that it was written from, where it only repeats that one and nothing was brought",
+    "sessions": shape.items(
+        "one each",
+        {
+            "id": shape.text("here; empty where it could not be read"),
+            "agent": shape.text(),
+            "source": shape.text("the file"),
+            "key": shape.text("which, where a file has several"),
+            "added": shape.number("how many entries"),
+            "problems": shape.each("what could not be read", PROBLEM),
+            "copy_of": shape.text("the session that it only repeats, so that nothing was brought", null=True),
+        },
+    ),
 }
 
 

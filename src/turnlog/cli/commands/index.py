@@ -6,13 +6,15 @@ import os
 
 from turnlog.catalog import Catalog
 from turnlog.catalog.making import lock_of
-from turnlog.cli.frame.output import print_json
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.progress import part, patience
 from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.machine.folder import workspace_path
 from turnlog.view.number import count
 
-FIELDS = {"sessions": "how many are indexed", "path": "the file that the index lies in"}
+CHANGES = shape.NOTHING
+FIELDS = {"sessions": shape.number("how many are indexed"), "path": shape.text("the file that the index lies in")}
 
 
 def work(*, background: bool, as_json: bool, home: str | None) -> None:

@@ -11,6 +11,7 @@ import click
 from turnlog.cli.draw.keeping import LONG_DAYS, print_status
 from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.text import coloured, one_line, safe
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import home_location, print_json, shared
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.machine.environment import default_home
@@ -20,13 +21,26 @@ from turnlog.reader.folder import tilde
 if TYPE_CHECKING:
     from turnlog.exchange.keeping import Limit
 
+CHANGES = shape.OTHERS
 FIELDS = {
-    "agents": "those whose sessions are kept: `agent`, `days` after which it would remove them (null for never), "
-    "`settings` where that is said, `files` and `bytes` that are kept",
-    "folder": "where they are kept",
-    "running": "whether something is being kept right now",
-    "last": "when it was last looked, how many `files` had something new, and the `problems` by file; or null",
-    "settings": "what was or could be changed so that agents delete nothing: `agent`, `path`, `diff`, `done`",
+    "agents": shape.items(
+        "those whose sessions are kept",
+        {
+            "agent": shape.text(),
+            "is_kept": shape.flag("whether that goes on"),
+            "days": shape.real("after which it would remove them; null for never", null=True),
+            "settings": shape.text("where that is said", null=True),
+            "files": shape.number("that are kept"),
+            "bytes": shape.number("that these take"),
+        },
+    ),
+    "folder": shape.text("where they are kept"),
+    "running": shape.flag("whether something is being kept right now"),
+    "last": shape.one("when it was last looked, how many files had something new, and the problems by file", null=True),
+    "settings": shape.each(
+        "what was or could be changed so that agents delete nothing",
+        {"agent": shape.text(), "path": shape.text(), "diff": shape.text(), "done": shape.flag()},
+    ),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 
 import click
@@ -10,19 +9,19 @@ import click
 from turnlog.cli.draw.entryline import in_one_line
 from turnlog.cli.draw.text import clip, moment, screen_width
 from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
-from turnlog.cli.frame.command import (
-    SESSION,
-    VERSION,
-    session_argument,
-    shared,
-    to_json,
-    write_json,
-)
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.entrylist import EntryList
+from turnlog.cli.frame.entryshape import entry_fields
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
-from turnlog.log.codec import body_text
 from turnlog.log.entry import AnyEntry
 
-FIELDS = {"session": SESSION, "entries": "as [the format](format.md) has them, without the checksum"}
+CHANGES = shape.NOTHING
+FIELDS = {
+    "session": SESSION,
+    "entries": shape.items("as [the format](format.md) has them, without the checksum", entry_fields),
+}
 
 
 @click.command()
@@ -44,14 +43,14 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
     """
     with session_to_read(session) as opened:
         found = opened.session
-        entries = islice(found.entries(kind=kind, reverse=reverse), limit)
+        entries = found.entries(kind=kind, reverse=reverse)
         if as_json:
-            _print_json(found.id, entries)
+            print_json({"session": found.id, "entries": EntryList(entries, limit=limit, is_reverse=reverse)})
             return
         digits = max(3, len(str(found.seq)))
         room = screen_width()
         print(f"{'SEQ':>{digits}}  {'TIME':19}  {'TYPE':10}  {'PARENT':>{max(6, digits)}}  WHAT")
-        for entry in entries:
+        for entry in islice(entries, limit):
             parent = "" if entry.parent is None else str(entry.parent)
             place = f"{entry.seq:>{digits}}  {moment(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
             line = f"{place}  {in_one_line(entry)}".rstrip()
@@ -66,14 +65,3 @@ def _kind(entry: AnyEntry) -> str:
     from turnlog.log.entry import Unknown
 
     return one_line(entry.kind) if isinstance(entry, Unknown) else entry.type
-
-
-def _print_json(session: str, entries: Iterator[AnyEntry]) -> None:
-    """One object, written as it is read: a log may be larger than memory."""
-    write_json(b'{"version":%d,"session":%b,"entries":[' % (VERSION, to_json(session)))
-    waiting = b""
-    for entry in entries:
-        if waiting:
-            write_json(waiting + b",")
-        waiting = body_text(entry).encode()
-    write_json(waiting + b"]}")

@@ -6,10 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.listing import json_card, listing
+from turnlog.cli.draw.listing import CARD, json_card, listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
-from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.quick import Option, QuickCommand
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import ask_here, tilde, within
@@ -21,14 +22,19 @@ if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog
 
 _FLOOR = 10
+CHANGES = shape.NOTHING
 FIELDS = {
-    "sessions": "the `name` to type, `id`, `handle`, `is_ours`, `agent`, `path`, `key`, `workspace`, `title`, "
-    "`preview`, `model`, `is_conversation`, `created_at`, `updated_at`, `messages`, `turns`, `tool_calls`, "
-    "`branches`, `fork`, `parent`, `copy_of`, `hidden`, `archived`, `deleted`, `tags`, `labels`, `seq`, `state`, "
-    "`damage`, `problem`, `is_readable`, `is_indexed` (else only a glance was taken), `size_bytes`, tokens and "
-    "`cost_micros` in `own`, `inherited` and `subagents`, and models that are `unpriced`",
-    "indexed": "how many sessions were read, of all there are",
-    "pending": "how many are still to be: `turnlog index` waits for them",
+    "sessions": shape.items(
+        "a session each",
+        {
+            **CARD,
+            "[labels]": shape.one(),
+            "[listed]": shape.one("what its maker wants told in listings"),
+            "[seq]": shape.number("its last entry, of ours"),
+        },
+    ),
+    "indexed": shape.number("how many sessions were read, of all there are"),
+    "pending": shape.number("how many are still to be: `turnlog index` waits for them"),
 }
 
 
@@ -64,10 +70,14 @@ def work(
         indexed, pending, *_ = asked.standing() if as_json else (0, 0)
     if limit is None and not as_json and sys.stdout.isatty():
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4)
-    shown = found[: limit or None]
     if as_json:
-        print_json({"sessions": _for_programs(shown, home, deleted), "indexed": indexed, "pending": pending})
+        from turnlog.cli.frame.itemlist import PrintedList
+
+        listed = PrintedList(found, key=lambda card: card.name, limit=limit)
+        listed.items = _for_programs(list(listed.items), home, deleted)
+        print_json({"sessions": listed, "indexed": indexed, "pending": pending})
         return
+    shown = found[: limit or None]
     is_mixed = where is None or len({line.workspace for line in shown}) > 1
     sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, ids=ids)) + "\n")
     if sys.stdout.isatty():
@@ -132,6 +142,7 @@ QUICK = QuickCommand(
         Option("hidden", ("--hidden",), "Hidden sessions and those of subagents as well."),
         Option("deleted", ("--deleted",), "What is in the trash instead."),
         Option("limit", ("--limit", "-n"), "Only the N newest; 0 for all. [default: what fits the screen]", "N", 0),
+        *LISTED,
     ),
     words="[WORDS]...",
     help=HELP,

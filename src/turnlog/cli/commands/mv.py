@@ -8,16 +8,21 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame.command import DRY_RUN, home_location, print_json, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import home_location, print_json, shared, this_home
+from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.session import Home
 from turnlog.thread.report import Info
 
+CHANGES = shape.LOG
 FIELDS = {
     "dry_run": DRY_RUN,
-    "sessions": "`id`, `handle` and the new `workspace` of each",
-    "other_agents": "how many sessions of which agent stay where they are",
+    "sessions": shape.items(
+        "one each", {"id": shape.text(), "handle": shape.text(), "workspace": shape.text("the new one")}
+    ),
+    "other_agents": shape.one("how many sessions of which agent stay where they are"),
 }
 
 

@@ -8,13 +8,16 @@ import sys
 import click
 
 from turnlog.cli.draw.text import path_of
-from turnlog.cli.frame.command import SESSION, home_location, print_json, session_argument, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import home_location, print_json, session_argument, shared, this_home
 from turnlog.cli.frame.output import write_line
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import names
 from turnlog.exchange.kept import place_of
 
-FIELDS = {"session": SESSION, "path": "its file"}
+CHANGES = shape.NOTHING
+FIELDS = {"session": SESSION, "path": shape.text("its file")}
 
 
 @click.command()

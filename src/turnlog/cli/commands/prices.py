@@ -10,6 +10,7 @@ import click
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import home_location, print_json, shared
 from turnlog.cli.pick.catalog import catalog
 from turnlog.errors import Unavailable
@@ -20,12 +21,23 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 KINDS = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
+CHANGES = shape.NOTHING
 FIELDS = {
-    "date": "as of which day they are",
-    "source": "where they come from",
-    "own": "`path` of a person's own prices, and the `models` in it",
-    "models": "`model` and, in dollars for a million tokens, `input`, `cache_read`, `cache_write`, `cache_write_1h`, "
-    "`output`; prompts `above` so many tokens cost more; null where no price is known",
+    "date": shape.text("as of which day they are"),
+    "source": shape.text("where they come from"),
+    "own": shape.one("a person's own prices", {"path": shape.text(), "models": shape.texts()}),
+    "models": shape.items(
+        "dollars for a million tokens; null where no price is known",
+        {
+            "model": shape.text(),
+            "input": shape.real(null=True),
+            "cache_read": shape.real(null=True),
+            "cache_write": shape.real(null=True),
+            "cache_write_1h": shape.real(null=True),
+            "output": shape.real(null=True),
+            "above": shape.number("prompts of more tokens cost more", null=True),
+        },
+    ),
 }
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.transfer import TRANSFERRED, Direction, dry, everything, ignored, locations, other_home, split, tell
 from turnlog.store import derived
 
+CHANGES = shape.LOG
 FIELDS = TRANSFERRED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.cli.transfer import (
@@ -19,9 +20,10 @@ from turnlog.cli.transfer import (
     tell,
 )
 
+CHANGES = shape.LOG
 FIELDS = {
     **TRANSFERRED,
-    "[not_ours]": "how many sessions of other agents stay, because they were not imported; with --all",
+    "[not_ours]": shape.number("how many sessions of other agents stay, because they were not imported; with --all"),
 }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, shared, this_home
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 
-FIELDS = {"sessions": "`id` and `handle` of each"}
+CHANGES = shape.LOG
+FIELDS = {"sessions": shape.items("one each", {"id": shape.text(), "handle": shape.text()})}
 
 
 @click.command()

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line, quoted
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.exitcode import Left
 from turnlog.cli.frame.home import home_location, this_home
-from turnlog.cli.frame.output import REPORT, print_json
 from turnlog.cli.frame.quick import Option, QuickCommand
+from turnlog.cli.frame.shape import REPORT
 from turnlog.cli.pick.session import names, reader, session_brought
 from turnlog.errors import Invalid, NotFound
 from turnlog.reader.folder import tilde
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
     from turnlog.session.readonly import ReadOnlySession
 
 _LOOKED_AT = 50
+CHANGES = shape.OTHERS
 FIELDS = {
-    "agent": "where it goes on",
-    "id": "its id there",
-    "path": "where it lies; null for an agent that reads it here",
-    "cwd": "the folder for the command",
-    "command": "its words",
+    "agent": shape.text("where it goes on"),
+    "id": shape.text("its id there"),
+    "path": shape.text("where it lies; null for an agent that reads it here", null=True),
+    "cwd": shape.text("the folder for the command", null=True),
+    "command": shape.texts("its words"),
     "report": REPORT,
 }
 

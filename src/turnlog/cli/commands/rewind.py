@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli.draw.text import count
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import patience, print_json, refuse_interrupted, session_option, shared, this_home
 from turnlog.cli.pick.session import session_to_change
@@ -20,12 +21,13 @@ from turnlog.session import Session
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
 
+CHANGES = shape.WORKSPACE
 FIELDS = {
     **REWOUND,
-    "target": "the entry that it goes back to",
-    "checkpoint": "the checkpoint of the files, or null",
-    "files": "whether files go back",
-    "conversation": "whether the conversation does",
+    "target": shape.number("the entry that it goes back to"),
+    "checkpoint": shape.number("the checkpoint of the files", null=True),
+    "files": shape.flag("whether files go back"),
+    "conversation": shape.flag("whether the conversation does"),
 }
 
 

@@ -8,21 +8,23 @@ from typing import Any
 import click
 
 from turnlog.cli.draw.preview import ask, can_ask
-from turnlog.cli.draw.receipt import print_receipt, receipt_fields, show_sessions
+from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import home_location, print_json, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
 from turnlog.thread.purging import Purged
 
+CHANGES = shape.LOG
 FIELDS = {
-    "purged": "whether for good",
-    "sessions": "`id` and `handle` of each",
-    "removed": "with --purge, everything that went: `id`, `kind` (session, fork, subagent), `entries`, `size_bytes`",
-    "left": "what stayed of it: `id`, `kind` (fork, subagent, blobs) and `why`",
-    "blobs": "how many contents of files and long texts went with it",
-    "freed_bytes": "what those took",
+    "purged": shape.flag("whether for good"),
+    "sessions": shape.items("one each", {"id": shape.text(), "handle": shape.text()}),
+    "removed": shape.each("with --purge, everything that went", REMOVED),
+    "left": shape.each("what stayed of it", LEFT),
+    "blobs": shape.number("how many contents of files and long texts went with it"),
+    "freed_bytes": shape.number("what those took"),
 }
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import click
 
 from turnlog.cli.commands.checkpoint import new_session, own_session, tell_skipped
-from turnlog.cli.draw.change import as_plain, counts, in_short, in_words, is_uncovered, name_of
+from turnlog.cli.draw.change import CHANGE, as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import (
-    COUNTS,
-    SESSION,
     here_option,
     patience,
     print_json,
@@ -26,6 +25,7 @@ from turnlog.cli.frame.command import (
 )
 from turnlog.cli.frame.foreground import Foreground, find_program
 from turnlog.cli.frame.progress import again
+from turnlog.cli.frame.shape import COUNTS, SESSION
 from turnlog.cli.pick.session import session_to_change, who_is_busy
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
@@ -42,13 +42,14 @@ from turnlog.workspace.diff import Difference
 
 _LISTED = 10
 _NAMED = 5
+CHANGES = shape.WORKSPACE
 FIELDS = {
     "session": SESSION,
-    "exit_code": "of the command",
-    "seconds": "how long it ran",
+    "exit_code": shape.number("of the command"),
+    "seconds": shape.real("how long it ran"),
     "counts": COUNTS,
-    "changes": "as in `diff`, without `lines`",
-    "problem": "why what changed is not known, or that the folder is gone; empty if nothing is wrong",
+    "changes": shape.items("as in `diff`, without lines", CHANGE),
+    "problem": shape.text("why what changed is not known, or that the folder is gone; empty if nothing is wrong"),
 }
 
 

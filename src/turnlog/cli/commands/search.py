@@ -6,12 +6,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.cli.draw.listing import json_card
+from turnlog.cli.draw.listing import CARD, HIT
 from turnlog.cli.draw.text import ago, clip, coloured, moment, one_line, plain, safe, screen_width, width
-from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.quick import Option, QuickCommand
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.output import JsonAsked
+from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import tilde, within
@@ -26,19 +28,21 @@ SORTS = ("time", "relevance")
 _WHO = {"assistant": "agent", "user": "you"}
 _INDENT = "  "
 _ODD = re.compile(r"[^ -~]")
+CHANGES = shape.NOTHING
+JSON_VERSION = 2
 FIELDS = {
-    "query": "what was asked",
-    "hits": "`session` as in `ls`, `entry` (empty where the session is called so), `seq`, `role` (also `title`), "
-    "`tool`, `at`, `snippet`, `marks` (from and to in it), `resume` (the command), `cursor` (for --before)",
-    "before": "for the next page: `--before`; null at the end",
-    "is_cut": "whether it was too much to look through, and only what is newer than `before` was",
-    "indexed": "how many sessions were searched",
-    "pending": "how many are not indexed yet: `turnlog index` waits for them",
-    "[places]": "with --page or --sort, where at most three places of a session are listed: how many there are",
-    "[sessions]": "with these, in how many sessions",
-    "[page]": "with these, the next one; null at the end",
-    "[missing]": "with these, words that no place has together with the others: the hits are without them",
-    "[instead]": "with these, of words that are nowhere: the nearest that was looked for",
+    "query": shape.text("what was asked"),
+    "hits": shape.items("a place each", HIT),
+    "sessions": shape.each("those that have the hits, as in `ls`", CARD, role="aside"),
+    "is_cut": shape.flag("whether it was too much to look through, and only the newest of it was"),
+    "indexed": shape.number("how many sessions were searched"),
+    "pending": shape.number("how many are not indexed yet: `turnlog index` waits for them"),
+    "[totals]": shape.one(
+        "with --page or --sort, where at most three places of a session are listed: how many there are",
+        {"places": shape.number(), "sessions": shape.number()},
+    ),
+    "[missing]": shape.texts("with these, words that no place has together with the others: the hits are without them"),
+    "[instead]": shape.one("with these, of words that are nowhere: the nearest that was looked for"),
 }
 
 
@@ -54,6 +58,8 @@ class SearchRequest(NamedTuple):
     limit: int
     page: int
     sort: str
+    skipped: int = 0
+    """So many places of the page were shown before."""
 
 
 def work(
@@ -74,14 +80,19 @@ def work(
     query = query_of(words)
     if not query.strip():
         raise Invalid("nothing to look for", hint="`turnlog search flaky test`; `turnlog search --help` has more")
-    asked_for = query
+    asked_for, skipped = query, 0
+    if JsonAsked.cursor is not None:
+        from turnlog.cli.draw.hit import going_on
+
+        before, page, skipped = going_on(JsonAsked.cursor, page, is_paged=page is not None or sort is not None)
     if here or workspace is not None:
         from turnlog.machine.folder import workspace_path
         from turnlog.reader.folder import project
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     if before is None and (page is not None or sort is not None or (screen_width() is not None and not as_json)):
-        wanted = SearchRequest(words, query, asked_for, here, workspace, limit or SESSIONS, page or 1, sort or SORTS[0])
+        order = sort or SORTS[0]
+        wanted = SearchRequest(words, query, asked_for, here, workspace, limit or SESSIONS, page or 1, order, skipped)
         _by_session(wanted, home, as_json=as_json)
         return
     limit = LIMIT if limit is None else limit
@@ -89,11 +100,11 @@ def work(
         hits = asked.search(query, limit=limit, before=before)
         is_partial = tell_pending(asked, so="others are not searched yet")
         if as_json:
+            from turnlog.cli.draw.hit import printed_hits
+
             indexed, pending, *_ = asked.standing()
-            print_json({
-                "query": query, "hits": [_for_programs(hit) for hit in hits], "before": hits.next,
-                "is_cut": hits.is_cut, "indexed": indexed, "pending": pending,
-            })  # fmt: skip
+            listed = printed_hits(hits, lambda shown: hits[shown - 1].cursor if shown < len(hits) else hits.next)
+            print_json({"query": query, "hits": listed, "is_cut": hits.is_cut, "indexed": indexed, "pending": pending})
             return
         if not hits and not hits.is_cut:
             _nothing(asked, asked_for, is_narrow=query != asked_for or before is not None, is_partial=is_partial)
@@ -111,12 +122,20 @@ def _by_session(wanted: SearchRequest, home: str | None, *, as_json: bool) -> No
         found = asked.found(wanted.query, limit=wanted.limit, page=wanted.page, sort=wanted.sort)
         is_partial = tell_pending(asked, so="others are not searched yet")
         if as_json:
+            from turnlog.cli.draw.hit import printed_hits
+
             indexed, pending, *_ = asked.standing()
+            hits = [hit for one in found.sessions for hit in one.hits]
+
+            def cursor(shown: int) -> str | None:
+                if wanted.skipped + shown < len(hits):
+                    return f"{wanted.page}.{wanted.skipped + shown}"
+                return None if found.next is None else f"{found.next}.0"
+
             print_json({
-                "query": wanted.query, "hits": [_for_programs(hit) for one in found.sessions for hit in one.hits],
-                "before": None, "is_cut": found.is_cut, "indexed": indexed, "pending": pending,
-                "places": found.places, "sessions": found.total, "page": found.next, "missing": list(found.missing),
-                "instead": dict(found.instead),
+                "query": wanted.query, "hits": printed_hits(hits[wanted.skipped :], cursor), "is_cut": found.is_cut,
+                "indexed": indexed, "pending": pending, "totals": {"places": found.places, "sessions": found.total},
+                "missing": list(found.missing), "instead": dict(found.instead),
             })  # fmt: skip
             return
         if not found.sessions and not found.is_cut:
@@ -155,13 +174,6 @@ def _tell_totals(found: FoundPage, wanted: SearchRequest) -> None:
     if found.is_cut:
         hint = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
         print(f"hint: {hint}", file=sys.stderr)
-
-
-def _for_programs(hit: Hit) -> dict[str, Any]:
-    row = hit._asdict()
-    row["session"] = json_card(row.pop("card"))
-    row["resume"], row["marks"] = list(hit.resume), [list(mark) for mark in hit.marks]
-    return row
 
 
 def _nothing(asked: Catalog, query: str, *, is_narrow: bool, is_partial: bool) -> None:
@@ -349,6 +361,7 @@ QUICK = QuickCommand(
         Option("sort", ("--sort",), "Which sessions come first. [default: time]", "ORDER", choices=SORTS),
         Option("page", ("--page",), "The sessions after those that were shown.", "N", 1),
         Option("before", ("--before",), "In a pipe, the next page: places older than this.", "CURSOR", 0),
+        *LISTED,
     ),
     words="WORDS...",
     help=HELP,

@@ -6,14 +6,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from turnlog.cli.draw.problem import tell_problems
+from turnlog.cli.draw.problem import PROBLEM, SOURCE, tell_problems
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.entryshape import message_fields
 from turnlog.cli.frame.exitcode import Misused
-from turnlog.cli.frame.output import SESSION, VERSION, to_json, write_json
 from turnlog.cli.frame.pager import paged
-from turnlog.cli.frame.quick import Option, QuickCommand
+from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Unavailable, Unsupported
@@ -26,18 +29,27 @@ from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader
 
 _NAMED = 5
+CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
-    "title": "or null",
-    "workspace": "or null",
-    "agent": "or null",
-    "head": "the entry at which the conversation stands",
-    "totals": "`messages`, `tool_calls`, `tool_results`, `usage`",
-    "[system]": "the system prompt, with --context",
-    "[source]": "where it was read, if it is another agent's",
-    "[problems]": "what was wrong there",
-    "messages": "as [the format](format.md) has them",
-    "pending": "tool calls without a result",
+    "title": shape.text(null=True),
+    "workspace": shape.text(null=True),
+    "agent": shape.text(null=True),
+    "head": shape.number("the entry at which the conversation stands"),
+    "totals": shape.one(
+        "of the whole conversation",
+        {
+            "messages": shape.number(),
+            "tool_calls": shape.number(),
+            "tool_results": shape.number(),
+            "usage": shape.one(),
+        },
+    ),
+    "[system]": shape.text("the system prompt, with --context", null=True),
+    "[source]": shape.one("where it was read, if it is another agent's", SOURCE),
+    "[problems]": shape.each("what was wrong there", PROBLEM),
+    "messages": shape.items("as [the format](format.md) has them", message_fields),
+    "pending": shape.texts("tool calls without a result"),
 }
 
 
@@ -80,14 +92,15 @@ def work(
         else:
             entries = part.entries(found)
         if as_json:
-            _print_json(opened, (entry for entry in entries if isinstance(entry, Message)), system, part)
+            messages = (entry for entry in entries if isinstance(entry, Message))
+            _print_json(opened, messages, system, part, is_context=as_context)
             return
-        messages: list[Message] = []
+        seen: list[Message] = []
         is_read = False
         with paged(is_wanted=not no_pager) as out:
-            _print(opened, entries, system, part, out, messages, is_full=full)
+            _print(opened, entries, system, part, out, seen, is_full=full)
             is_read = True  # not where the pager was quit before
-        waiting = pending(messages) if is_read else []
+        waiting = pending(seen) if is_read else []
         if waiting and part.is_end:
             names = ", ".join(f"{call.name} ({call.id})" for call in waiting[:_NAMED])
             names += f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
@@ -201,11 +214,15 @@ def _file(opened: OpenedSession) -> str | None:
     return path if is_text and not opened.source.key else None
 
 
-def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str | None, part: Part) -> None:
+def _print_json(
+    opened: OpenedSession, messages: Iterable[Message], system: str | None, part: Part, *, is_context: bool
+) -> None:
     """One object, written as it is read: a conversation may be larger than memory."""
+    from turnlog.cli.frame.entrylist import EntryList
+    from turnlog.cli.frame.itemlist import PrintedList
+
     found = opened.session
     data: dict[str, Any] = {
-        "version": VERSION,
         "session": found.id,
         "title": found.title,
         "workspace": found.workspace,
@@ -218,9 +235,14 @@ def _print_json(opened: OpenedSession, messages: Iterable[Message], system: str 
     if opened.source is not None:
         data["source"] = opened.source
         data["problems"] = opened.problems
-    write_json(to_json(data)[:-1] + b',"messages":[')
-    waiting = pending(_written(messages))
-    write_json(b'],"pending":' + to_json([call.id for call in waiting]) + b"}")
+    seen: list[Message] = []
+    kept = _kept(messages, seen)
+    if is_context:  # made for a model: some of it is no entry, and has no number to go on behind
+        listed = PrintedList([body_text(message).encode() for message in kept], key=bytes.decode)
+        data["pending"] = [call.id for call in pending(seen)]
+    else:
+        listed = EntryList(kept, beside=lambda: {"pending": [call.id for call in pending(seen)]})
+    print_json({**data, "messages": listed})
 
 
 def _totals(found: SessionReader) -> dict[str, Any]:
@@ -236,14 +258,6 @@ def _totals(found: SessionReader) -> dict[str, Any]:
             results += sum(isinstance(block, ToolResult) for block in entry.blocks)
     usage = asdict(history.state.own)
     return {"messages": messages, "tool_calls": calls, "tool_results": results, "usage": usage}
-
-
-def _written(messages: Iterable[Message]) -> Iterator[Message]:
-    lead = b""
-    for message in messages:
-        write_json(lead + body_text(message).encode())
-        lead = b","
-        yield message
 
 
 HELP = """Print the conversation of a session, for reading: one of ours, or one of another agent.
@@ -275,6 +289,7 @@ QUICK = QuickCommand(
         Option("raw", ("--raw",), "The entries as they are in the log, or in the other agent's file."),
         Option("no_pager", ("--no-pager",), "Do not page, even on a terminal."),
         Option("key", ("--key",), "Which session, where a file of another agent has several: a number or id.", "KEY"),
+        *LISTED,
     ),
     words="[SESSION]",
     help=HELP,

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import click
 
-from turnlog.cli.frame.command import DRY_RUN, patience, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import patience, shared, this_home
 from turnlog.cli.frame.progress import again
-from turnlog.cli.transfer import Direction, dry, ignored, in_either, locations, not_ours, other_home, tell
+from turnlog.cli.frame.shape import DRY_RUN
+from turnlog.cli.transfer import MOVED, Direction, dry, ignored, in_either, locations, not_ours, other_home, tell
 from turnlog.store import derived
 
-FIELDS = {"dry_run": DRY_RUN, "push": "as in `push`", "pull": "as in `pull`", "[not_ours]": "as in `push`"}
+CHANGES = shape.LOG
+FIELDS = {
+    "dry_run": DRY_RUN,
+    "push": shape.one("as in `push`", MOVED),
+    "pull": shape.one("as in `pull`", MOVED),
+    "[not_ours]": shape.number("as in `push`"),
+}
 
 
 @click.command()

@@ -7,12 +7,15 @@ from typing import cast
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
 from turnlog.session import Session
 
-FIELDS = {"session": SESSION, "tags": "all that it has now"}
+CHANGES = shape.LOG
+FIELDS = {"session": SESSION, "tags": shape.texts("all that it has now")}
 
 
 @click.command()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import names, session_to_change
 from turnlog.errors import Invalid
 
-FIELDS = {"session": SESSION, "title": "or null"}
+CHANGES = shape.LOG
+FIELDS = {"session": SESSION, "title": shape.text(null=True)}
 
 
 @click.command()

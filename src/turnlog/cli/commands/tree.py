@@ -9,7 +9,9 @@ import click
 
 from turnlog.cli.draw.screen import this_screen
 from turnlog.cli.draw.text import clip, count, one_line, screen_width, width
-from turnlog.cli.frame.command import SESSION, print_json, session_argument, shared
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
@@ -22,10 +24,32 @@ if TYPE_CHECKING:
 
 _DEEPEST = 40
 _MOST = 500
+_BRANCH = {
+    "after": shape.number("the entry that it goes on from"),
+    "first": shape.number(),
+    "last": shape.number(),
+    "messages": shape.number(),
+    "at": shape.time(null=True),
+    "preview": shape.text(null=True),
+    "is_current": shape.flag(),
+    "is_path": shape.flag(),
+    "children": shape.texts(),
+}
+_TREE = {
+    "id": shape.text(),
+    "handle": shape.text(),
+    "title": shape.text(null=True),
+    "agent": shape.text(null=True),
+    "is_asked": shape.flag("whether it is the one that was asked for"),
+    "[head]": shape.number(),
+    "branches": shape.each("stretches of the conversation", _BRANCH),
+    "forks": shape.each("the same of each, and where it was forked `at`"),
+    "subagents": shape.each("the same of each"),
+}
+CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
-    "tree": "`id`, `handle`, `title`, `agent`, `is_asked`, `head`, `branches`, and the same of its `forks` and "
-    "`subagents`",
+    "tree": shape.one("the session it was forked from in the end, and all below it", _TREE),
 }
 
 

@@ -7,17 +7,20 @@ import sys
 import click
 
 from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame.command import DRY_RUN, SESSION, print_json, session_argument, shared, this_home
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import NotFound
 
+CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
     "dry_run": DRY_RUN,
-    "compaction": "the entry that no longer applies",
-    "entry": "the entry that says so; null if nothing was done",
-    "messages_before": "how many a model saw",
-    "messages": "how many it sees now; null if nothing was done",
+    "compaction": shape.number("the entry that no longer applies"),
+    "entry": shape.number("the entry that says so; null if nothing was done", null=True),
+    "messages_before": shape.number("how many a model saw"),
+    "messages": shape.number("how many it sees now; null if nothing was done", null=True),
 }
 
 

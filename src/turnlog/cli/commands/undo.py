@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import session_option, shared
 from turnlog.cli.rewinding import REWOUND, How, dry_run_option, force_option, take_back, yes_option
 
+CHANGES = shape.WORKSPACE
 FIELDS = REWOUND
 
 

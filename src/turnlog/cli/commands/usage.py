@@ -6,11 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.listing import json_tokens
+from turnlog.cli.draw.listing import TOKENS, json_tokens
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
-from turnlog.cli.frame.output import print_json
-from turnlog.cli.frame.quick import Option, QuickCommand
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import project, tilde, within
@@ -23,11 +24,19 @@ if TYPE_CHECKING:
 BY = ("day", "week", "month", "session", "model", "workspace", "agent")
 _FLOOR = 10
 _NAME = 28
+GROUP = {
+    "group": shape.text(),
+    **TOKENS,
+    "requests": shape.number(),
+    "sessions": shape.number(),
+    "unpriced": shape.texts("models without a known price"),
+}
+CHANGES = shape.NOTHING
 FIELDS = {
-    "by": "what the groups are",
-    "groups": "`group`, tokens of six kinds, `cost_micros`, `requests`, `sessions`, and `unpriced` models",
-    "total": "the same of all",
-    "gone": "how many sessions of each agent are gone from this machine, of those that were counted",
+    "by": shape.text("what the groups are"),
+    "groups": shape.items("one each", GROUP),
+    "total": shape.one("the same of all", GROUP),
+    "gone": shape.one("how many sessions of each agent are gone from this machine, of those that were counted"),
 }
 
 
@@ -60,15 +69,18 @@ def work(
         ids = asked.ids() if titles else []
         tell_pending(asked, so="the sums are of these")
         gone = asked.gone()
+    is_time = by in BY[:3]
     if as_json:
-        told = {"groups": [_for_programs(row) for row in rows], "total": _for_programs(total)}
-        print_json({"by": by, **told, "gone": gone})
+        from turnlog.cli.frame.itemlist import PrintedList
+
+        groups = [_for_programs(row) for row in (rows[-limit:] if is_time and limit else rows)]
+        listed = PrintedList(groups, key=lambda group: group["group"], limit=limit)
+        print_json({"by": by, "groups": listed, "total": _for_programs(total), "gone": gone})
         return
     rows = [row for row in rows if any(row.tokens) or row.unpriced]
     if not rows:
         print(one_line(f"nothing was spent{f' for {query}' if query else ''}"), file=sys.stderr)
         return
-    is_time = by in BY[:3]
     if limit is None and sys.stdout.isatty():
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 5)
     shown = (rows[-limit:] if is_time else rows[:limit]) if limit else rows
@@ -178,6 +190,7 @@ QUICK = QuickCommand(
             "N",
             0,
         ),
+        *LISTED,
     ),
     words="[WORDS]...",
     help=HELP,

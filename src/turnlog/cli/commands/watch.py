@@ -6,21 +6,29 @@ import sys
 
 import click
 
+from turnlog.cli.draw.problem import SOURCE
 from turnlog.cli.draw.screen import blob_size, header, this_screen
 from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame.command import SESSION, VERSION, session_argument, shared, to_json, write_json
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import session_argument, shared, to_json, write_json
+from turnlog.cli.frame.entryshape import entry_fields
+from turnlog.cli.frame.itemlist import item_line
+from turnlog.cli.frame.output import json_version, write_line
+from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
 from turnlog.reader.follow import follow
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import part_of
 
+CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
-    "title": "or null",
-    "agent": "or null",
-    "seq": "the last entry that was there before; those that follow are a line each",
-    "source": "where it is read, if it is another agent's",
+    "title": shape.text(null=True),
+    "agent": shape.text(null=True),
+    "seq": shape.number("the last entry that was there before"),
+    "source": shape.one("where it is read, if it is another agent's", SOURCE, null=True),
+    "[entries]": shape.each("what follows: an entry on each line", entry_fields, role="lines"),
 }
 
 
@@ -93,11 +101,17 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
 
 def _stream(opened: OpenedSession, seconds: float | None) -> None:
     found = opened.session
-    about = {"version": VERSION, "session": found.id, "title": found.title, "agent": found.agent, "seq": found.seq}
+    about = {
+        "version": json_version(),
+        "session": found.id,
+        "title": found.title,
+        "agent": found.agent,
+        "seq": found.seq,
+    }
     write_json(to_json({**about, "source": opened.source}))
     sys.stdout.flush()
     for entry in follow(opened, found.seq, seconds, _warn):
-        write_json(body_text(entry).encode())
+        write_line(item_line(body_text(entry).encode()))
         sys.stdout.flush()
 
 

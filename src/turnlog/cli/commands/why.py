@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from turnlog.blame.authorship import BlamedLine, LineAuthor
-from turnlog.cli.draw.authorship import IN_WORDS, author_fields, blamed_lines, line_fields, session_name
-from turnlog.cli.draw.change import as_plain, in_full
+from turnlog.cli.draw.authorship import AUTHOR, IN_WORDS, LINE, author_fields, blamed_lines, line_fields, session_name
+from turnlog.cli.draw.change import CHANGE, as_plain, in_full
 from turnlog.cli.draw.text import coloured, moment, one_line, safe
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import patience, print_json, shared, this_home
 from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.errors import TurnlogError
@@ -23,10 +24,18 @@ from turnlog.session import Home
 from turnlog.workspace.diff import Difference
 
 _AUTHOR = "`session`, `turn`, `agent`, `model`, `at`, `prompt`, `entry`"
+CHANGES = shape.NOTHING
 FIELDS = {
-    "line": f"the line: `line`, `text`, {_AUTHOR}, `why`, `commit`, `turns`, as `turnlog blame` has it",
-    "turns": f"the turn that wrote it, or those that may have: {_AUTHOR}, `asked` (all of the prompt), `answer` (the "
-    "last thing that was said in it), `changes` (as `turnlog diff` has them)",
+    "line": shape.one("as `turnlog blame` has it", LINE),
+    "turns": shape.items(
+        "the turn that wrote it, or those that may have",
+        {
+            **AUTHOR,
+            "asked": shape.text("all of the prompt", null=True),
+            "answer": shape.text("the last thing that was said in it", null=True),
+            "changes": shape.each("as `turnlog diff` has them", CHANGE),
+        },
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from turnlog.blame.authorship import BlamedLine, LineAuthor
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clip, coloured, moment, one_line, safe, screen_width, width
+from turnlog.cli.frame import shape
 from turnlog.log.ids import handle_of
 from turnlog.view.number import count
 
@@ -25,6 +26,24 @@ IN_WORDS = {
     "several": "written while several turns ran at once",
 }
 """Why a line is nobody's."""
+AUTHOR = {
+    "session": shape.text(null=True),
+    "turn": shape.number(null=True),
+    "agent": shape.text(null=True),
+    "model": shape.text(null=True),
+    "at": shape.time(null=True),
+    "prompt": shape.text(null=True),
+    "entry": shape.number(null=True),
+}
+"""A turn that wrote a line, as `--json` has it."""
+LINE = {
+    "line": shape.number(),
+    "text": shape.text(),
+    **AUTHOR,
+    "why": shape.text(f"null where it is one turn's; else {', '.join(f'`{why}`' for why in IN_WORDS)}", null=True),
+    "commit": shape.text("of `git`", null=True),
+    "turns": shape.each("of `several`", AUTHOR),
+}
 
 
 def session_name(author: LineAuthor) -> str:

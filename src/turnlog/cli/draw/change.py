@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import coloured, path_of, safe
+from turnlog.cli.frame import shape
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.rewind.overlay import Overlay
@@ -16,6 +17,21 @@ from turnlog.view.number import count, size
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Tree, TreeNode, path_bytes
 
+_NODE = {
+    "kind": shape.text(),
+    "mode": shape.number(null=True),
+    "digest": shape.text(null=True),
+    "size": shape.number(null=True),
+    "target": shape.text("of a link", null=True),
+}
+CHANGE = {
+    "path": shape.text(),
+    "action": shape.text("`created`, `modified`, `deleted` or `mode`"),
+    "before": shape.one(fields=_NODE, null=True),
+    "after": shape.one(fields=_NODE, null=True),
+    "lines": shape.text("a diff, where it is text", null=True),
+}
+"""A changed path, as `--json` has it."""
 COLOURS = {"created": "green", "modified": "yellow", "deleted": "red", "mode": "cyan"}
 _LINE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -83,7 +99,7 @@ def in_words(numbers: dict[str, int]) -> str:
     return f"{count(sum(numbers.values()), 'change')}: {parts}"
 
 
-def shape(node: TreeNode) -> str:
+def _sort(node: TreeNode) -> str:
     """What a node is, in a word or two."""
     if node.kind == FOLDER:
         return "folder"
@@ -97,16 +113,16 @@ def detail(item: Difference) -> str:
     old, new = item.before, item.after
     if old is None or new is None:
         node = new or old
-        text = shape(node) if node is not None else ""
+        text = _sort(node) if node is not None else ""
         is_program = node is not None and node.kind == FILE and node.mode & 0o111
         return f"{text}, executable" if is_program else text
     parts: list[str] = []
     if old.kind == new.kind == LINK:
         parts.append(f"link {path_of(old.target)} → {path_of(new.target)}")
     elif old.kind == new.kind == UNKNOWN:
-        parts.append(shape(new))
+        parts.append(_sort(new))
     elif old.kind != new.kind:
-        parts.append(f"{shape(old)} becomes {shape(new)}")
+        parts.append(f"{_sort(old)} becomes {_sort(new)}")
     elif old.digest != new.digest and old.kind == FILE:
         parts.append(size(old.size) if size(old.size) == size(new.size) else f"{size(old.size)} → {size(new.size)}")
     if old.kind == new.kind and old.extra != new.extra:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import ago, clock_times, coloured, has_colour, screen_width
+from turnlog.cli.frame import shape
 from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars
 
@@ -60,6 +61,68 @@ def _paint(column: Column, cell: str) -> str:
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
+
+TOKENS = {
+    "input_tokens": shape.number(),
+    "cache_read_tokens": shape.number(),
+    "cache_write_tokens": shape.number(),
+    "cache_write_1h_tokens": shape.number(),
+    "output_tokens": shape.number(),
+    "reasoning_tokens": shape.number(),
+    "cost_micros": shape.number("in micro-dollars"),
+}
+CARD = {
+    "name": shape.text("what to type"),
+    "id": shape.text(),
+    "handle": shape.text(),
+    "is_ours": shape.flag("else another agent's"),
+    "agent": shape.text(null=True),
+    "path": shape.text(),
+    "key": shape.text("which, where a file has several"),
+    "workspace": shape.text(null=True),
+    "title": shape.text(null=True),
+    "preview": shape.text(null=True),
+    "model": shape.text(null=True),
+    "is_conversation": shape.flag(),
+    "created_at": shape.time(null=True),
+    "updated_at": shape.time(null=True),
+    "messages": shape.number(),
+    "turns": shape.number(),
+    "tool_calls": shape.number(),
+    "branches": shape.number(),
+    "fork": shape.one("which `session` it is a fork of", null=True),
+    "parent": shape.text("whose subagent it is", null=True),
+    "copy_of": shape.text(null=True),
+    "hidden": shape.flag(),
+    "archived": shape.flag(),
+    "deleted": shape.flag(),
+    "tags": shape.texts(),
+    "state": shape.text("`running`, `waiting`, `idle`, `stopped` or `crashed`"),
+    "damage": shape.number("places that cannot be read"),
+    "problem": shape.text("why none of it can be"),
+    "is_readable": shape.flag(),
+    "is_indexed": shape.flag("else only a glance was taken"),
+    "size_bytes": shape.number(),
+    "own": shape.one("what it used itself", TOKENS),
+    "inherited": shape.one("what a fork has from before", TOKENS),
+    "subagents": shape.one("what its subagents used", TOKENS),
+    "unpriced": shape.texts("models without a known price"),
+}
+"""A session, as `--json` has it."""
+HIT = {
+    "session": shape.text("the id of the session: see `sessions`"),
+    "place": shape.text("what `show --at` takes; empty where the session is called so"),
+    "entry": shape.text("the id of the entry there"),
+    "seq": shape.number("its number, in a session of ours; else 0"),
+    "role": shape.text("also `title`"),
+    "tool": shape.text(),
+    "at": shape.time(null=True),
+    "snippet": shape.text(),
+    "marks": shape.anything("from and to in it"),
+    "resume": shape.texts("the command"),
+    "cursor": shape.number("what comes behind it"),
+}
+"""A place where something was found, as `--json` has it."""
 
 
 def json_card(card: Card) -> dict[str, Any]:

@@ -129,7 +129,8 @@ def refuse_without_terminal(what: str, *, as_json: bool) -> None:
 
 def can_ask(*, as_json: bool) -> bool:
     """Whether somebody is there to answer."""
-    return not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    is_open = sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison] - a process may have none
+    return not as_json and is_open and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask(question: str) -> bool:

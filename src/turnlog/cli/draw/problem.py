@@ -7,12 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.exchange.resumable import HandoverReport
     from turnlog.formats import Loss, Problem
 
+SOURCE = {"agent": shape.text(), "path": shape.text(), "key": shape.text("which, where a file has several")}
+"""Where a session of another agent lies, as `--json` has it."""
+PROBLEM = {
+    "what": shape.text(),
+    "[where]": shape.text(),
+    "[offset]": shape.number(null=True),
+    "[length]": shape.number(null=True),
+    "[is_news]": shape.flag("records of types that are not known: nothing is wrong"),
+}
 _EACH = 5
 _ALL = 25
 

@@ -10,9 +10,18 @@ import msgspec
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, moment, one_line, size
+from turnlog.cli.frame import shape
 from turnlog.log.ids import handle_of
 from turnlog.thread.purging import Purged
 from turnlog.thread.report import Info
+
+REMOVED = {
+    "id": shape.text(),
+    "kind": shape.text("`session`, `fork` or `subagent`"),
+    "entries": shape.number(),
+    "size_bytes": shape.number(),
+}
+LEFT = {"id": shape.text(), "kind": shape.text("`fork`, `subagent` or `blobs`"), "why": shape.text()}
 
 
 def receipt_fields(done: Sequence[Purged]) -> dict[str, Any]:

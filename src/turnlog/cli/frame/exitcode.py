@@ -38,9 +38,11 @@ class Left(Exception):
 class Misused(Exception):
     """No such command or option, or a value that it does not take."""
 
-    def __init__(self, message: str, *, hint: str | None = None, exit_code: int = 2) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, exit_code: int = 2, candidates: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
-        self.message, self.hint, self.exit_code = message, hint, exit_code
+        self.message, self.hint, self.exit_code, self.candidates = message, hint, exit_code, candidates
 
 
 def ended(arguments: Sequence[str], work: Callable[[], None]) -> int:
@@ -172,12 +174,16 @@ def _fail(error: Exception, *, as_json: bool) -> int:
     if as_json:
         import json
 
-        problem: dict[str, object] = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
+        meant: list[dict[str, object]] = []
+        if isinstance(error, Misused):
+            meant = [{"name": name} for name in error.candidates]
         if several is not None:
-            problem["candidates"] = [
+            meant = [
                 {**item._asdict(), "at": None if item.at is None else item.at.isoformat()}
                 for item in several.candidates
             ]
+        problem: dict[str, object] = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
+        problem["candidates"] = meant
         print(json.dumps({"version": 1, "error": problem}), file=sys.stderr)
     else:
         if several is not None:

@@ -4,32 +4,64 @@ from __future__ import annotations
 
 import sys
 
+from turnlog.cli.frame.shape import NOTHING
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from types import ModuleType
     from typing import Any
 
 VERSION = 1
-"""Of everything that `--json` prints. It grows when a field changes its meaning or goes away."""
-
-# What fields mean that several commands have. Each command says in its `FIELDS` what it prints, for docs/cli.md and for
-# the test that compares it with what is printed: `[name]` may be missing, and every document has a `version` besides.
-SESSION = "the id of the session"
-DRY_RUN = "whether nothing was done"
-COUNTS = "how many paths by action"
-REPORT = "what was `carried` (`messages`, `tool_calls`, `tool_results`), `changed`, `lost`, and `notes`"
+"""Of what `--json` prints, unless a command has a `JSON_VERSION` of its own. It grows when a field changes its meaning
+or goes away."""
 
 
-def print_json(data: Mapping[str, Any]) -> None:
-    """A document with these fields, and the version."""
+class JsonAsked:
+    """What was asked of the JSON of the command that runs: one at a time in a process."""
+
+    module: ModuleType | None = None
+    tree: dict[str, Any] | None = None
+    """The fields, each with those inside of it; an empty one is meant with all that is in it."""
+    max_bytes: int | None = None
+    cursor: str | None = None
+
+
+def want(module: str, options: dict[str, Any]) -> None:
+    """Note what is asked of the JSON, and take it out of the options. Raises `Misused`, before anything is done."""
+    JsonAsked.module, JsonAsked.tree = sys.modules[module], None
+    fields = options.pop("fields", None)
+    JsonAsked.max_bytes, JsonAsked.cursor = options.pop("max_bytes", None), options.pop("cursor", None)
+    given = {"--fields": fields, "--max-bytes": JsonAsked.max_bytes, "--cursor": JsonAsked.cursor}
+    flags = [flag for flag, value in given.items() if value is not None]
+    if flags and not (options["as_json"] or options.get("jsonl")):
+        from turnlog.cli.frame.exitcode import Misused
+
+        raise Misused(f"{flags[0]} is for --json", hint="add --json")
+    if fields is not None:
+        from turnlog.cli.frame.selection import selected
+
+        JsonAsked.tree = selected(fields, JsonAsked.module.FIELDS, module.rpartition(".")[2])
+
+
+def json_version() -> int:
+    """Of the JSON of the command that runs."""
+    return getattr(JsonAsked.module, "JSON_VERSION", VERSION)
+
+
+def can_ask_again() -> bool:
+    """Whether the command can be asked again for the rest: it changes nothing."""
+    return getattr(JsonAsked.module, "CHANGES", NOTHING) == NOTHING
+
+
+def dumped(data: Any, *, indent: int | None = None) -> bytes:
+    """JSON; of text that is no Unicode, escapes."""
     import json
 
-    document = {"version": VERSION, **data}
+    marks = None if indent else (",", ":")
     try:
-        text = json.dumps(document, indent=2, ensure_ascii=False, default=_plain).encode()
+        return json.dumps(data, indent=indent, separators=marks, ensure_ascii=False, default=_plain).encode()
     except UnicodeEncodeError:
-        text = json.dumps(document, indent=2, default=_plain).encode()
-    write_json(text)
+        return json.dumps(data, indent=indent, separators=marks, default=_plain).encode()
 
 
 def to_json(data: Any) -> bytes:

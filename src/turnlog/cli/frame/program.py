@@ -14,6 +14,7 @@ from turnlog.cli import commands
 from turnlog.cli.frame.exitcode import Left, Misused, ended
 from turnlog.cli.frame.home import choose_home
 from turnlog.cli.frame.quick import command_of
+from turnlog.cli.frame.shape import Fields
 from turnlog.version import __version__
 
 _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)\.$''', re.MULTILINE | re.DOTALL)
@@ -28,6 +29,7 @@ _GROUPS = {
         "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "mv", "push", "pull", "sync",
     ],
     "Care": ["doctor", "gc", "index", "prices", "completion", "demo"],
+    "Programs and agents": ["api"],
 }  # fmt: skip
 _MEANT = {
     "annotate": "blame",
@@ -91,7 +93,7 @@ def summary(name: str, width: int) -> str:
     return text if len(text) <= width or stop is None else text[: _ENOUGH + stop.start()]
 
 
-def fields_of(name: str) -> dict[str, str]:
+def fields_of(name: str) -> Fields:
     """What a command says with `--json`: its fields, and what each means."""
     return import_module(f"{commands.__name__}.{name}").FIELDS
 
@@ -144,10 +146,12 @@ def _invoke(arguments: list[str]) -> None:
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "turnlog"
         hint = f"see `{where} --help`"
+        meant: list[str] = list(getattr(error, "possibilities", None) or ())
         if isinstance(error, _NoCommand) and error.near:
             more = "" if error.near[0].startswith("-") else " `turnlog --help` lists all"
-            hint = f"did you mean `turnlog {error.near[0]}`?{more}"
-        raise Misused(_lower(error.format_message()), hint=hint, exit_code=error.exit_code) from error
+            hint, meant = f"did you mean `turnlog {error.near[0]}`?{more}", error.near
+        said = _lower(error.format_message())
+        raise Misused(said, hint=hint, exit_code=error.exit_code, candidates=meant) from error
     except click.ClickException as error:
         raise Misused(_lower(error.format_message()), exit_code=error.exit_code) from error
 

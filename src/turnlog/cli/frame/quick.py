@@ -67,9 +67,15 @@ class QuickCommand:
 
 SHARED = (
     Option("as_json", ("--json",), "Print JSON for programs."),
+    Option("fields", ("--fields",), "With --json, only these fields of each item: a,b.c", "LIST"),
     Option("home", ("--home",), "Where the sessions are.", "PATH", hidden=True),
     Option("debug", ("--debug",), "Show a traceback.", hidden=True),
 )
+LISTED = (
+    Option("max_bytes", ("--max-bytes",), "With --json, at most so many bytes: whole items only.", "N", 1),
+    Option("cursor", ("--cursor",), "With --json, what comes behind: `cursor` of the answer before.", "CURSOR"),
+)
+"""What every list has besides."""
 
 
 class BadArguments(Exception):
@@ -163,9 +169,17 @@ def answered(arguments: Sequence[str]) -> int | None:
         gc.set_threshold(*before)
         return None
     choose_home(found["home"])
-    code = ended(arguments, lambda: quick.work(**found))
+    code = ended(arguments, lambda: run(quick, found))
     gc.freeze()  # nor does it need to look through everything once more when it ends
     return code
+
+
+def run(quick: QuickCommand, options: dict[str, Any]) -> None:
+    """Do what the command does, with what `parsed` found."""
+    from turnlog.cli.frame.output import want
+
+    want(quick.work.__module__, options)
+    quick.work(**options)
 
 
 def command_of(quick: QuickCommand) -> click.Command:
@@ -188,19 +202,33 @@ def command_of(quick: QuickCommand) -> click.Command:
             return []
 
     params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, metavar=quick.words)] if quick.words else []
-    for option in (*quick.options, *SHARED):
-        kind: Any = click.Choice(option.choices) if option.choices else None
-        if option.least is not None:
-            kind = click.IntRange(min=option.least)
-        params.append(
-            click.Option(
-                [*option.flags, option.name],
-                is_flag=not option.value,
-                metavar=option.value if option.value and not option.choices else None,
-                help=option.help,
-                type=kind,
-                hidden=option.hidden,
-            )
-        )
+    params += [click.Option(words, **more) for words, more in map(_for_click, (*quick.options, *SHARED))]
     settings = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-    return _Parsed(quick.name, callback=quick.work, params=params, help=quick.help, context_settings=settings)
+
+    def work(**options: Any) -> None:
+        run(quick, options)
+
+    return _Parsed(quick.name, callback=work, params=params, help=quick.help, context_settings=settings)
+
+
+def click_option(option: Option) -> Callable[[Any], Any]:
+    """The same option for a command that is click's."""
+    import click
+
+    words, more = _for_click(option)
+    return click.option(*words, **more)
+
+
+def _for_click(option: Option) -> tuple[list[str], dict[str, Any]]:
+    import click
+
+    kind: Any = click.Choice(option.choices) if option.choices else None
+    if option.least is not None:
+        kind = click.IntRange(min=option.least)
+    return [*option.flags, option.name], {
+        "is_flag": not option.value,
+        "metavar": option.value if option.value and not option.choices else None,
+        "help": option.help,
+        "type": kind,
+        "hidden": option.hidden,
+    }

@@ -1,0 +1,110 @@
+"""`turnlog api`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.pager import paged
+
+CHANGES = shape.NOTHING
+_TAKEN = {"type": shape.text(), "choices": shape.texts(null=True)}
+_COMMAND = {
+    "name": shape.text(),
+    "summary": shape.text(),
+    "arguments": shape.each(
+        "in order", {"name": shape.text(), **_TAKEN, "required": shape.flag(), "repeatable": shape.flag()}
+    ),
+    "options": shape.each(
+        "in any",
+        {
+            "flags": shape.texts(),
+            **_TAKEN,
+            "value": shape.text("what its value is called; null for a flag", null=True),
+            "default": shape.anything(),
+            "required": shape.flag(),
+            "repeatable": shape.flag(),
+            "meaning": shape.text(),
+        },
+    ),
+    "examples": shape.each("", {"command": shape.text(), "meaning": shape.text()}),
+    "changes": shape.text("`nothing`, `the log`, `the workspace` or `files of other agents`"),
+    "json": shape.one("the JSON Schema of its `--json`; null where it has none", null=True),
+}
+FIELDS = {
+    "[commands]": shape.items("every command; with a COMMAND, its fields instead of all else", _COMMAND),
+    **{f"[{name}]": field for name, field in _COMMAND.items()},
+    "[exit_codes]": shape.each(
+        "how a command may end", {"code": shape.number(), "name": shape.text(), "meaning": shape.text()}
+    ),
+    "[environment]": shape.each("variables that are read", {"name": shape.text(), "meaning": shape.text()}),
+    "[filters]": shape.each(
+        "for `ls`, `search` and `usage`", {"name": shape.text(), "example": shape.text(), "meaning": shape.text()}
+    ),
+    "[guide]": shape.text("with --guide: all there is then"),
+}
+
+
+@click.command()
+@click.argument("name", metavar="[COMMAND]", required=False)
+@click.option("--guide", is_flag=True, help="A page for an agent, short enough for its instructions.")
+@click.option("--as", "form", type=click.Choice(["skill"]), help="With --guide: with the head that a skill file has.")
+@shared
+def command(name: str | None, guide: bool, form: str | None, as_json: bool) -> None:
+    """Describe this command line to programs: commands, options, JSON, exit codes, environment and filters.
+
+    With --json, each command has its arguments, options, examples, what it changes (nothing, the log, the workspace,
+    files of other agents), and the JSON Schema of what it prints with --json. Without, it is a page to read.
+
+    \\b
+    turnlog api                              all of it, as a page
+    turnlog api search --json                one command
+    turnlog api --json --fields name,summary what there is
+    turnlog api --guide                      for the instructions of an agent
+    turnlog api --guide --as skill           the same as a skill file
+    """
+    from turnlog.cli import interface
+    from turnlog.cli.frame.exitcode import Misused
+
+    if (guide and name is not None) or (form is not None and not guide):
+        raise Misused("--guide is about all commands, and --as is for --guide", hint="`turnlog api --help`")
+    if name is not None and name not in interface.names():
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, interface.names(), n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`turnlog --help` lists all"
+        raise Misused(f"no such command {name!r:.80}", hint=hint, candidates=near)
+    if as_json:
+        print_json(_document(name, form, is_guide=guide))
+        return
+    with paged(is_wanted=not guide) as out:
+        out.write(_page(name, form, is_guide=guide))
+
+
+def _document(name: str | None, form: str | None, *, is_guide: bool) -> dict[str, Any]:
+    from turnlog.cli import interface
+
+    if is_guide:
+        return {"guide": _page(name, form, is_guide=True)}
+    if name is not None:
+        return interface.described(name)
+    variables = [{"name": variable, "meaning": meaning} for variable, meaning in interface.ENVIRONMENT.items()]
+    return {
+        "commands": [interface.described(one) for one in interface.names()],
+        "exit_codes": list(interface.exit_codes()),
+        "environment": variables,
+        "filters": list(interface.filters()),
+    }
+
+
+def _page(name: str | None, form: str | None, *, is_guide: bool) -> str:
+    if is_guide:
+        from turnlog.cli.guide import GUIDE, HEAD
+
+        return HEAD + GUIDE if form == "skill" else GUIDE
+    from turnlog.cli.reference import reference, section
+
+    return reference() if name is None else "\n".join(section(name)) + "\n"

@@ -1,0 +1,189 @@
+"""What programs and agents ask of the command line: only some fields, only so many bytes, and never a question."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from tests.cli.every import NAMES, words_for
+from tests.cli.machine import three_agents
+from tests.cli.scene import Cli, Done
+from turnlog.cli.frame.selection import selectable
+from turnlog.cli.guide import GUIDE, HEAD
+
+LISTS = [
+    ("sessions", ["ls", "--all", "--hidden"]),
+    ("hits", ["search", "the"]),
+    ("hits", ["search", "the", "--sort", "relevance"]),
+    ("groups", ["usage", "--by", "session"]),
+    ("messages", ["show", "CODEX"]),
+    ("messages", ["show", "CODEX", "--context"]),
+    ("entries", ["log", "CODEX"]),
+    ("entries", ["log", "CODEX", "--reverse"]),
+    ("formats", ["formats"]),
+    ("commands", ["api"]),
+]
+
+
+@pytest.fixture
+def agents(cli: Cli, session: str) -> Cli:
+    """The command line of a machine on which three agents have worked; CODEX stands for a session of one of them."""
+    three_agents(Path.home(), Path.cwd())
+    cards = cli("ls", "--all", "--json", "--fields", "id,agent,messages").json["sessions"]
+    longest = max((card for card in cards if card["agent"] == "codex"), key=lambda card: card["messages"])["id"]
+    return lambda *words: cli(*(longest if word == "CODEX" else word for word in words))
+
+
+def problem(done: Done) -> dict[str, Any]:
+    assert done.out == ""
+    return json.loads(done.err)["error"]
+
+
+def test_with_fields_an_item_has_only_these(agents: Cli):
+    whole = agents("search", "the", "--json", "-n5").json
+    some = agents("search", "the", "--json", "-n5", "--fields", "snippet, session,sessions.title").json
+    assert some["hits"] == [{name: hit[name] for name in ("session", "snippet")} for hit in whole["hits"]]
+    assert some["sessions"] == [{"title": card["title"]} for card in whole["sessions"]]
+    assert {**some, "hits": 0, "sessions": 0} == {**whole, "hits": 0, "sessions": 0}
+    inside = agents("show", "CODEX", "--json", "--fields", "role,blocks.type").json
+    assert {name for message in inside["messages"] for name in message} == {"role", "blocks"}
+    assert {name for message in inside["messages"] for block in message["blocks"] for name in block} == {"type"}
+    assert set(agents("title", "--json", "--fields", "title").json) == {"version", "title"}
+
+
+def test_the_five_hits_of_a_model_are_small(agents: Cli):
+    done = agents("search", "the", "--json", "--fields", "session,seq,snippet", "-n", "5")
+    assert len(done.json["hits"]) == 5
+    assert len(done.out.encode()) <= 2000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_field_is_refused_before_anything_is_done(name: str, cli: Cli):
+    there = list(selectable(import_module(f"turnlog.cli.commands.{name}").FIELDS))
+    for wrong in ("nonsense", f"{there[0]}.nonsense.more"):
+        told = problem(cli(name, "--json", "--fields", wrong, *words_for(name)))
+        assert (told["code"], told["exit_code"]) == ("usage", 2)
+        assert wrong in told["message"]
+    told = problem(cli(name, "--json", "--fields", "nonsense", *words_for(name)))
+    assert [one["name"] for one in told["candidates"]] == there
+    assert ", ".join(there) in told["hint"]
+
+
+@pytest.mark.parametrize(("name", "words"), LISTS)
+def test_a_list_in_pieces_is_the_whole_list(name: str, words: list[str], agents: Cli):
+    whole = agents(*words, "--json").json
+    most = max(len(json.dumps(item)) for item in whole[name]) + 6000
+    if "search" in words:
+        most += 4000  # sessions stand beside the hits
+    pieces: list[Any] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        done = agents(*words, "--json", "--max-bytes", str(most), *(["--cursor", cursor] if cursor else []))
+        assert done.code == 0, done.err
+        assert len(done.out.encode()) <= most
+        assert done.json[name]
+        pieces += _without_ids(done.json[name])
+        assert (done.json["left_out"] > 0) <= (done.json["cursor"] is not None)
+        cursor = done.json["cursor"]
+    seen = len(pieces) if name == "hits" else len(whole[name])  # without it, a page of hits is shorter
+    assert pieces[: len(whole[name])] == _without_ids(whole[name])
+    assert len(pieces) == seen
+
+
+def _without_ids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Marks of another agent's session have another id each time it is read."""
+    return [{key: value for key, value in item.items() if key != "id"} for item in items]
+
+
+def test_what_has_no_room_says_how_much_it_needs(agents: Cli):
+    told = problem(agents("ls", "--all", "--json", "--max-bytes", "200"))
+    assert "no room for the next item" in told["message"]
+    needed = told["hint"].split()[1]
+    assert agents("ls", "--all", "--json", "--max-bytes", needed).json["sessions"]
+
+
+def test_what_was_done_is_told_however_little_room_there_is(cli: Cli, session: str):
+    told = cli("run", "--json", "--max-bytes", "1", "--", "touch", "new").json
+    assert (told["changes"], told["left_out"], told["cursor"]) == ([], 1, None)
+    assert problem(cli("rm", "@", "--json", "--cursor", "0"))["message"] == "no such option '--cursor'"
+
+
+@pytest.mark.parametrize(
+    "words", [["ls", "--cursor", "x"], ["search", "a", "--cursor", "1.0"], ["log", "--cursor", "x"]]
+)
+def test_a_cursor_that_no_answer_gave_is_refused(words: list[str], cli: Cli, session: str):
+    assert "no such cursor" in problem(cli(*words, "--json"))["message"]
+
+
+@pytest.mark.parametrize("flag", ["--fields=id", "--max-bytes=9", "--cursor=0"])
+def test_it_is_for_json(flag: str, cli: Cli):
+    assert cli("ls", flag).err == f"error: {flag.partition('=')[0]} is for --json\nhint: add --json\n"
+
+
+def test_a_list_that_grew_at_its_front_goes_on_where_it_stood(agents: Cli, process: Cli):
+    first = agents("ls", "--all", "--json", "-n2").json
+    with turnlog.open(checkpoints=False) as home, home.create(workspace=".") as new:
+        new.user("what came meanwhile")
+    rest = agents("ls", "--all", "--json", "--cursor", first["cursor"]).json["sessions"]
+    ids = [card["id"] for card in (*first["sessions"], *rest)]
+    assert len(ids) == len(set(ids))
+    assert new.id not in ids
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "run"])  # to which it is another program's
+def test_wrong_options_are_an_error_for_programs(name: str, cli: Cli):
+    told = problem(cli(name, "--json", "--nonsense-here"))
+    assert set(told) == {"code", "message", "hint", "exit_code", "candidates"}
+    assert (told["code"], told["exit_code"]) == ("usage", 2)
+
+
+def test_a_command_that_was_meant_is_a_candidate(cli: Cli):
+    assert problem(cli("serach", "--json"))["candidates"] == [{"name": "search"}]
+    assert problem(cli("api", "serach", "--json"))["candidates"] == [{"name": "search"}]
+
+
+ASKING = [["rewind"], ["rm", "@", "--purge"], ["keep"], ["hooks", "install"], ["resume", "--in", "codex", "--exec"]]
+"""What asks somebody on a terminal. The tests that run a command in their own process fail if it reads stdin at all."""
+
+
+@pytest.mark.parametrize("words", ASKING)
+def test_nothing_waits_for_input_without_a_terminal(words: list[str], session: str, folder: Path):
+    (Path.home() / ".claude/projects").mkdir(parents=True)
+    call = [sys.executable, "-m", "turnlog", *words]
+    reading, writing = os.pipe()  # nothing ever comes, and it is never closed
+    try:
+        open_pipe = subprocess.run(call, stdin=reading, capture_output=True, text=True, timeout=20)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    closed = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *call], capture_output=True, text=True, timeout=20)
+    for done in (open_pipe, closed):
+        assert done.returncode != 1, done.stderr
+        assert "fault in turnlog" not in done.stderr
+
+
+# ── the guide ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_guide_fits_into_instructions():
+    assert len(GUIDE.encode()) <= 3000
+    assert HEAD.startswith("---\nname: turnlog\ndescription: ")
+    assert HEAD.endswith("\n---\n\n")
+
+
+def test_every_line_of_the_guide_runs(agents: Cli):
+    assert agents("run", "-q", "--", "sh", "-c", "echo one > notes.txt").code == 0
+    lines = [line.strip() for line in GUIDE.splitlines() if line.startswith("    ")]
+    assert len(lines) > 8
+    for line in lines:
+        program, *words = shlex.split(line)
+        done = agents(*words)
+        assert (program, done.code) == ("turnlog", 0), (line, done.err)
+        assert "--json" not in line or done.json["version"]
