@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import turnlog  # noqa: E402
 from tests.blame import test_model as authors  # noqa: E402
+from tests.live.killlab import SCENES  # noqa: E402
 from tests.session import interruptscenes as scenes  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
 from tests.store import test_io_errors as errors  # noqa: E402
@@ -162,6 +163,13 @@ def blamed_lines(seed: int) -> str:
     return f"20 lives, {lines} lines"
 
 
+def killed_hooks(seed: int) -> str:
+    """A hook dies before every change that it makes, and its agent with it or not."""
+    scene = random.Random(seed).choice(list(SCENES.values()))
+    with tempfile.TemporaryDirectory(prefix="turnlog-soak-") as folder:
+        return f"{scene.event}: {scene.live(Path(folder))} deaths"
+
+
 def given_up(seed: int) -> str:
     """Forks, the trash, purges and collections with a quota: every checkpoint that is listed is whole."""
     rng = random.Random(seed)
@@ -202,7 +210,7 @@ def signals(seed: int) -> str:
 
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
-    nested_lives, blamed_lines, given_up, interrupts, signals, broken_streams, cut_transfers,
+    nested_lives, blamed_lines, killed_hooks, given_up, interrupts, signals, broken_streams, cut_transfers,
 )  # fmt: skip
 
 

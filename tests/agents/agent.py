@@ -165,15 +165,19 @@ class Agent:
         input: bytes | None = None,
         timeout_s: float = TIMEOUT_S,
         interrupt: bool = False,
+        how: int = signal.SIGINT,
         check: bool = True,
     ) -> Done:
-        """Run one command to its end. With `interrupt`, stop it as Ctrl-C would once an answer is held back."""
+        """Run one command to its end. With `interrupt`, stop it as Ctrl-C would once an answer is held back.
+
+        `how` is another signal for that.
+        """
         process = self._start(home, provider, workspace, arguments, piped=input is not None)
         try:
             if interrupt:
                 if not provider.held.wait(timeout_s):
                     raise Failed(f"{self.name} never asked for the answer that is held back")
-                os.killpg(process.pid, signal.SIGINT)
+                os.killpg(process.pid, how)
             out, err = process.communicate(input, timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             _kill(process)

@@ -1,4 +1,4 @@
-"""The agents whose sessions are written and resumed: how each is configured, run and resumed, where its sessions lie, and what it sends."""
+"""The agents whose sessions are written and resumed: how each is configured and run, and where its sessions lie."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,12 +117,19 @@ def test_what_is_typed_after_an_interruption_survives_every_rewind(desk: Desk):
     survives_interruption(desk)
 
 
-def survives_interruption(desk: Desk) -> None:
+def test_what_is_typed_after_an_agent_was_killed_survives_every_rewind(desk: Desk):
+    survives_interruption(desk, signal.SIGKILL)
+
+
+def survives_interruption(desk: Desk, how: int = signal.SIGINT) -> None:
     agent = desk.agent
     before = desk.files()
     desk.provider.play(desk.shell("echo one > one.txt"), Turn([Text("I go on and")], hold=True))
-    agent.invoke(desk.home, desk.provider, desk.place, agent.run("first prompt"), interrupt=True)
+    agent.invoke(desk.home, desk.provider, desk.place, agent.run("first prompt"), interrupt=True, how=how)
     desk.settled()
+    if how == signal.SIGKILL:
+        [row] = desk.rows()
+        assert row["state"] == "crashed"
     (desk.place / "mine.txt").write_text("typed after the interruption\n")
     (desk.place / "b.txt").write_text("mine as well\n")
     desk.ask(agent.resume(agent.latest(desk.home), "second prompt"), desk.shell("echo two > two.txt"))

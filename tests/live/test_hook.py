@@ -314,6 +314,24 @@ def test_one_after_the_other_brings_in_what_was_said(machine: Machine):
     assert b"go" in process.communicate(timeout=20)[0]
 
 
+def test_a_hook_that_is_killed_while_its_agent_waits_is_in_nobodys_way(machine: Machine):
+    """Before or behind the fork: what it had begun is done, or nothing is there."""
+    begin = TOLD["codex"][0]
+    for number in range(6):
+        data = json.dumps({"cwd": str(machine.place), **begin[1], "session_id": f"s{number}"}).encode()
+        process = machine.start("codex", begin[0], data)
+        time.sleep(number * 0.03)
+        process.kill()
+        process.communicate(timeout=10)
+    time.sleep(0.5)
+    for number in range(6):
+        machine.hook("codex", begin[0], {**begin[1], "session_id": f"s{number}", "turn_id": "next"})
+        session = machine.session(f"codex-s{number}")
+        assert not session.damage
+        assert [e.state for e in session.entries(kind="turn")] in (["begin"], ["begin", "aborted", "begin"])
+        session.close()
+
+
 def test_the_log_of_hooks_does_not_grow_without_end(tmp_path: Path):
     from turnlog.hooks import trace
 

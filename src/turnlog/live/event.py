@@ -187,14 +187,18 @@ class LiveEvent:
         name = imported_id(self._agent.name, native)
         for _ in range(2):
             try:
-                self.name = name
-                return loaded(self.store, self.store.open(name))
+                return self._opened(name)
             except NotFound:
                 other = session_under(self.store, self._agent.name, native)
                 if other is None:
                     break
                 name = other
         return self._made_new(name, native) if is_new else None
+
+    def _opened(self, name: str) -> History:
+        found = loaded(self.store, self.store.open(name))
+        self.name = name
+        return found
 
     def _made_new(self, name: str, native: str) -> History:
         folder = self._payload.folder
@@ -209,9 +213,11 @@ class LiveEvent:
         # Its first entry is called like it: whoever imports the same has the same session.
         start = Start(id=name, session=name, agent=self._agent.name, workspace=workspace, origin=origin)
         try:
-            return Creator(self.store, self._made, None).begin([start])
+            made = Creator(self.store, self._made, None).begin([start])
         except AlreadyExists:  # another hook of the same session was faster
-            return loaded(self.store, self.store.open(name))
+            return self._opened(name)
+        self.name = name
+        return made
 
     def _is_at_home(self, path: str) -> bool:
         from turnlog.exchange.source import lies_at_home
