@@ -1,6 +1,7 @@
 """`turnlog hooks`."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.cli.machine import claude_session, settle
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
+from tests.live.test_hook import OWN
 
 
 @pytest.fixture
@@ -93,3 +95,30 @@ def test_it_is_offered_until_somebody_looked(process: Cli, person: Path, monkeyp
     monkeypatch.delenv("TURNLOG_OFFERS")
     process("hooks", "status")
     assert "cannot be taken back" not in process().out
+
+
+def test_the_home_that_was_named_is_the_one_that_the_hook_fills(cli: Cli, person: Path, tmp_path: Path):
+    place, named = tmp_path / "shop", tmp_path / "its home"
+    place.mkdir()
+    done = cli("hooks", "install", "claude-code", "--anyway", "--home", str(named))
+    assert done.code == 0, done.err
+    settings = json.loads((person / ".claude/settings.json").read_text())
+    command = settings["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
+    payload = {"session_id": "s1", "prompt_id": "p1", "prompt": "go", "cwd": str(place)}
+    ran = subprocess.run(
+        ["sh", "-c", command.replace("PYTHONPATH=", f"PYTHONPATH={OWN}")], input=json.dumps(payload).encode(),
+        env={"HOME": str(person), "PATH": "/usr/bin:/bin"}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr) == (b"", b"")
+    rows = json.loads(cli("ls", "--all", "--home", str(named), "--json").out)["sessions"]
+    assert [row["id"] for row in rows] == ["claude-code-s1"]
+    assert not (person / ".turnlog/sessions").exists()
+    assert f"its turns go to {named}" in cli("hooks", "status", "--home", str(person / ".turnlog")).out
+    assert "its turns go" not in cli("hooks", "status", "--home", str(named)).out
+
+
+def test_newer_versions_of_pi_need_trust_for_the_hooks_of_a_project(cli: Cli, person: Path):
+    (person / ".pi/agent").mkdir(parents=True)
+    assert "only in a project that you trust" in cli("hooks", "install", "pi", "--anyway", "--project").out
+    assert "only in a project that you trust" in cli("hooks", "status").out
+    assert cli("hooks", "uninstall", "pi", "--project").code == 0

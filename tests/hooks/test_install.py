@@ -14,7 +14,7 @@ from turnlog.hooks import agent, names
 from turnlog.hooks.call import call, program_in
 from turnlog.hooks.entries import entries
 from turnlog.hooks.install import HookPlaces, apply, installing, uninstalling
-from turnlog.hooks.status import status
+from turnlog.hooks.status import status, statuses
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.settings import plain
 
@@ -225,6 +225,13 @@ def test_a_file_of_ours_that_somebody_changed_is_his(machine: Machine, name: str
         ("gemini-cli", "\ufeff{}", "line 1, column 2: the whole begins with a byte order mark"),
         ("codex", "\ufeff{}", "line 1, column 2: the whole begins with a byte order mark"),
         ("claude-code", "[]", "line 1, column 1: the whole is no object"),
+        ("claude-code", '{"model": 5}', "line 1, column 11: model is no string, so Claude Code reads nothing"),
+        ("claude-code", '{"cleanupPeriodDays": true}', "line 1, column 23: cleanupPeriodDays is no number"),
+        (
+            "claude-code",
+            '{"permissions": {"allow": "x"}}',
+            "line 1, column 27: permissions.allow is no list",
+        ),
         ("codex", '{"hooks": {},\n"model": 1}', "line 2, column 10: model is nothing that Codex takes"),
     ],
 )
@@ -367,3 +374,18 @@ def test_a_command_is_known_again(program: str):
 @pytest.mark.parametrize("command", [None, 3, "ring", "turnlog hook codex Stop", "test -x 'a && b hook codex Stop"])
 def test_a_command_of_somebody_else_is_not(command: object):
     assert program_in(command, "codex") is None
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_home_that_was_chosen_is_the_one_that_is_filled(machine: Machine, name: str, tmp_path: Path):
+    folder = str(tmp_path / "a home's folder")
+    machine.places = machine.places._replace(filled=folder)
+    before = statuses(machine.places)
+    machine.install(name, PROGRAM)
+    row = next(row for row in statuses(machine.places) if row.agent == name)
+    assert (row.installed, row.fills, row.program) == (True, folder, PROGRAM)
+    text = machine.path(name).read_text()
+    machine.install(name, PROGRAM)
+    assert machine.path(name).read_text() == text
+    machine.uninstall(name)
+    assert statuses(machine.places) == before

@@ -66,10 +66,11 @@ class HookFile:
         timeout_unit: Literal["s", "ms"] = "s",
         hook_name: str = "",
         top_keys: frozenset[str] = frozenset(),
+        kinds: Mapping[str, type] | None = None,
         takes_bom: bool = False,
         is_strict: bool = False,
         keeps_places: bool = False,
-        render: Callable[[str], str] | None = None,
+        render: Callable[[str, str], str] | None = None,
     ) -> None:
         self.name = name
         """In the agent's folder."""
@@ -81,6 +82,8 @@ class HookFile:
         """What a hook is called, where the agent lists them by name."""
         self.top_keys = top_keys
         """The only ones that the agent takes; any, if there are none here."""
+        self.kinds = kinds or {}
+        """What stands under other keys, with dots between names: where it is anything else, the agent reads nothing."""
         self.takes_bom = takes_bom
         """Whether the agent reads a file that begins with a byte order mark."""
         self.is_strict = is_strict
@@ -88,7 +91,8 @@ class HookFile:
         self.keeps_places = keeps_places
         """Whether the agent knows a hook by its place, so that others must not move when ours go."""
         self.render = render
-        """The text of a file of our own, for the program that it calls; None for settings of the user."""
+        """The text of a file of our own, for the program that it calls and the home that it fills, where that is not
+        the usual one; None for settings of the user."""
 
 
 class HookSwitch:
@@ -118,6 +122,7 @@ class HookedAgent:
         switches: tuple[HookSwitch, ...] = (),
         trusts: bool = False,
         after: str = "start it anew",
+        project_needs: str = "",
         folder_variable: str = "",
         shell_variable: str = "",
         takes_context: bool = False,
@@ -136,6 +141,8 @@ class HookedAgent:
         """Whether it runs only what its user has said that he trusts."""
         self.after = after
         """What its user has to do then."""
+        self.project_needs = project_needs
+        """What has to be so for the hooks of a project to run."""
         self.folder_variable = folder_variable
         """What tells a hook the folder that a session began in, wherever the agent is by now."""
         self.shell_variable = shell_variable

@@ -7,12 +7,23 @@ import shlex
 
 _CLEAN = "PYTHONPATH= PYTHONHOME= PYTHONSAFEPATH=1"
 """What another program set for its own Python, and what lies in the folder, is none of ours."""
+_HOME = "TURNLOG_HOME="
 
 
-def call(program: str, agent: str, event: str) -> str:
-    """For `sh -c`, and other shells that know as much: silent, and always with the exit code 0."""
+def call(program: str, agent: str, event: str, home: str = "") -> str:
+    """For `sh -c`, and other shells that know as much: silent, and always with the exit code 0.
+
+    `home` is the one that is filled, where that is not the usual one.
+    """
     quoted = shlex.quote(program)
-    return f"test -x {quoted} && {_CLEAN} {quoted} hook {agent} {event} 2>/dev/null || :"
+    where = f" {_HOME}{shlex.quote(home)}" if home else ""
+    return f"test -x {quoted} && {_CLEAN}{where} {quoted} hook {agent} {event} 2>/dev/null || :"
+
+
+def home_in(command: str) -> str:
+    """The home that such a command fills; empty for the usual one."""
+    words = shlex.split(command)
+    return next((word.removeprefix(_HOME) for word in words if word.startswith(_HOME)), "")
 
 
 def program_in(command: object, agent: str) -> str | None:

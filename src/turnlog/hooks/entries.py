@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from turnlog.errors import Invalid
 from turnlog.hooks import TIMEOUT_S, HookedAgent, HookEvent
-from turnlog.hooks.call import call, program_in
+from turnlog.hooks.call import call, home_in, program_in
 from turnlog.machine.settings import as_list, as_object, place_of, plain, with_item, with_value, without
+from turnlog.machine.toml import table_at
 
+_KINDS = {bool: "boolean", dict: "object", int: "number", list: "list", str: "string"}
 _NOTHING: dict[str, Any] = {"hooks": []}
 """A group that does nothing, and keeps the place of one that is gone."""
 
@@ -23,15 +25,17 @@ class HookEntry(NamedTuple):
     """Among the hooks of that group."""
     is_alone: bool
     program: str
+    home: str
+    """That it fills; empty for the usual one."""
     value: Any
     """The whole group, where it stands alone; else the hook itself."""
 
 
-def group_of(agent: HookedAgent, event: HookEvent, program: str) -> dict[str, Any]:
+def group_of(agent: HookedAgent, event: HookEvent, program: str, home: str) -> dict[str, Any]:
     """What is to stand under an event."""
     name = {"name": agent.file.hook_name} if agent.file.hook_name else {}
     timeout = TIMEOUT_S * (1000 if agent.file.timeout_unit == "ms" else 1)
-    hook = {**name, "type": "command", "command": call(program, agent.name, event.name), "timeout": timeout}
+    hook = {**name, "type": "command", "command": call(program, agent.name, event.name, home), "timeout": timeout}
     return {**({"matcher": event.matcher} if event.matcher else {}), "hooks": [hook]}
 
 
@@ -45,27 +49,30 @@ def _entries(settings: Any, agent: HookedAgent) -> Iterator[HookEntry]:
         for index, group in enumerate(as_list(groups)):
             hooks = as_list(as_object(group).get("hooks"))
             for place, hook in enumerate(hooks):
-                program = program_in(as_object(hook).get("command"), agent.name)
+                command = as_object(hook).get("command")
+                program = program_in(command, agent.name)
                 if program is not None:
                     is_alone = len(hooks) == 1
-                    yield HookEntry(event, index, place, is_alone, program, group if is_alone else hook)
+                    value = group if is_alone else hook
+                    yield HookEntry(event, index, place, is_alone, program, home_in(str(command)), value)
 
 
-def are_current(found: list[HookEntry], agent: HookedAgent, program: str) -> bool:
-    """Whether these are all that this version would write for that program, and no others."""
-    wanted = {event.name: group_of(agent, event, program) for event in agent.events}
+def are_current(found: list[HookEntry], agent: HookedAgent) -> bool:
+    """Whether these are all that this version would write for the program and home of the first, and no others."""
+    program, home = found[0].program, found[0].home
+    wanted = {event.name: group_of(agent, event, program, home) for event in agent.events}
     return len(found) == len(wanted) and all(
         wanted.get(one.event) in (one.value, {**wanted.get(one.event, {}), "hooks": [one.value]}) for one in found
     )
 
 
-def added(text: str, agent: HookedAgent, program: str) -> str:
+def added(text: str, agent: HookedAgent, program: str, home: str) -> str:
     """The settings with ours, each once, where they are or behind others. Raises where an agent would not read them."""
     check(text, agent)
     dialect = agent.file.dialect
     for event in agent.events:
         here = [one for one in entries(plain(text, dialect=dialect), agent) if one.event == event.name]
-        wanted = group_of(agent, event, program)
+        wanted = group_of(agent, event, program, home)
         if not here:
             text = with_item(text, ["hooks", event.name], wanted, dialect=dialect)
         elif here[0].is_alone:
@@ -125,6 +132,10 @@ def check(text: str, agent: HookedAgent) -> None:
     for key in settings if agent.file.top_keys else ():
         only = ", ".join(sorted(agent.file.top_keys))
         need(key in agent.file.top_keys, f"is nothing that {agent.title} takes: only {only}", key)
+    for name, kind in agent.file.kinds.items():
+        value = table_at(settings, path := name.split("."))
+        is_right = value is None or (_is(value, kind) and not (kind is int and _is(value, bool)))
+        need(is_right, f"is no {_KINDS[kind]}, so {agent.title} reads nothing of this file", *path)
     events = settings.get("hooks", {})
     need(_is(events, dict), "is no object", "hooks")
     ours = [event.name for event in agent.events if event.name in events]

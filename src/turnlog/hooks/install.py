@@ -24,6 +24,8 @@ class HookPlaces(NamedTuple):
     environ: Mapping[str, str]
     project: str
     imprints: Imprints
+    filled: str = ""
+    """The home that hooks are to fill; empty for the usual one."""
 
     def file(self, agent: HookedAgent, scope: str) -> str:
         """The file that has an agent's hooks, for the user or for the project."""
@@ -67,12 +69,12 @@ def installing(agent: HookedAgent, places: HookPlaces, scope: str, program: str,
     path = places.file(agent, scope)
     before = read_bytes(path)
     if agent.file.render is not None:
-        after = agent.file.render(program)
+        after = agent.file.render(program, places.filled)
         _refuse_others(path, before, agent)
         return [FileEdit(agent.name, path, before, after.encode(), _imprint(places, path, None, after))]
     with _about(path, agent):
         now = text_of(path, before)
-        after = added(now, agent, program)
+        after = added(now, agent, program, places.filled)
         rest = _restored(places, path, now, lambda known: removed(now, agent, known), _settings(agent))
     was = rest.encode() if before is not None else None
     edits = [FileEdit(agent.name, path, before, after.encode(), _imprint(places, path, was, after))]

@@ -7,7 +7,8 @@ import re
 from hashlib import sha256
 from typing import Any
 
-from turnlog.hooks.call import program_in
+from turnlog.hooks import TIMEOUT_S
+from turnlog.hooks.call import home_in, program_in
 
 TELL = """
 import { spawn } from "node:child_process"
@@ -22,7 +23,7 @@ const tell = (event, payload) =>
       const child = spawn(program, ["hook", agent, event], {
         detached: true,
         stdio: ["pipe", "ignore", "ignore"],
-        env: { ...process.env, ...clean },
+        env: { ...process.env, ...clean, ...(home ? { TURNLOG_HOME: home } : {}) },
       })
       const timer = setTimeout(() => resolve(), timeout)
       const done = () => {
@@ -41,6 +42,7 @@ const tell = (event, payload) =>
 """
 _MARK = re.compile(r"// Written by `turnlog hooks install`; `turnlog hooks uninstall` removes it\. ([0-9a-f]{16})\n")
 _PROGRAM = re.compile(r"^const program = (\".*\")$", re.MULTILINE)
+_HOME = re.compile(r"^const home = (\".*\")$", re.MULTILINE)
 
 
 def marked(text: str) -> str:
@@ -50,6 +52,20 @@ def marked(text: str) -> str:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def header(program: str, agent: str, home: str) -> list[str]:
+    """What such a file needs to know."""
+    values = {"program": program, "agent": agent, "home": home, "timeout": TIMEOUT_S * 1000}
+    return [f"const {name} = {json.dumps(value)}" for name, value in values.items()]
+
+
+def home_of(text: str) -> str:
+    """The home that a file of ours fills; empty for the usual one."""
+    if text.startswith("{"):
+        return home_in(next(hook["bash"] for event in json.loads(text)["hooks"].values() for hook in event))
+    found = _HOME.search(text)
+    return json.loads(found[1]) if found is not None else ""
 
 
 def program_of(text: str, agent: str) -> str | None:

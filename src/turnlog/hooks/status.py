@@ -9,7 +9,7 @@ from turnlog.errors import TurnlogError
 from turnlog.hooks import HookedAgent, HookSwitch, agent, names
 from turnlog.hooks.entries import are_current, check, entries
 from turnlog.hooks.install import HookPlaces
-from turnlog.hooks.ownfile import program_of
+from turnlog.hooks.ownfile import home_of, program_of
 from turnlog.hooks.trust import hashes, is_trusted
 from turnlog.machine.launcher import is_this
 from turnlog.machine.replace import read_bytes, text_of
@@ -33,6 +33,8 @@ class HookStatus(NamedTuple):
     trusted: bool | None = None
     """None for an agent that does not ask."""
     blocked_by: str | None = None
+    fills: str | None = None
+    """The home that they fill; None for the usual one."""
 
 
 def statuses(places: HookPlaces) -> list[HookStatus]:
@@ -53,7 +55,7 @@ def status(one: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
     empty = HookStatus(one.name, places.has(one), False, path, scope, blocked_by=_blocked(one, places))
     try:
         text = text_of(path, read_bytes(path))
-        program, is_whole, trusted = (
+        program, home, is_whole, trusted = (
             _own(text, one) if one.file.render is not None else _among_others(text, one, path, places.config(one))
         )
     except TurnlogError as error:
@@ -63,7 +65,7 @@ def status(one: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
     if program is None:
         return empty
     is_current = is_whole and os.access(program, os.X_OK) and is_this(program)
-    return empty._replace(installed=True, program=program, is_current=is_current, trusted=trusted)
+    return empty._replace(installed=True, program=program, is_current=is_current, trusted=trusted, fills=home or None)
 
 
 def _unread(text: str, one: HookedAgent, path: str) -> str | None:
@@ -76,21 +78,26 @@ def _unread(text: str, one: HookedAgent, path: str) -> str | None:
     return None
 
 
-def _own(text: str, one: HookedAgent) -> tuple[str | None, bool, bool | None]:
-    program = program_of(text, one.name)
-    render = one.file.render
-    return program, program is not None and render is not None and render(program) == text, None
+_Calls = tuple[str | None, str, bool, bool | None]
+"""The program, the home, whether all is as this version writes it, and whether it is trusted."""
 
 
-def _among_others(text: str, one: HookedAgent, path: str, config: str) -> tuple[str | None, bool, bool | None]:
+def _own(text: str, one: HookedAgent) -> _Calls:
+    program, render = program_of(text, one.name), one.file.render
+    if program is None or render is None:
+        return None, "", False, None
+    return program, home_of(text), render(program, home_of(text)) == text, None
+
+
+def _among_others(text: str, one: HookedAgent, path: str, config: str) -> _Calls:
     settings = plain(text, dialect=one.file.dialect)
     ours = entries(settings, one)
     if not ours:
-        return None, False, None
+        return None, "", False, None
     trusted = None
     if one.trusts:
         trusted = is_trusted(text_of(config, read_bytes(config)), hashes(settings, one, path))
-    return ours[0].program, are_current(ours, one, ours[0].program), trusted
+    return ours[0].program, ours[0].home, are_current(ours, one), trusted
 
 
 def _blocked(one: HookedAgent, places: HookPlaces) -> str | None:

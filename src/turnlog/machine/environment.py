@@ -13,6 +13,11 @@ def default_home() -> str:
     chosen = os.environ.get("TURNLOG_HOME")
     if chosen and chosen.strip():
         return chosen
+    return usual_home()
+
+
+def usual_home() -> str:
+    """`.turnlog` in the home directory."""
     home = os.path.expanduser("~")
     if home == "~":
         raise Invalid("there is no home directory", hint="set TURNLOG_HOME")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.hooks.trace import NAME as LOG
 from turnlog.hooks.trace import newest
-from turnlog.machine.environment import default_home, environment, state_folder, user_folder
+from turnlog.machine.environment import default_home, environment, state_folder, user_folder, usual_home
 from turnlog.machine.location import folder_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,17 @@ def hook_places(location: str | None) -> HookPlaces:
     from turnlog.machine.imprint import Imprints
     from turnlog.reader.folder import project
 
-    return HookPlaces(user_folder(), environment(), project(), Imprints(f"{memory(location)}/settings", "hooks"))
+    imprints = Imprints(f"{memory(location)}/settings", "hooks")
+    return HookPlaces(user_folder(), environment(), project(), imprints, filled_home(location))
+
+
+def filled_home(location: str | None) -> str:
+    """The home that was chosen, if it is a folder and not the usual one: agents need not know of what was chosen here.
+
+    What names a database may hold a password, and is not written into anybody's settings.
+    """
+    folder = folder_of(location or default_home())
+    return "" if folder is None or folder == usual_home() else folder
 
 
 def memory(location: str | None) -> str:

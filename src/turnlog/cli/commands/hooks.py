@@ -35,6 +35,7 @@ FIELDS = {
             "is_current": shape.flag("that is there, is this one, and all is as this version writes it"),
             "trusted": shape.flag("null if the agent does not ask", null=True),
             "blocked_by": shape.text("the setting that keeps hooks from running", null=True),
+            "fills": shape.text("the home that they fill, if that is not the usual one", null=True),
             "last_event": shape.text(null=True),
             "last_at": shape.time(null=True),
             "last_error": shape.text(null=True),
@@ -105,7 +106,7 @@ def command(
     elif action == "status":
         print_statuses(statuses(places), last_told(home_location()), home_location())
     else:
-        print_edits(action, chosen, edits, trusted=trust, dry_run=dry_run)
+        print_edits(action, chosen, edits, trusted=trust, dry_run=dry_run, in_project=in_project)
 
 
 def _chosen(

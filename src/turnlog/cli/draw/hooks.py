@@ -17,8 +17,10 @@ from turnlog.hooks.call import call
 from turnlog.hooks.entries import entries
 from turnlog.hooks.install import FileEdit
 from turnlog.hooks.status import HookStatus
+from turnlog.machine.environment import usual_home
 from turnlog.machine.settings import plain
 from turnlog.reader.folder import tilde
+from turnlog.reader.hooking import filled_home
 
 _NOTHING = {"last_event": None, "last_at": None, "last_error": None}
 
@@ -36,7 +38,9 @@ def edit_as_plain(edit: FileEdit) -> dict[str, str]:
     return {"agent": edit.agent, "path": edit.path, "change": "removed" if edit.after is None else "written"}
 
 
-def print_edits(action: str, agents: list[HookedAgent], edits: list[FileEdit], *, trusted: bool, dry_run: bool) -> None:
+def print_edits(
+    action: str, agents: list[HookedAgent], edits: list[FileEdit], *, trusted: bool, dry_run: bool, in_project: bool
+) -> None:
     """Each file, and what to do next."""
     for one in agents:
         changed = [edit for edit in edits if edit.agent == one.name and edit.is_change]
@@ -53,6 +57,8 @@ def print_edits(action: str, agents: list[HookedAgent], edits: list[FileEdit], *
                 print(coloured(f"  trusted: {line}", "dim", sys.stdout))
         if changed and not dry_run:
             print(coloured(f"  {_after(action, one, trusted=trusted)}", "dim", sys.stdout))
+        if changed and action == "install" and in_project and one.project_needs:
+            print(coloured(f"  {one.project_needs}", "dim", sys.stdout))
     if action == "install" and not dry_run and any(edit.is_change for edit in edits):
         print("From the next turn on: `turnlog diff`, `turnlog rewind`. `turnlog hooks status` says how it goes.")
 
@@ -61,7 +67,7 @@ def _trusted(one: HookedAgent, edit: FileEdit) -> Iterator[str]:
     """What is trusted from then on, as it will be run."""
     if edit.after is not None and edit.path.endswith(one.file.name):
         for entry in entries(plain(edit.after.decode(), dialect=one.file.dialect), one):
-            yield one_line(call(entry.program, one.name, entry.event))
+            yield one_line(call(entry.program, one.name, entry.event, entry.home))
 
 
 def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
@@ -86,7 +92,7 @@ def print_statuses(rows: list[HookStatus], told: dict[str, dict[str, Any]], loca
     for line in table(("AGENT", "HOOKS", "LAST EVENT", "FILE"), cells):
         print(line)
     for row in shown:
-        for problem in _problems(row):
+        for problem in _problems(row, filled_home(location)):
             print(coloured(one_line(f"{agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
     for line in failures(told):
         print(coloured(line, "yellow", sys.stdout))
@@ -121,7 +127,7 @@ def _state(row: HookStatus) -> str:
     return f"yes{where}" if row.is_current else f"stale{where}"
 
 
-def _problems(row: HookStatus) -> Iterator[str]:
+def _problems(row: HookStatus, here: str) -> Iterator[str]:
     if row.blocked_by is not None:
         yield f"no hook runs: {row.blocked_by}"
     if not row.installed:
@@ -130,3 +136,8 @@ def _problems(row: HookStatus) -> Iterator[str]:
         yield "it runs none of them before you trust them: type /hooks there, or `turnlog hooks install codex --trust`"
     if not row.is_current:
         yield f"they call {row.program}, which is gone or another version; `turnlog hooks install {row.agent}` mends it"
+    if (row.fills or "") != here:
+        where = tilde(row.fills or usual_home())
+        yield f"its turns go to {where}; `turnlog hooks install {row.agent}` brings them here"
+    if row.scope == "project" and agent(row.agent).project_needs:
+        yield agent(row.agent).project_needs

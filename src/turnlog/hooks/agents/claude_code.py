@@ -30,12 +30,23 @@ def _says_interrupted(written: bytes, turn: str) -> bool:
     return False
 
 
+_KINDS = {
+    **dict.fromkeys(("env", "permissions", "statusLine", "sandbox", "attribution"), dict),
+    **dict.fromkeys(("enabledPlugins", "extraKnownMarketplaces"), dict),
+    **dict.fromkeys(("permissions.allow", "permissions.ask", "permissions.deny", "companyAnnouncements"), list),
+    **dict.fromkeys(("model", "apiKeyHelper", "outputStyle", "awsAuthRefresh", "language"), str),
+    **dict.fromkeys(("includeCoAuthoredBy", "alwaysThinkingEnabled", "spinnerTipsEnabled"), bool),
+    **dict.fromkeys(("enableAllProjectMcpServers", "disableAllHooks"), bool),
+    "cleanupPeriodDays": int,
+}
+"""What it checks before it reads any of a file: tried with each of these."""
+
 AGENT = HookedAgent(
     "claude-code",
     "Claude Code",
     "2.1.197, 2.1.325",
     folder=AgentFolder(".claude", "CLAUDE_CONFIG_DIR"),
-    file=HookFile("settings.json", ".claude/settings.json", takes_bom=True, is_strict=True),
+    file=HookFile("settings.json", ".claude/settings.json", kinds=_KINDS, takes_bom=True, is_strict=True),
     events=(
         HookEvent("UserPromptSubmit", "begin"),
         HookEvent("PostToolUse", "tool", _TOOLS),

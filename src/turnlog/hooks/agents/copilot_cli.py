@@ -16,9 +16,9 @@ _EVENTS = (
 )
 
 
-def _render(program: str) -> str:
+def _render(program: str, home: str) -> str:
     hooks = {
-        event.name: [{"type": "command", "bash": call(program, _NAME, event.name), "timeoutSec": TIMEOUT_S}]
+        event.name: [{"type": "command", "bash": call(program, _NAME, event.name, home), "timeoutSec": TIMEOUT_S}]
         for event in _EVENTS
     }
     return json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile
-from turnlog.hooks.ownfile import TELL, marked
+from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile
+from turnlog.hooks.ownfile import TELL, header, marked
 
 _PLUGIN = """
 export const Turnlog = async ({ directory }) => ({
@@ -33,10 +33,9 @@ export const Turnlog = async ({ directory }) => ({
 _READS = ["read", "glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread", "question"]
 
 
-def _render(program: str) -> str:
-    values = {"program": program, "agent": "opencode", "timeout": TIMEOUT_S * 1000}
-    lines = [f"const {name} = {json.dumps(value)}" for name, value in values.items()]
-    return marked("\n".join([*lines, f"const reads = new Set({json.dumps(_READS)})", TELL.strip(), _PLUGIN]))
+def _render(program: str, home: str) -> str:
+    reads = f"const reads = new Set({json.dumps(_READS)})"
+    return marked("\n".join([*header(program, "opencode", home), reads, TELL.strip(), _PLUGIN]))
 
 
 AGENT = HookedAgent(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile
-from turnlog.hooks.ownfile import TELL, marked
+from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile
+from turnlog.hooks.ownfile import TELL, header, marked
 
 _EXTENSION = """
 const session = (ctx: any) => ({
@@ -35,11 +35,10 @@ export default function (pi: any) {
 _READS = ["read", "grep", "find", "ls"]
 
 
-def _render(program: str) -> str:
-    values = {"program": program, "agent": "pi", "timeout": TIMEOUT_S * 1000}
-    lines = [f"const {name} = {json.dumps(value)}" for name, value in values.items()]
+def _render(program: str, home: str) -> str:
     tell = TELL.replace("(event, payload)", "(event: string, payload: () => any): Promise<void>")
-    return marked("\n".join([*lines, f"const reads = new Set({json.dumps(_READS)})", tell.strip(), _EXTENSION]))
+    reads = f"const reads = new Set({json.dumps(_READS)})"
+    return marked("\n".join([*header(program, "pi", home), reads, tell.strip(), _EXTENSION]))
 
 
 AGENT = HookedAgent(
@@ -54,4 +53,5 @@ AGENT = HookedAgent(
         HookEvent("agent_end", "end"),
     ),
     shell_variable="PI_CODING_AGENT",
+    project_needs="from 0.79 on it is loaded only in a project that you trust: say so when pi asks, or give --approve",
 )
