@@ -21,6 +21,8 @@ NODE = f"node-{sys.platform}-{_MACHINES.get(os.uname().machine, os.uname().machi
 """Some need a newer one than what is usual: as a package it is theirs alone."""
 BUILT = ("@anthropic-ai/claude-code", "opencode-ai")
 """What brings its program along in a script."""
+GUESTS = ("@moonshot-ai/kimi-code", "cline")
+"""Not pinned: nothing of theirs is recorded, and one of them needs a newer node than is usual."""
 TRIES = 8
 
 
@@ -57,9 +59,9 @@ def main() -> int:
     (FOLDER / ".home").mkdir(parents=True, exist_ok=True)
     pinned = json.loads((HERE / "package.json").read_text())["dependencies"]
     newer: list[str] = []
-    for package, version in pinned.items():
+    for package, version in {**pinned, **dict.fromkeys(GUESTS, "")}.items():
         found = next((one for one in releases(package) if one == version or installed(package, one)), version)
-        beside = "as pinned" if found == version else f"pinned is {version}"
+        beside = "as pinned" if found == version else f"pinned is {version or 'none'}"
         print(f"{package}: {found}, {beside}", file=sys.stderr)
         newer += [package] if found != version else []
     if not newer:

@@ -428,6 +428,48 @@ def test_kimi_code_keeps_the_tail_behind_a_summary_of_an_earlier_version(home: H
         assert seen(session)[-1] == ("user", "one")
 
 
+def test_kimi_code_tells_what_a_request_took_before_the_answer_that_carries_it(home: Home, tmp_path: Path):
+    """As 2.1.0 writes it, which also repeats every message and turn as an event."""
+
+    def usage(tokens: int) -> dict[str, int]:
+        return {"inputOther": tokens, "output": 7, "inputCacheRead": 0, "inputCacheCreation": 0}
+
+    def step(number: int, **end: Any) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = [
+            {"type": "step.begin", "uuid": f"s{number}", "turnId": "0", "step": number},
+            {"type": "content.part", "stepUuid": f"s{number}", "part": {"type": "text", "text": f"Answer {number}"}},
+            {"type": "step.end", "uuid": f"s{number}", "finishReason": "end_turn", "messageId": f"m{number}", **end},
+        ]
+        rows = [{"type": "context.append_loop_event", "agentId": "main", "event": event} for event in events]
+        return [rows[0], {"type": "usage.record", "model": "m", "usage": usage(11), "usageScope": "turn"}, *rows[1:]]
+
+    said = {
+        "role": "user",
+        "content": [{"type": "text", "text": "remember"}],
+        "id": "msg_1",
+        "origin": {"kind": "user"},
+    }
+    rows: list[dict[str, Any]] = [
+        {"type": "metadata", "protocol_version": "1.5", "created_at": 1794835629767},
+        {"type": "runtime.set_binding", "agentId": "main"},
+        {"type": "turn.prompt", "agentId": "main", "input": said["content"], "promptId": "msg_1", "turnId": 0},
+        {"type": "context.append_message", "agentId": "main", "message": said},
+        {"type": "agent.message.appended", "kind": "event", "message": {"message": said}},
+        {"type": "agent.turn.started", "kind": "event", "turnId": 0},
+        *step(1, usage=usage(11)),
+        *step(2, usage=usage(11)),
+        *step(3),  # interrupted: nothing carries it
+        {"type": "prompt.completed", "agentId": "main", "promptId": "msg_1", "reason": "completed"},
+        *step(4, usage=usage(11))[:2],  # it still arrives, and will carry it
+    ]
+    (tmp_path / "wire.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (done,) = bring(home, tmp_path)
+    assert done.problems == []
+    with home.resume(done.id) as session:
+        assert session.usage().own.input_tokens == 33
+        assert [entry.why for entry in session.entries() if isinstance(entry, Spent)] == ["turn"]
+
+
 # ── goose ─────────────────────────────────────────────────────────────────────────────────────────
 
 _SCHEMA = """

@@ -29,6 +29,7 @@ def test_what_says_nothing_is_no_title(text: str):
         ("hi, why is the build slow?", "hi, why is the build slow?"), ("src/app.py is broken", "src/app.py is broken"),
         ("<div> is not closed", "<div> is not closed"), ("testing the parser", "testing the parser"),
         ("<system-reminder>be nice</system-reminder>\nmend it", "mend it"),
+        ('<user_input mode="act">mend it</user_input>', "mend it"), ("<user_input>", "<user_input>"),
     ],
 )  # fmt: skip
 def test_what_says_something_is_shown_on_one_line(text: str, shown: str):

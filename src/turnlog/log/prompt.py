@@ -20,6 +20,7 @@ _COMMAND = (
     r"(?s)<command-name>([^<]*)</command-name>\s*(?:<command-message>[^<]*</command-message>\s*)?"
     r"(?:<command-args>(.*?)</command-args>\s*)?"
 )
+_INPUT = r'(?s)\s*<user_input(?: mode="\w*")?>(.*)</user_input>\s*\Z'
 _MACHINE = (
     r"(?i)(?:Caveat: The messages below were generated|This session is being continued from a previous conversation"
     r"|# AGENTS\.md instructions for |\[Request interrupted by user|Warmup\Z"
@@ -81,7 +82,9 @@ def without_preamble(text: str) -> str:
 
 
 def typed(text: str) -> str:
-    """The command that a person typed, where an agent wrote it down in tags; any other text as it is."""
+    """What a person typed, where an agent wrote it down in tags; any other text as it is."""
+    if wrapped := re.match(_INPUT, text):
+        return wrapped[1]
     match = re.match(_COMMAND, text)
     if match is None:
         return text

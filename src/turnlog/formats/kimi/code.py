@@ -28,7 +28,7 @@ _STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length", "er
 _QUIET = (
     "metadata", "forked", "turn.", "config.", "tools.", "permission.", "llm.", "profile.", "plan_mode.", "swarm_mode.",
     "goal.", "mcp.", "plugin.", "runtime.", "token_counting.", "full_compaction.", "task.", "background.", "todo.",
-    "skill.", "reminder.", "interaction.", "cron.", "context_size.", "usage.",
+    "skill.", "reminder.", "interaction.", "cron.", "context_size.", "usage.", "agent.", "prompt.",
 )  # fmt: skip
 _HEAD = 60
 
@@ -124,6 +124,8 @@ class _Reader:
         self._model: str | None = None
         self._booked: list[Usage] = []
         """What answers carry and no record of usage told again yet."""
+        self._ahead: list[tuple[Usage, dict[str, Any], datetime | None]] = []
+        """What was told while an answer was still arriving, which may carry it."""
         self._compacting = False
         self._unknown = UnknownRecords()
 
@@ -257,10 +259,10 @@ class _Reader:
             end = step.end or {}
             usage = usage_of(end.get("usage"))
             if usage is not None:
-                self._booked.append(usage)
+                ahead = [one[0] for one in self._ahead]
+                self._ahead.pop(ahead.index(usage)) if usage in ahead else self._booked.append(usage)
             is_open = is_tail and step.end is None
-            key = f"{step.uuid}~{len(step.blocks) + len(step.results)}" if is_open else step.uuid
-            key = self._names.of(key)
+            key = self._names.of(f"{step.uuid}~{len(step.blocks) + len(step.results)}" if is_open else step.uuid)
             entry = Message(
                 role="assistant", blocks=step.blocks, model=self._model, usage=usage, at=step.at,
                 request=text(end.get("messageId")), stop=_STOPS.get(str(end.get("finishReason"))),
@@ -271,6 +273,8 @@ class _Reader:
                 yield self._node(self._names.of(f"{key}#{call}"), result)
             if is_open:
                 before = f"{key}>"  # what waits behind it will stand behind another
+        if step is None or not is_tail:
+            yield from self._uncarried()
         for row, message, at in later:
             yield from self._message(row, message, at, before)
 
@@ -282,9 +286,16 @@ class _Reader:
         if usage in self._booked:
             self._booked.remove(usage)
             return
-        why = "compaction" if self._compacting else text(record.get("usageScope"))
-        entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
-        yield Record(entry=entry, key=self._names.of(f"usage {digest(record)}"))
+        self._ahead.append((usage, record, at))
+        if self._step is None:
+            yield from self._uncarried()
+
+    def _uncarried(self) -> Iterator[Step]:
+        ahead, self._ahead = self._ahead, []
+        for usage, record, at in ahead:
+            why = "compaction" if self._compacting else text(record.get("usageScope"))
+            entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
+            yield Record(entry=entry, key=self._names.of(f"usage {digest(record)}"))
 
     # ── what changes the conversation ─────────────────────────────────────────────────────────────
 
