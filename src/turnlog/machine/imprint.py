@@ -57,8 +57,22 @@ class Imprints:
         """It was taken back."""
         shutil.rmtree(self._place(path), ignore_errors=True)
 
+    def others(self, path: str) -> list[Imprints]:
+        """Those of other purposes that have one of the same file."""
+        end = _end(path)
+        try:
+            names = sorted(os.listdir(self._folder))
+        except FileNotFoundError:
+            return []
+        purposes = [name.removesuffix(end) for name in names if name.endswith(end)]
+        return [Imprints(self._folder, purpose) for purpose in purposes if purpose != self._purpose]
+
     def _place(self, path: str) -> str:
-        return os.path.join(self._folder, f"{self._purpose}-{sha256(os.fsencode(path)).hexdigest()[:16]}")
+        return os.path.join(self._folder, f"{self._purpose}{_end(path)}")
+
+
+def _end(path: str) -> str:
+    return f"-{sha256(os.fsencode(path)).hexdigest()[:16]}"
 
 
 def missing_folders(path: str) -> list[str]:

@@ -16,15 +16,18 @@ _TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/folders")
 _HEAD = 2048
 
 
-def launcher() -> str:
-    """The launcher of this installation. Raises `Unsupported` where there is none that stays."""
+def launcher(install: str = "hooks install") -> str:
+    """The launcher of this installation. Raises `Unsupported` where there is none that stays.
+
+    `install` is the command that wants it.
+    """
     candidates = _candidates()
     for path in candidates:
         if not _why_not(path) and is_this(path):
             return path
     others = [path for path in candidates if not _why_not(path)]
     why = _why_not(this_launcher()) or f"{this_launcher()} is not on the PATH"
-    tool = f"`{others[0]} hooks install` is another installation" if others else "`uv tool install turnlog`, then again"
+    tool = f"`{others[0]} {install}` is another installation" if others else "`uv tool install turnlog`, then again"
     raise Unsupported(f"this turnlog may be gone tomorrow: {why}", hint=f"{tool}; --anyway for who knows")
 
 

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 from turnlog.errors import Corrupt, Invalid
 from turnlog.machine.settings import as_object
@@ -34,14 +34,14 @@ def table_at(value: dict[str, Any], path: Sequence[str]) -> Any:
     return found
 
 
-def with_table(text: str, path: Sequence[str], values: dict[str, str]) -> str:
-    """The text with a table that holds these texts and nothing else; one that is there is written anew."""
+def with_table(text: str, path: Sequence[str], values: dict[str, Any]) -> str:
+    """The text with a table that holds these texts, lists and tables of texts; one that is there is written anew."""
     before = toml_value(text)
     if table_at(before, path) == values:
         return text
     text = without_table(text, path)
     line = "\r\n" if "\r\n" in text else "\n"
-    rows = [f"[{_dotted(path)}]", *(f"{_key(name)} = {_quoted(value)}" for name, value in values.items())]
+    rows = [f"[{_dotted(path)}]", *(f"{_key(name)} = {_written(value)}" for name, value in values.items())]
     gap = "" if not text else line if text.endswith("\n") else line * 2
     return _checked(f"{text}{gap}{line.join(rows)}{line}", before, path, values)
 
@@ -51,16 +51,18 @@ def without_table(text: str, path: Sequence[str]) -> str:
     before = toml_value(text)
     if table_at(before, path) is None:
         return text
-    for header in _HEADER.finditer(text):
-        if _names(header.group(), path):
-            found = _LINES.match(text, header.start())
-            end = found.end() if found is not None else header.end()
-            head = re.sub(r"(?<=\n)\r?\n\Z", "", text[: header.start()])
-            return _checked(head + text[end:], before, path, None)
+    headers = [header for header in _HEADER.finditer(text) if _names(header.group(), path)]
+    for header in reversed(headers):
+        found = _LINES.match(text, header.start())
+        end = found.end() if found is not None else header.end()
+        head = re.sub(r"(?<=\n)\r?\n\Z", "", text[: header.start()])
+        text = head + text[end:]
+    if headers:
+        return _checked(text, before, path, None)
     raise Invalid(f"{_dotted(path)} has no header of its own", hint="change it by hand")
 
 
-def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dict[str, str] | None) -> str:
+def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dict[str, Any] | None) -> str:
     """The text, if it says what it said before but for that table."""
     wanted, found = deepcopy(before), toml_value(text)
     for whole in (wanted, found):
@@ -74,16 +76,16 @@ def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dic
 
 
 def _names(header: str, path: Sequence[str]) -> bool:
-    """Whether a header is that of this very table."""
+    """Whether a header is that of this very table, or of one in it."""
     try:
-        found: Any = tomllib.loads(header)
+        found: Any = tomllib.loads(header.rstrip())
     except tomllib.TOMLDecodeError:
         return False
     for key in path:
         if list(as_object(found)) != [key]:
             return False
         found = as_object(found)[key]
-    return found == {}
+    return isinstance(found, dict)
 
 
 def _dotted(path: Sequence[str]) -> str:
@@ -92,6 +94,15 @@ def _dotted(path: Sequence[str]) -> str:
 
 def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = cast("dict[str, Any]", value).items()
+        return "{ " + ", ".join(f"{_key(name)} = {_written(item)}" for name, item in inside) + " }" if value else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, cast('list[Any]', value)))}]"
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _quoted(text: str) -> str:

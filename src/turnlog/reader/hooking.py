@@ -12,6 +12,7 @@ from turnlog.machine.location import folder_of
 
 if TYPE_CHECKING:
     from turnlog.hooks.install import HookPlaces
+    from turnlog.machine.imprint import Imprints
     from turnlog.machine.space import Space
 
 _SEEN = "hooks-seen"
@@ -20,11 +21,16 @@ _SEEN = "hooks-seen"
 def hook_places(location: str | None) -> HookPlaces:
     """The places of here. A home that is no folder leaves what is to be remembered to this machine."""
     from turnlog.hooks.install import HookPlaces
-    from turnlog.machine.imprint import Imprints
     from turnlog.reader.folder import project
 
-    imprints = Imprints(f"{memory(location)}/settings", "hooks")
-    return HookPlaces(user_folder(), environment(), project(), imprints, filled_home(location))
+    return HookPlaces(user_folder(), environment(), project(), imprints(location, "hooks"), filled_home(location))
+
+
+def imprints(location: str | None, purpose: str) -> Imprints:
+    """Where it is remembered what was changed in other programs' files."""
+    from turnlog.machine.imprint import Imprints
+
+    return Imprints(f"{memory(location)}/settings", purpose)
 
 
 def filled_home(location: str | None) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 
 from turnlog.cli.draw.hooks import edit_as_plain, print_edits, print_statuses, status_as_plain
-from turnlog.cli.draw.preview import ask, can_ask
-from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
 from turnlog.cli.frame.command import home_location, print_json, shared
 from turnlog.cli.frame.shape import DRY_RUN
-from turnlog.errors import Invalid, NotFound
+from turnlog.cli.pick.agent import AgentChoice
+from turnlog.errors import Invalid
 from turnlog.hooks import HookedAgent, agent, names
-from turnlog.hooks.install import FileEdit, HookPlaces, apply, installing, uninstalling
+from turnlog.hooks.install import HookPlaces, apply, installing, uninstalling
 from turnlog.hooks.status import statuses
+from turnlog.machine.edit import FileEdit
 from turnlog.machine.launcher import launcher, this_launcher
 from turnlog.reader.folder import tilde
 from turnlog.reader.hooking import hook_places, last_told, see_hooks
@@ -112,29 +112,20 @@ def command(
 def _chosen(
     action: str, named: tuple[str, ...], places: HookPlaces, *, everyone: bool, as_json: bool
 ) -> list[HookedAgent]:
-    """The agents that are meant: named, all that are here, or those for which somebody says yes."""
-    if named and everyone:
-        raise Invalid("either agents or --all", hint=f"agents: {', '.join(names())}")
-    if named:
-        return [agent(name) for name in dict.fromkeys(named)]
     if action == "install":
-        there = [one for one in map(agent, names()) if places.has(one)]
+        there = [name for name in names() if places.has(agent(name))]
     else:
-        there = [agent(name) for name in dict.fromkeys(row.agent for row in statuses(places) if row.installed)]
-    if everyone:
-        if not there and action == "install":
-            raise NotFound("no agent is here that could be hooked", hint=f"known: {', '.join(names())}")
-        return there
-    if not there:
-        what = "no agent is here" if action == "install" else "no agent is hooked"
-        raise NotFound(what, hint=f"name one of {', '.join(names())}")
-    if not can_ask(as_json=as_json):
-        listed = ", ".join(one.name for one in there)
-        raise Invalid(f"which agents to {action} hooks for was not said", hint=f"name some of {listed}; or --all")
-    return [one for one in there if _is_wanted(action, one, places)]
+        there = [row.agent for row in statuses(places) if row.installed]
+    choice = AgentChoice(action, "hooks", "hooked", names(), there)
+    return [
+        agent(name)
+        for name in choice.chosen(
+            named, lambda name: _question(action, agent(name), places), everyone=everyone, as_json=as_json
+        )
+    ]
 
 
-def _is_wanted(action: str, one: HookedAgent, places: HookPlaces) -> bool:
+def _question(action: str, one: HookedAgent, places: HookPlaces) -> str:
     where = tilde(places.file(one, "user"))
     does = f"add hooks to {where}" if action == "install" else f"take our hooks out of {where}"
-    return ask(one_line(f"{one.title}: {does}?"))
+    return f"{one.title}: {does}?"

@@ -15,8 +15,8 @@ from turnlog.cli.draw.text import ago, coloured, one_line
 from turnlog.hooks import HookedAgent, agent, names
 from turnlog.hooks.call import call
 from turnlog.hooks.entries import entries
-from turnlog.hooks.install import FileEdit
 from turnlog.hooks.status import HookStatus
+from turnlog.machine.edit import FileEdit
 from turnlog.machine.environment import usual_home
 from turnlog.machine.settings import plain
 from turnlog.reader.folder import tilde
@@ -50,7 +50,7 @@ def print_edits(
         for edit in changed:
             what = "removed" if edit.after is None else "written"
             print(one_line(f"{one.title}: {tilde(edit.path)} {'would be ' if dry_run else ''}{what}"))
-            for line in _difference(edit) if dry_run else ():
+            for line in difference(edit) if dry_run else ():
                 print(line)
         for edit in edits if trusted and one.trusts else ():
             for line in _trusted(one, edit):
@@ -76,7 +76,8 @@ def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
     return one.after
 
 
-def _difference(edit: FileEdit) -> Iterator[str]:
+def difference(edit: FileEdit) -> Iterator[str]:
+    """What it changes, line by line."""
     before, after = ((data or b"").decode(errors="replace").splitlines() for data in (edit.before, edit.after))
     for number, line in enumerate(unified_diff(before, after, lineterm="", n=1)):
         if number > 1 and not line.startswith("@@"):

@@ -1,0 +1,111 @@
+"""Edits of other programs' files: planned for all that are meant before any is made, and taken back to the byte."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from turnlog.errors import Corrupt, Invalid, Unavailable
+from turnlog.machine.imprint import Imprint, Imprints, missing_folders, taken_back
+from turnlog.machine.replace import replace_file
+
+
+class FileEdit(NamedTuple):
+    """One file that is to be changed. Nothing `after` is no file."""
+
+    agent: str
+    path: str
+    before: bytes | None
+    after: bytes | None
+    imprint: Imprint | None = None
+    """What is to be remembered; None where it is to be forgotten."""
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it makes a difference."""
+        return self.before != self.after
+
+
+def make_edit(edit: FileEdit, imprints: Imprints) -> None:
+    """Change one file. What it was is kept before, and what was made for it goes with it."""
+    known = imprints.find(edit.path)
+    if edit.imprint is not None:
+        imprints.keep(edit.imprint)
+    if edit.is_change and edit.after is not None:
+        replace_file(edit.path, edit.before, edit.after)
+    elif edit.is_change:
+        _remove(edit, known.folders if known is not None else [])
+    if edit.imprint is None:
+        if known is not None and edit.after is not None:
+            _leave_to_others(edit, edit.after, known, imprints)
+        imprints.forget(edit.path)
+
+
+def _leave_to_others(edit: FileEdit, after: bytes, known: Imprint, imprints: Imprints) -> None:
+    """Who came after us found the file with ours in it: what it was before is now what it was before us."""
+    for other in imprints.others(edit.path):
+        theirs = other.find(edit.path)
+        if theirs is not None and theirs.before == known.after:
+            other.keep(Imprint(edit.path, known.before, after, known.folders))
+
+
+def restored(imprints: Imprints, path: str, now: str, without: Callable[[Any], str], read: Callable[[str], Any]) -> str:
+    """The text without what is ours, as near to what it was as can be."""
+    known = imprints.find(path)
+    if known is None:
+        return without(None)
+    rest = without(read((known.before or b"").decode(errors="replace")))
+    return taken_back(now, known, rest, same=lambda one, other: _reads(read, one) == read(other))
+
+
+def _reads(read: Callable[[str], Any], text: str) -> Any:
+    try:
+        return read(text)
+    except Corrupt:
+        return _reads  # equal to nothing
+
+
+def emptied(agent: str, imprints: Imprints, path: str, before: bytes, rest: str, *, is_empty: bool) -> FileEdit:
+    """The edit that leaves the rest; no file, where we made it and nothing is left in it."""
+    known = imprints.find(path)
+    is_made = known is not None and known.before is None
+    return FileEdit(agent, path, before, None if is_made and is_empty else rest.encode())
+
+
+def imprint_of(imprints: Imprints, path: str, before: bytes | None, after: str) -> Imprint:
+    """What is to be remembered of a file that was so `before` us."""
+    known = imprints.find(path)
+    folders = known.folders if known is not None else missing_folders(path)
+    if known is not None and known.before is None and not (before or b"").strip():
+        before = None
+    return Imprint(path, before, after.encode(), folders)
+
+
+def _remove(edit: FileEdit, folders: list[str]) -> None:
+    try:
+        os.unlink(edit.path)
+        for folder in reversed(folders):
+            os.rmdir(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if os.path.lexists(edit.path):
+            raise Unavailable(f"{edit.path} could not be removed: {error.strerror}") from None
+
+
+class about_file:
+    """Says of which file it is that something is wrong with, and whose."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        self._path = path
+        self._owner = owner
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (Corrupt, Invalid)) and not error.message.startswith(self._path):
+            message = f"{self._path}, {error.message}"
+            hint = f"{self._owner} would not read it as it is: mend it first; nothing was changed"
+            raise type(error)(message, hint=hint) from None
