@@ -7,17 +7,16 @@ read.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from _thread import RLock  # `threading` takes as long to import as half of the rest
-from functools import wraps
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.sqlite.database import database_of, is_damage, whole
-from turnlog.catalog.upkeep import LocalUpkeep, location_of
+from turnlog.catalog.index.sqlite.database import database_of, whole
+from turnlog.catalog.question import question
+from turnlog.catalog.upkeep import LocalUpkeep, Waited, location_of
 from turnlog.catalog.values import (
     Card,
     ContextPoint,
@@ -41,12 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
     from types import TracebackType
-    from typing import Concatenate, ParamSpec, TypeVar
+    from typing import TypeVar
 
     from turnlog.session import Home
     from turnlog.store.capability import TableConnection
 
-    _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
 __all__ = [
@@ -70,24 +68,6 @@ FRESH_S = 1.0
 """So long a look at the disk is good."""
 
 
-def _question(ask: Callable[Concatenate[Catalog, _P], _T]) -> Callable[Concatenate[Catalog, _P], _T]:
-    """Asked by one thread at a time, of what is on the disk; and once more, should the catalog be damaged."""
-
-    @wraps(ask)
-    def asked(catalog: Catalog, *args: _P.args, **more: _P.kwargs) -> _T:
-        with catalog.mutex:
-            try:
-                catalog.refresh()
-                return ask(catalog, *args, **more)
-            except sqlite3.DatabaseError as error:
-                if not is_damage(error):
-                    raise
-                catalog.rebuild()
-                return ask(catalog, *args, **more)
-
-    return asked
-
-
 class Catalog:
     """An index that can be made again at any time. Asked something, it looks what has changed, reads that, answers.
 
@@ -97,7 +77,8 @@ class Catalog:
     `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
     what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
     With `deferred`, much that is new is read by another process, which ends by itself: answers are of what was read so
-    far, with a glance at the newest of the rest, and `standing` says how much that is.
+    far, with a glance at the newest of the rest, and `standing` says how much that is. With `patience_s`, nobody who
+    is at work there is waited for any longer: then answers are of what is there, and `is_behind`.
     """
 
     def __init__(
@@ -108,6 +89,7 @@ class Catalog:
         progress: Callable[[str, int, int], None] | None = None,
         fresh_for: float = FRESH_S,
         deferred: bool = False,
+        patience_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.mutex = RLock()
@@ -121,12 +103,15 @@ class Catalog:
         self._fresh_for = fresh_for
         self._clock = clock
         self._is_closed = False
+        self.is_behind = False
+        """Whether the last look at the disk was given up: somebody else was at work for too long."""
         self._looked_at: float | None = None
         """When the disk was last looked at."""
         database = database_of(self._location, agents=self._agents)
         self._local = LocalUpkeep(
-            database, self._location, self._open_home, progress, agents=self._agents, deferred=deferred
-        )
+            database, self._location, self._open_home, progress, agents=self._agents, deferred=deferred,
+            patience_s=patience_s,
+        )  # fmt: skip
         self._server: TableConnection | None = None
         """Where our own sessions are in a database, and so is what is known of them."""
 
@@ -174,12 +159,18 @@ class Catalog:
 
     # ── in step with the disk ─────────────────────────────────────────────────────────────────────
 
-    def refresh(self) -> None:
+    def refresh(self, *, at_once: bool = False) -> None:
         """Look what has changed, unless that was done a moment ago. Every question does that by itself."""
         with self.mutex:
             self._refuse_closed()
-            if self._looked_at is None or self._clock() - self._looked_at >= self._fresh_for:
+            is_fresh = self._looked_at is not None and self._clock() - self._looked_at < self._fresh_for
+            if is_fresh and not at_once:
+                return
+            try:
                 self.sync()
+                self.is_behind = False
+            except Waited:
+                self._looked_at, self.is_behind = self._clock(), True
 
     def sync(self) -> Synced:
         """Look what has changed since, and read it."""
@@ -261,7 +252,7 @@ class Catalog:
             found.append(Index(PostgresEngine(self._server)))
         return found
 
-    @_question
+    @question
     def cards(
         self,
         query: str = "",
@@ -284,7 +275,7 @@ class Catalog:
             parts.append(index.cards(shown, limit=limit))
         return merged(parts)[:limit]
 
-    @_question
+    @question
     def lines(
         self,
         query: str = "",
@@ -302,7 +293,7 @@ class Catalog:
             return found[0]
         return sorted((line for part in found for line in part), key=lambda line: line.updated_ms or 0, reverse=True)
 
-    @_question
+    @question
     def find(self, name: str, *, deleted: bool = False) -> Card:
         """The one session that answers to a name.
 
@@ -315,17 +306,17 @@ class Catalog:
             self._local.glanced.look_for(name)
         return find(self._indexes(), name, workspace_path("."), deleted=deleted)
 
-    @_question
+    @question
     def standing(self) -> Standing:
         """How many sessions were read, and how many are still to be."""
         return self._local.standing()
 
-    @_question
+    @question
     def ids(self) -> list[str]:
         """The ids of all there are, from which the beginning of one has to be told."""
         return [id for index in self._indexes() for id in index.ids()]
 
-    @_question
+    @question
     def search(
         self,
         query: str,
@@ -340,7 +331,7 @@ class Catalog:
         place = None if workspace is None else workspace_path(workspace)
         return search(*self._indexes(), query=query, workspace=place, limit=limit, before=before, now_ms=now_ms())
 
-    @_question
+    @question
     def going(self, within_days: float = 7) -> dict[str, int]:
         """How many sessions of each agent it will have deleted in so many days, if nobody touches them."""
         from turnlog.catalog.watch.limits import limits
@@ -353,12 +344,12 @@ class Catalog:
         found = {agent: self._local.untouched(agent, end) for agent, end in ends.items()}
         return {agent: number for agent, number in found.items() if number}
 
-    @_question
+    @question
     def gone(self) -> dict[str, int]:
         """How many sessions of each agent are gone, and still counted."""
         return {agent: number for index in self._local.indexes for agent, number in index.gone().items()}
 
-    @_question
+    @question
     def found(
         self,
         query: str,
@@ -377,7 +368,7 @@ class Catalog:
         place = None if workspace is None else workspace_path(workspace)
         return found(*self._indexes(), query=query, workspace=place, limit=limit, page=page, sort=sort, now_ms=now_ms())
 
-    @_question
+    @question
     def usage(
         self,
         query: str = "",
@@ -392,7 +383,7 @@ class Catalog:
         place = None if workspace is None else workspace_path(workspace)
         return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now_ms())
 
-    @_question
+    @question
     def ask(self, question: Callable[..., _T], *args: object, **more: object) -> _T:
-        """One of the questions in `turnlog.catalog.ask.detail`, or `usage_by_two`; `args` is what it takes."""
+        """One of the questions in `turnlog.catalog.ask.detail`, `usage_by_two` or `recall`; `args` is what it takes."""
         return question(self._indexes(), *args, **more)

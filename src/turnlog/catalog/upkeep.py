@@ -56,6 +56,10 @@ SHOWN = (
 )  # fmt: skip
 
 
+class Waited(Exception):
+    """Somebody else was at work for longer than anybody wants to wait."""
+
+
 class LocalUpkeep:
     """Looks what has changed, and reads that into the index. With `deferred`, another process may."""
 
@@ -68,7 +72,10 @@ class LocalUpkeep:
         *,
         agents: bool,
         deferred: bool,
+        patience_s: float | None = None,
     ) -> None:
+        self._patience_s = patience_s
+        self._waits_since: float | None = None
         self.database = database
         self._location = location
         self._folder = folder_of(location)
@@ -105,11 +112,16 @@ class LocalUpkeep:
 
     def waiting(self) -> None:
         """Somebody else is at it."""
+        now = time.monotonic()
+        self._waits_since = now if self._waits_since is None else self._waits_since
+        if self._patience_s is not None and now - self._waits_since > self._patience_s and self.database.is_current:
+            raise Waited
         if self._progress is not None:
             self._progress("another turnlog is indexing", 0, 0)
 
     def sync(self) -> Synced:
         """Look what has changed since, and read it; where that is much and may wait, only take a glance."""
+        self._waits_since = None
         if self._folder is not None:
             remove_old(self._folder)
         return self._tried(self._sync)

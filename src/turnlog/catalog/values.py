@@ -161,6 +161,31 @@ class FoundPage(NamedTuple):
     """Of words that are nowhere: which one was looked for instead."""
 
 
+class RecalledPlace(NamedTuple):
+    """A place that may be the answer to a question."""
+
+    hit: Hit
+    words: tuple[str, ...]
+    """Where it only comes near: the words of the question that it has."""
+    is_near: bool
+
+
+class RecalledPage(NamedTuple):
+    """Places that may be the answer to a question, the best first; of each session one, where there are enough."""
+
+    places: list[RecalledPlace]
+    left: int
+    """How many come after these."""
+    is_more: bool
+    """Whether there are more than were counted."""
+    is_cut: bool
+    """Whether it was too much to look through."""
+    sessions: int
+    """In how many sessions one place has all of the words."""
+    next: int | None
+    """Where to go on."""
+
+
 class Spending(NamedTuple):
     """What was spent in a day, by a model, in a workspace …"""
 

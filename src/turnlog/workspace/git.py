@@ -42,6 +42,33 @@ def repository_place(top: str) -> str | None:
     return None if place is None else os.path.realpath([place, *_common(place)][-1])
 
 
+def worktrees_of(top: str) -> list[str]:
+    """The tops of all worktrees of the repository that one is of, itself among them; none where there is no git.
+
+    Each has to say so itself, and the repository of each: what one folder says of another is no proof.
+    """
+    common = repository_place(top)
+    if common is None:
+        return []
+    try:
+        names = sorted(os.listdir(os.path.join(common, "worktrees")))
+    except OSError:
+        names = []
+    linked = filter(None, (_linked(os.path.join(common, "worktrees", name)) for name in names))
+    tops = [*([os.path.dirname(common)] if os.path.basename(common) == ".git" else []), *linked]
+    return tops if any(os.path.realpath(one) == os.path.realpath(top) for one in tops) else []
+
+
+def _linked(place: str) -> str | None:
+    """The top of the worktree that a repository knows there, if that is of the same opinion."""
+    text = _read(os.path.join(place, "gitdir"), _SMALL)
+    git = None if text is None else _joined(place, text)
+    back = None if git is None else _folder(git)
+    if git is None or back is None or os.path.realpath(back) != os.path.realpath(place):
+        return None
+    return os.path.dirname(os.path.normpath(git))
+
+
 def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
     """Where git stands in that folder; None where there is no git, or none that we know."""
     top = worktree_of(folder)

@@ -160,8 +160,9 @@ def _workspace(value: str) -> Condition:
         from turnlog.machine.folder import expand, workspace_path
 
         path = workspace_path(expand(value))
-        # The folder itself, wherever links lead, and what is below it.
-        return _like("sessions.workspace", path, ("", ""), ("", "/*"), is_glob=False)
+        # The folder itself, wherever links lead, and what is below it; one that differs in case is another one.
+        below = Condition("begins", "sessions.workspace", path.rstrip("/") + "/")
+        return Condition("=", "sessions.workspace", path).or_(below)
     name = value.strip("/") or value
     return _like("sessions.workspace", name, ("", ""), ("*/", ""))
 

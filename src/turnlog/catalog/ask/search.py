@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -252,8 +252,8 @@ class Page:
 # ── hits ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def hits_of(index: Index, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hit]:
-    """What is shown of entries."""
+def hits_of(index: Index, page: list[EntryMatch], wanted: Wanted, clean: Callable[[str], str] = str) -> Iterator[Hit]:
+    """What is shown of entries; `clean` is done to the text of each before a piece of it is cut out."""
     if not page:
         return
     from turnlog.catalog.ask.snippet import snippet
@@ -266,7 +266,8 @@ def hits_of(index: Index, page: list[EntryMatch], wanted: Wanted) -> Iterator[Hi
         card = cards.get(found.session)
         if card is None:
             continue  # gone since the question was asked
-        text, marks = snippet(found.text if found.text is not None else texts.get(found.id, ""), needles)
+        whole = clean(found.text if found.text is not None else texts.get(found.id, ""))
+        text, marks = snippet(whole, needles)
         yield Hit(
             card=card,
             entry=found.entry,

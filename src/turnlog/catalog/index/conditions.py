@@ -10,8 +10,8 @@ class Condition(NamedTuple):
 
     `op` is a comparison of a column with the value, or one of these: `is`, `not` (a flag), `known`, `unknown` (null),
     `in` (a few values), `among` (any number of rows), `like` (one of several patterns, upper and lower case are the
-    same), `regexp`, `touches` (an entry whose files are so), `has` (a session with entries that are wanted); `and`,
-    `or`, `but not`, with conditions for values.
+    same), `begins` (with that, to the letter), `regexp`, `touches` (an entry whose files are so), `has` (a session with
+    entries that are wanted); `and`, `or`, `but not`, with conditions for values.
     """
 
     op: str = ""

@@ -44,6 +44,8 @@ def clause(db: Engine, condition: Condition) -> Clause:
         case "like":
             one = f"{column} {db.like} {mark} ESCAPE '\\'"
             return Clause(f"({' OR '.join([one] * len(value))})", tuple(value))
+        case "begins":
+            return Clause(f"substr({column}, 1, {len(value)}) = {mark}", (value,))
         case "regexp":
             return Clause(f"{column} {db.regexp} {mark}", (value,))
         case "touches":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, cast
 
 from turnlog.catalog.index.batch import Passage
@@ -10,12 +11,14 @@ from turnlog.catalog.index.texts import MAX_TEXT, clean, sum_of
 from turnlog.formats import unknown_type
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
+from turnlog.log.secret import is_secret_name
 
 _FILE_KEYS = frozenset((
     "path", "paths", "file", "files", "file_path", "filepath", "filePath", "filename", "notebook_path", "target_file",
     "relative_path", "absolute_path", "old_path", "new_path",
 ))  # fmt: skip
 _LONGEST_PATH = 1024
+_is_secret = lru_cache(maxsize=4096)(is_secret_name)
 _DEPTH = 20
 _PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
 
@@ -107,7 +110,8 @@ def _input(value: Any, key: str, parts: list[str], files: list[str], depth: int)
     """The texts that a tool was called with; those that name a file are files, too."""
     if isinstance(value, str):
         if value:
-            parts.append(value)
+            # Who takes secrets out of what is shown can tell some only by their names.
+            parts.append(f"{key}={value}" if key and _is_secret(key) else value)
             if key in _FILE_KEYS and len(value) <= _LONGEST_PATH and "\n" not in value:
                 files.append(value)
             elif value.startswith("*** Begin Patch"):
