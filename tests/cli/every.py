@@ -23,6 +23,7 @@ _WORDS: dict[str, list[str]] = {
     "hooks": [],
     "import": ["--agent", "sofos"],
     "keep": ["--status"],
+    "mcp": ["status"],
     "mv": ["--dry-run", ".", ".."],
     "pull": ["--all", "../copy"],
     "push": ["--all", "../copy"],

@@ -24,7 +24,7 @@ _ENOUGH = 15
 _GROUPS = {
     "Find, price and go on": ["ls", "search", "show", "usage", "resume", "watch", "tree"],
     "Take back": ["run", "hooks", "diff", "blame", "why", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
-    "Other agents": ["formats", "keep", "import", "export"],
+    "Other agents": ["mcp", "formats", "keep", "import", "export"],
     "Sessions of your own": [
         "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "mv", "push", "pull", "sync",
     ],

@@ -1,0 +1,198 @@
+"""`turnlog mcp`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.quick import BadArguments, Option, QuickCommand, parsed
+from turnlog.cli.frame.shape import DRY_RUN
+from turnlog.errors import Invalid
+
+if TYPE_CHECKING:
+    from turnlog.machine.edit import FileEdit
+    from turnlog.mcp.agents import ServerAgent
+    from turnlog.mcp.install import ServerPlaces
+
+CHANGES = shape.OTHERS
+FIELDS = {
+    "action": shape.text("`install`, `uninstall` or `status`"),
+    "dry_run": DRY_RUN,
+    "agents": shape.items(
+        "how each stands",
+        {
+            "agent": shape.text(),
+            "is_here": shape.flag("whether the agent is"),
+            "installed": shape.flag(),
+            "path": shape.text("the file"),
+            "scope": shape.text("`user` or `project`"),
+            "program": shape.text("that is started", null=True),
+            "arguments": shape.texts("that it is started with"),
+            "is_current": shape.flag("the program is there, and is this one"),
+            "blocked_by": shape.text("why the agent cannot read the file", null=True),
+        },
+    ),
+    "files": shape.each(
+        "what was changed",
+        {"agent": shape.text(), "path": shape.text(), "change": shape.text("`written` or `removed`")},
+    ),
+}
+_ACTIONS = ("install", "uninstall", "status")
+_SERVER = (
+    Option("workspace", ("--workspace", "-w"), "Serve the sessions of that folder and its worktrees.", "PATH"),
+    Option("everywhere", ("--all", "-a"), "Serve the sessions of every folder; to install: for every agent here."),
+    Option("allow_rewind", ("--allow-rewind",), "Let the agent rewind sessions, each time after its own plan."),
+)
+
+
+def work(
+    *,
+    words: tuple[str, ...],
+    workspace: str | None,
+    everywhere: bool,
+    allow_rewind: bool,
+    in_project: bool,
+    dry_run: bool,
+    anyway: bool,
+    as_json: bool,
+    home: str | None,
+) -> None:
+    """See `HELP`."""
+    if not words:
+        if in_project or dry_run or anyway or as_json:
+            raise Invalid("--project, --dry-run, --anyway and --json are for install, uninstall and status")
+        return _serve(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind)
+    action, named, options = _taken_apart(words)
+    if workspace is not None or allow_rewind:
+        raise Invalid("what the server is started with stands behind --", hint=f"turnlog mcp {action} AGENT -- --all")
+    return _settings(
+        action, named, options, home, everyone=everywhere, in_project=in_project, dry_run=dry_run, anyway=anyway,
+        as_json=as_json,
+    )  # fmt: skip
+
+
+def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_rewind: bool) -> None:
+    if everywhere and workspace is not None:
+        raise Invalid("--all is of every folder, --workspace of one", hint="leave one of them out")
+    from turnlog.mcp.server import ServerSettings, serve
+
+    serve(ServerSettings(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind))
+
+
+def _taken_apart(words: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[str] | None]:
+    """What to do, for whom, and what the server is to be started with: that stood behind `--`."""
+    action = words[0]
+    if action not in _ACTIONS:
+        raise Invalid(f"no action {action!r:.40}", hint=f"one of {', '.join(_ACTIONS)}; alone, it serves an agent")
+    first = next((number for number, word in enumerate(words) if word.startswith("-")), len(words))
+    options = list(words[first:])
+    try:
+        parsed(QuickCommand("mcp", work, _SERVER), options)
+    except BadArguments as error:
+        raise Invalid(f"behind --: {error}", hint="--all, --workspace PATH or --allow-rewind") from None
+    return action, words[1:first], options or None
+
+
+def _settings(
+    action: str, named: tuple[str, ...], options: list[str] | None, home: str | None, *, everyone: bool,
+    in_project: bool, dry_run: bool, anyway: bool, as_json: bool,
+) -> None:  # fmt: skip
+    from turnlog.cli.draw.mcp import print_server_edits, print_server_statuses
+    from turnlog.cli.frame.answer import print_json
+    from turnlog.machine.edit import make_edit
+    from turnlog.machine.environment import environment, user_folder
+    from turnlog.mcp.install import ServerPlaces, server_statuses
+    from turnlog.reader.folder import project
+    from turnlog.reader.hooking import imprints
+
+    places = ServerPlaces(user_folder(), environment(), project(), imprints(home, "mcp"))
+    edits: list[FileEdit] = []
+    chosen: list[ServerAgent] = []
+    if action != "status":
+        chosen = _chosen(action, named, places, everyone=everyone, as_json=as_json)
+        edits = _edits(action, chosen, places, "project" if in_project else "user", options, anyway=anyway)
+        if action == "uninstall" and not dry_run:
+            from turnlog.cli.frame.agentshell import refuse_agent
+
+            refuse_agent("`mcp uninstall`")
+        for edit in edits if not dry_run else ():
+            make_edit(edit, places.imprints)
+    elif named or everyone:
+        raise Invalid("`turnlog mcp status` is about all agents", hint="`turnlog mcp install AGENT` is about one")
+    if as_json:
+        rows: list[dict[str, Any]] = [
+            {**row._asdict(), "arguments": list(row.arguments)} for row in server_statuses(places)
+        ]
+        files = [
+            {"agent": edit.agent, "path": edit.path, "change": "removed" if edit.after is None else "written"}
+            for edit in edits
+            if edit.is_change
+        ]
+        print_json({"action": action, "dry_run": dry_run, "agents": rows, "files": files})
+    elif action == "status":
+        print_server_statuses(server_statuses(places))
+    else:
+        print_server_edits(action, chosen, edits, dry_run=dry_run)
+
+
+def _edits(
+    action: str, chosen: list[ServerAgent], places: ServerPlaces, scope: str, options: list[str] | None, *, anyway: bool
+) -> list[FileEdit]:
+    from turnlog.machine.launcher import launcher, this_launcher
+    from turnlog.mcp.install import installing, uninstalling
+
+    if action == "uninstall":
+        return [edit for one in chosen for edit in uninstalling(one, places, scope)]
+    program = this_launcher() if anyway else launcher("mcp install")
+    return [edit for one in chosen for edit in installing(one, places, scope, program, options)]
+
+
+def _chosen(
+    action: str, named: tuple[str, ...], places: ServerPlaces, *, everyone: bool, as_json: bool
+) -> list[ServerAgent]:
+    from turnlog.cli.pick.agent import AgentChoice
+    from turnlog.mcp.agents import server_agent, server_names
+    from turnlog.mcp.install import server_statuses
+    from turnlog.reader.folder import tilde
+
+    def question(name: str) -> str:
+        one = server_agent(name)
+        where = tilde(places.file(one, "user"))
+        return f"{one.title}: {f'add turnlog to {where}' if action == 'install' else f'take turnlog out of {where}'}?"
+
+    if action == "install":
+        there = [name for name in server_names() if places.has(server_agent(name))]
+    else:
+        there = [row.agent for row in server_statuses(places) if row.installed]
+    choice = AgentChoice(action, "the server", "given it", server_names(), there)
+    return [server_agent(name) for name in choice.chosen(named, question, everyone=everyone, as_json=as_json)]
+
+
+HELP = """Give agents what was said and done before: a server of the Model Context Protocol.
+
+    Alone it serves, on stdin and stdout: an agent starts it so, and finds tools there to search and read sessions, to
+    see what turns changed and who wrote a line, and what it cost. It only reads, tells of the sessions of the folder it
+    is started in and its worktrees, and takes secrets out. `install` adds it to the settings of an agent and changes
+    nothing else in them; `uninstall` leaves the files as they were; `status` says how it stands. What stands behind
+    `--` is what the server is started with.
+
+    \b
+    turnlog mcp install                      asks for each agent that is here
+    turnlog mcp install claude-code codex    these two
+    turnlog mcp install --all --dry-run      what it would change
+    turnlog mcp install codex -- --all       and it may tell of every folder
+    turnlog mcp uninstall --all              as if nothing had been
+    """
+
+QUICK = QuickCommand(
+    "mcp",
+    work,
+    (
+        *_SERVER,
+        Option("in_project", ("--project",), "To install: in this repository's own files, not in the user's."),
+        Option("dry_run", ("--dry-run", "-n"), "To install: only show what would be changed."),
+        Option("anyway", ("--anyway",), "To install: also from an environment that may be gone tomorrow."),
+    ),
+    words="[install|uninstall|status] [AGENT]...",
+    help=HELP,
+)

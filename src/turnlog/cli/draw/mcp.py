@@ -1,0 +1,63 @@
+"""The server in the settings of agents, for people: what was changed in which file, and how it stands."""
+
+from __future__ import annotations
+
+import sys
+
+from turnlog.cli.draw.hooks import difference
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import coloured, one_line
+from turnlog.machine.edit import FileEdit
+from turnlog.mcp.agents import ServerAgent, server_agent
+from turnlog.mcp.install import ServerStatus
+from turnlog.reader.folder import tilde
+
+
+def print_server_edits(action: str, agents: list[ServerAgent], edits: list[FileEdit], *, dry_run: bool) -> None:
+    """Each file, and what to do next."""
+    for one in agents:
+        changed = [edit for edit in edits if edit.agent == one.name and edit.is_change]
+        if not changed:
+            print(f"{one.title}: {'has it already' if action == 'install' else 'does not have it'}")
+        for edit in changed:
+            what = "removed" if edit.after is None else "written"
+            print(one_line(f"{one.title}: {tilde(edit.path)} {'would be ' if dry_run else ''}{what}"))
+            for line in difference(edit) if dry_run else ():
+                print(line)
+        if changed and not dry_run:
+            tools = f"; its model sees {one.tools} and others" if action == "install" else ""
+            print(coloured(f"  start it anew{tools}", "dim", sys.stdout))
+    if action == "install" and not dry_run and any(edit.is_change for edit in edits):
+        print('Try it there: "what did we do about this before? search our old sessions"')
+
+
+def print_server_statuses(rows: list[ServerStatus]) -> None:
+    """A table of those that are here, and what is wrong with any."""
+    shown = [row for row in rows if row.is_here or row.installed]
+    cells = [
+        (server_agent(row.agent).title, _state(row), " ".join(row.arguments[1:]), tilde(row.path)) for row in shown
+    ]
+    for line in table(("AGENT", "MCP", "WITH", "FILE"), cells):
+        print(line)
+    for row in shown:
+        told = _problem(row)
+        if told:
+            print(coloured(one_line(f"{server_agent(row.agent).title}: {told}"), "yellow", sys.stdout))
+    others = [server_agent(row.agent).title for row in rows if row not in shown]
+    if others:
+        print(coloured(f"not here: {', '.join(others)}", "dim", sys.stdout))
+
+
+def _state(row: ServerStatus) -> str:
+    if not row.installed:
+        return "no"
+    where = " (project)" if row.scope == "project" else ""
+    return f"{'yes' if row.is_current else 'stale'}{where}"
+
+
+def _problem(row: ServerStatus) -> str:
+    if row.blocked_by is not None:
+        return f"its file cannot be read: {row.blocked_by}"
+    if row.installed and not row.is_current:
+        return f"it starts {row.program}, which is gone or another; `turnlog mcp install {row.agent}` mends it"
+    return ""

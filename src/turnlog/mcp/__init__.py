@@ -1,0 +1,14 @@
+"""`turnlog mcp`: what was said and done, for agents. A server of the Model Context Protocol on stdin and stdout.
+
+protocol   JSON-RPC 2.0, one message a line: what is asked, and what is answered
+server     the methods of the protocol
+offer      the tools as a model sees them, what they take, and what is said about them
+tools/     one file per tool: its name is the tool's, its `call` answers
+scope      which sessions and files may be told of
+caller     who asks: its own session is left out
+quote      texts of sessions, made safe to hand on: without secrets, nothing unseen in them
+page       answers within so many bytes, whole items only
+install    the server into the settings of agents, and out of them; agents/ has one file per agent
+
+Nothing is written but the catalog, unless it was started with `--allow-rewind`.
+"""

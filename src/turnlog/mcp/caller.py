@@ -1,0 +1,94 @@
+"""Who asks. An agent that looks for something must not find its own question, nor what it was told the last time."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.ask.query import Filter, parse
+from turnlog.log.ids import imported_id
+from turnlog.machine.environment import environment
+from turnlog.machine.folder import workspace_path
+from turnlog.mcp.offer import NAME, offered
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card, Catalog
+    from turnlog.catalog.index.wanted import EntryMatch
+
+_CLIENTS = {
+    "claude-code": "claude-code", "codex": "codex", "gemini": "gemini-cli", "qwen": "qwen-code",
+    "opencode": "opencode", "copilot": "copilot-cli",
+}  # fmt: skip
+"""What an agent calls itself begins with this or has it in it, and what its sessions are called."""
+_TAIL = 1 << 20
+_LATELY = 5
+"""So many of the newest sessions of an agent may be the one that asks."""
+_TOOLS = frozenset(tool["name"] for tool in offered(allow_rewind=True))
+_OWN = frozenset(tool for tool in _TOOLS if "_" in tool)
+"""Codex writes a tool down without saying whose it is. These are nobody else's; `usage` may be."""
+
+
+class Caller:
+    """The agent at the other end, as far as it says who it is."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self._folder = workspace_path(".")
+
+    @property
+    def agent(self) -> str:
+        """The name of its sessions; empty where it is none that we know."""
+        told = self.client.lower()
+        return next((agent for word, agent in _CLIENTS.items() if word in told), "")
+
+    def sessions(self, catalog: Catalog, meta: dict[str, Any]) -> list[str]:
+        """The ids of its own session: with its agent, and with us."""
+        natives = self._told(meta)
+        call = meta.get("claudecode/toolUseId")
+        if isinstance(call, str) and call:
+            natives |= {card.id for card in self._lately(catalog) if not card.is_ours and _has(card, call.encode())}
+        if not natives and self.agent:
+            natives = {card.id for card in self._lately(catalog) if card.state == "running"}
+        ours = (imported_id(self.agent, native) for native in natives if self.agent)
+        return sorted({*natives, *ours})
+
+    def _told(self, meta: dict[str, Any]) -> set[str]:
+        told = [meta.get("threadId"), meta.get("sessionId"), environment().get("CLAUDE_CODE_SESSION_ID")]
+        return {one for one in told if isinstance(one, str) and 8 <= len(one) <= 200 and one.isprintable()}
+
+    def _lately(self, catalog: Catalog) -> list[Card]:
+        """The newest sessions of this agent in this folder."""
+        if not self.agent:
+            return []
+        found = catalog.cards(f"agent:{self.agent}", workspace=self._folder, everything=True, limit=_LATELY)
+        return [card for card in found if card.agent == self.agent]
+
+
+def _has(card: Card, word: bytes) -> bool:
+    """Whether the end of a session's file has that in it."""
+    try:
+        with open(card.path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return word in file.read()
+    except OSError:
+        return False  # it lies in no file, or is gone
+
+
+def is_of_ours(tool: str) -> bool:
+    """Whether that is one of these tools, as whichever agent calls it."""
+    return tool in _OWN or (NAME in tool and tool.endswith(tuple(_TOOLS)))
+
+
+def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
+    """What keeps the caller's own session out, and whether calls of these tools are; unless they are asked for."""
+    asked = parse(query).filters
+    named = [value for one in asked if one.name == "session" and not one.negated for value in one.values]
+    hidden = tuple(id for id in own if not any(id.startswith(value.rpartition(":")[2]) for value in named))
+    tools = [value for one in asked if one.name == "tool" and not one.negated for value in one.values]
+    has_tools = not any(is_of_ours(value) or NAME in value for value in tools)
+    return [Filter("session", hidden, negated=True)] if hidden else [], has_tools
+
+
+def is_call(match: EntryMatch) -> bool:
+    """Whether an entry calls one of these tools, or is its answer."""
+    return any(is_of_ours(tool) for tool in match.tools.split("\n") if tool)

@@ -1,0 +1,131 @@
+"""What the tools look into: the catalog, sessions open for reading, who asks, and what may be told of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from turnlog.catalog import Card, Catalog
+from turnlog.errors import NotFound, TurnlogError, Unavailable
+from turnlog.log.ids import imported_id
+from turnlog.mcp.quote import Quotes
+from turnlog.view.number import count
+
+if TYPE_CHECKING:
+    from turnlog.mcp.caller import Caller
+    from turnlog.mcp.scope import Scope
+    from turnlog.reader.opener import OpenedSession
+    from turnlog.session import ReadOnlySession
+
+_PATIENCE_S = 3.0
+"""No longer than this is somebody waited for who writes the catalog."""
+_FRESH_S = 2.5
+"""So long a look at the disk is good; it is looked at every two seconds while an agent asks."""
+
+
+class _Held(NamedTuple):
+    """Another agent's session that was read, for as long as its file is as it was."""
+
+    file: tuple[str, str, int, int]
+    opened: OpenedSession
+    stack: ExitStack
+
+
+class Library:
+    """One for a server. Nothing in it writes anything but the catalog."""
+
+    def __init__(self, location: str | None, scope: Scope, caller: Caller, check: Callable[[], None]) -> None:
+        self.location = location
+        self.scope = scope
+        self.caller = caller
+        self.quotes = Quotes()
+        self.catalog = Catalog(
+            location, agents=True, deferred=True, patience_s=_PATIENCE_S, fresh_for=_FRESH_S,
+            progress=lambda what, done, total: check(),
+        )  # fmt: skip
+        self._held: _Held | None = None
+
+    def own(self, meta: dict[str, Any]) -> list[str]:
+        """The ids of the session that asks."""
+        return self.caller.sessions(self.catalog, meta)
+
+    def notes(self) -> list[str]:
+        """What has to be known of an answer: of how much of all there is it is."""
+        notes: list[str] = []
+        if self.catalog.is_partial:
+            standing = self.catalog.standing()
+            if standing.pending:
+                told = count(standing.pending, "session is", "sessions are")
+                notes.append(f"The index is being built: {told} not read yet. Ask again for more.")
+        if self.catalog.is_behind:
+            notes.append("The index is being written by another program: the newest may be missing.")
+        if self.catalog.path == ":memory:":
+            notes.append("No disk has room for the index.")
+        return notes
+
+    @contextmanager
+    def session(self, name: str) -> Generator[tuple[Card, OpenedSession]]:
+        """The session of that name, open for reading: ours in its log, another agent's where it lies."""
+        card = self.scope.session(self.catalog, name)
+        if card.is_ours:
+            from turnlog.reader.opener import OpenedSession
+            from turnlog.session import open_home
+
+            with open_home(self.location) as home, home.read(card.id) as session:
+                yield card, OpenedSession(home, session)
+            return
+        yield card, self._foreign(card)
+
+    @contextmanager
+    def covered(self, name: str) -> Generator[tuple[Card, ReadOnlySession]]:
+        """The session with the checkpoints of one: itself if it is ours, else what hooks or an import made of it."""
+        from turnlog.session import open_home
+
+        card = self.scope.session(self.catalog, name)
+        own = card.id if card.is_ours else imported_id(card.agent or "", card.id)
+        with open_home(self.location) as home:
+            if not home.exists(own):
+                hint = "`turnlog hooks install` has its agent tell of every turn from then on"
+                raise NotFound(f"session {card.id} has no checkpoints of files", hint=hint)
+            with home.read(own) as session:
+                yield card, session
+
+    def _foreign(self, card: Card) -> OpenedSession:
+        """Read once, as long as nothing is written to it: it is asked for page by page."""
+        try:
+            found = os.stat(card.path)
+        except OSError as error:
+            raise Unavailable(f"session {card.id} cannot be read: {error.strerror}") from None
+        wal = os.stat(f"{card.path}-wal").st_mtime_ns if os.path.exists(f"{card.path}-wal") else 0
+        file = (card.path, card.key, found.st_size, found.st_mtime_ns + wal)
+        if self._held is not None and self._held.file == file:
+            return self._held.opened
+        self._let_go()
+        from turnlog.formats import Source
+        from turnlog.reader.name import SessionRef
+        from turnlog.reader.opener import SessionOpener
+
+        ref = SessionRef(card.id, Source(card.agent or "", card.path, card.key), card.workspace)
+        with ExitStack() as stack:
+            opened = stack.enter_context(SessionOpener(self.location).read_foreign(ref))
+            self._held = _Held(file, opened, stack.pop_all())
+        return opened
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            held.stack.close()
+
+    def keep_up(self) -> None:
+        """Look what has changed. What goes wrong is told to who asks next."""
+        try:
+            self.catalog.refresh(at_once=True)
+        except TurnlogError:
+            pass
+
+    def close(self) -> None:
+        """Let go of all of it."""
+        self._let_go()
+        self.catalog.close()

@@ -1,0 +1,53 @@
+"""Answers within so many bytes, on the line: whole items only, the text for the model and the same for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from turnlog.errors import TurnlogError
+from turnlog.mcp.protocol import encoded
+
+SEARCH_BYTES, READING_BYTES = 4_000, 12_000
+_FRAME = 60
+"""What stands around a result on the line, with an id of usual length."""
+_T = TypeVar("_T")
+
+
+def result(text: str, data: dict[str, Any], *, is_error: bool = False) -> dict[str, Any]:
+    """What a tool gives."""
+    made: dict[str, Any] = {"content": [{"type": "text", "text": text}], "structuredContent": data}
+    return {**made, "isError": True} if is_error else made
+
+
+def failed(error: TurnlogError) -> dict[str, Any]:
+    """What a tool gives that could not do it: for the model to read."""
+    from turnlog.view.visible import one_line
+
+    message, hint = one_line(error.message), one_line(error.hint or "")
+    data = {"error": {"code": error.code, "message": message, "hint": hint or None}}
+    return result(f"error: {message}" + (f"\nhint: {hint}" if hint else ""), data, is_error=True)
+
+
+def fitted(items: Sequence[_T], make: Callable[[Sequence[_T]], dict[str, Any]], most: int) -> dict[str, Any]:
+    """The result of as many of the first items as fit; none of them, if not even one does."""
+    made = make(items)
+    if _size(made) <= most:
+        return made
+    low, high = 0, len(items) - 1  # `low` fits, or is nothing
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _size(make(items[:middle])) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return make(items[:low])
+
+
+def room(made: dict[str, Any], most: int) -> int:
+    """How many bytes are left beside a result."""
+    return most - _size(made)
+
+
+def _size(made: dict[str, Any]) -> int:
+    return len(encoded(made)) + _FRAME

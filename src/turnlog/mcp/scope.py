@@ -1,0 +1,74 @@
+"""Which sessions and files may be told of: those of this workspace and its worktrees, of another one, or all."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from turnlog.catalog.ask.query import Filter, Query, parse
+from turnlog.errors import Invalid, NotFound
+from turnlog.machine.folder import expand, top_of, workspace_path
+from turnlog.reader.folder import is_in, project
+from turnlog.workspace.git import worktrees_of
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card, Catalog
+
+_WORDS = ("latest", "@", "@-")
+
+
+class Scope:
+    """The folders whose sessions are told of; all of them, if there are none."""
+
+    def __init__(self, workspace: str | None = None, *, everywhere: bool = False) -> None:
+        self.folders: tuple[str, ...] = ()
+        if everywhere:
+            return
+        top = project() if workspace is None else workspace_path(top_of(expand(workspace))[0])
+        if not os.path.isdir(top):
+            raise NotFound(f"there is no folder {workspace}", hint="--workspace takes a folder that is there")
+        self.folders = tuple(dict.fromkeys([top, *map(workspace_path, worktrees_of(top))]))
+
+    @property
+    def words(self) -> str:
+        """For people and models."""
+        return " and ".join(self.folders) if self.folders else "every folder"
+
+    def covers(self, workspace: str | None) -> bool:
+        """Whether sessions of that folder may be told of."""
+        return not self.folders or (workspace is not None and any(is_in(workspace, one) for one in self.folders))
+
+    def narrowed(self, query: str, *more: Filter) -> str:
+        """The query for what may be told of alone. What it says itself can only make that less."""
+        asked = parse(query)
+        own = (Filter("workspace", self.folders),) if self.folders else ()
+        return str(Query(asked.terms, (*asked.filters, *own, *more)))
+
+    def session(self, catalog: Catalog, name: str) -> Card:
+        """The session that is called so. One that may not be told of is not there."""
+        if name in _WORDS or "/" in name:
+            raise Invalid(f"{name!r:.80} is no id of a session", hint="search_sessions and list_sessions give ids")
+        card = _found(catalog, name)
+        if card is None:
+            catalog.refresh(at_once=True)  # it may have been begun a moment ago
+            card = _found(catalog, name)
+        if card is None or not self.covers(card.workspace):
+            where = f" in {self.words}" if self.folders else ""
+            raise NotFound(f"no session {name!r:.80}{where}", hint="search_sessions and list_sessions give ids")
+        return card
+
+    def file(self, path: str) -> str:
+        """A file that may be told of, from the root. Its folder counts as it is, whatever links lead there."""
+        base = self.folders[0] if self.folders else workspace_path(".")
+        full = os.path.normpath(os.path.join(base, expand(path)))
+        real = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        if not self.covers(workspace_path(os.path.dirname(real))) or not self.covers(workspace_path(real)):
+            raise Invalid(f"{path!r:.200} is not in {self.words}", hint="only files of the workspace can be asked for")
+        return real
+
+
+def _found(catalog: Catalog, name: str) -> Card | None:
+    try:
+        return catalog.find(name)
+    except NotFound:
+        return None

@@ -1,0 +1,130 @@
+"""What a turn changed in files; or which turns wrote the lines of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from turnlog.errors import Invalid, NotFound
+from turnlog.mcp.page import READING_BYTES, fitted, result
+from turnlog.mcp.quote import QUOTED
+from turnlog.view.number import count
+
+if TYPE_CHECKING:
+    from turnlog.blame.authorship import Blame, BlamedLine
+    from turnlog.mcp.library import Library
+    from turnlog.workspace.diff import Difference
+
+_LONGEST = 3_000
+"""So much of the change of one file is shown."""
+_WHY = {
+    "before": "before the first checkpoint", "between": "between turns", "since": "since the last checkpoint",
+    "git": "by git", "several": "by several turns at once",
+}  # fmt: skip
+
+
+def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    """See `turnlog.mcp.offer`."""
+    session, path = arguments.get("session"), arguments.get("path")
+    if (session is None) == (path is None):
+        raise Invalid("either a session or a path", hint="session (and turn) for a turn, path for who wrote a file")
+    if path is not None:
+        if {"turn", "lines"} & set(arguments):
+            raise Invalid("turn and lines go with a session", hint="for a path it is always who wrote its lines")
+        return _blame(library, path)
+    return _turn(library, session, arguments.get("turn"), lines=arguments.get("lines", False))
+
+
+# ── of a turn ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _turn(library: Library, name: Any, turn: int | None, *, lines: bool) -> dict[str, Any]:
+    from turnlog.reader.place import turns_of
+
+    with library.covered(name) as (card, found):
+        redactor = library.quotes.of(found, f"{card.agent}:{card.id}")
+        changes = found.diff(turn=turn, lines=lines)
+        number = turn if turn is not None else len(turns_of(found).numbers)
+        rows = [_row(library, redactor.text(item.lines), item) for item in changes]
+
+    def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        left = len(changes) - len(rows)
+        head = f"session {card.id}, turn {number}: {count(len(changes), 'change')}"
+        parts = [f"{row['action']} {row['path']}" + (f"\n{row['lines']}" if "lines" in row else "") for row in rows]
+        foot = [f"{count(left, 'more change')} left out: without lines there is room for more"] if left else []
+        data: dict[str, Any] = {"session": card.id, "turn": number, "changes": list(rows), "left": left, "note": QUOTED}
+        return result("\n".join([QUOTED, head, *parts, *foot]), data)
+
+    return fitted(rows, make, READING_BYTES)
+
+
+def _row(library: Library, lines: str, item: Difference) -> dict[str, Any]:
+    row: dict[str, Any] = {"action": item.action, "path": library.quotes.line(item.path)}
+    if item.is_private:
+        row["lines"] = "(git ignores it: what is in it is not told)"
+    elif lines:
+        text = library.quotes.text(lines).rstrip("\n")
+        more = f"\n… {len(text) - _LONGEST:,} more characters"
+        row["lines"] = text if len(text) <= _LONGEST else text[:_LONGEST].rpartition("\n")[0] + more
+    return row
+
+
+# ── of a file ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _blame(library: Library, path: str) -> dict[str, Any]:
+    from turnlog.session import open_home
+
+    place = library.scope.file(path)
+    with open_home(library.location) as home:
+        found = home.blame(place)
+    rows = [_stretch(library, list(lines)) for _, lines in groupby(found.lines, key=_author)]
+
+    def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return _blamed(library, found, rows)
+
+    return fitted(rows, make, READING_BYTES)
+
+
+def _blamed(library: Library, found: Blame, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    name, total = library.quotes.line(found.path), len(found.lines)
+    told = rows[-1]["last"] if rows else 0
+    lines = [_line(row) for row in rows]
+    foot = [f"lines {told + 1} to {total} are left out"] if told < total else []
+    data: dict[str, Any] = {"path": name, "lines": total, "stretches": list(rows), "left": total - told, "note": QUOTED}
+    return result("\n".join([QUOTED, f"{name}, {count(total, 'line')}:", *lines, *foot]), data)
+
+
+def _author(line: BlamedLine) -> tuple[Any, ...]:
+    return line.author, line.why, line.authors, line.commit
+
+
+def _stretch(library: Library, lines: list[BlamedLine]) -> dict[str, Any]:
+    one = lines[0]
+    row: dict[str, Any] = {"first": one.line, "last": lines[-1].line}
+    author = one.author
+    if author is not None and not _is_told(library, author.session):
+        return {**row, "why": "by a session of another project"}
+    if author is not None:
+        row |= {"session": author.session, "turn": author.turn, "entry": author.entry, "agent": author.agent or ""}
+        row["at"] = "" if author.at is None else author.at.strftime("%Y-%m-%d %H:%M")
+        row["prompt"] = library.quotes.title(author.prompt or "")
+        return row
+    return {**row, "why": _WHY.get(one.why or "", one.why), **({"commit": one.commit[:12]} if one.commit else {})}
+
+
+def _is_told(library: Library, session: str) -> bool:
+    try:
+        library.scope.session(library.catalog, session)
+    except NotFound:
+        return False
+    return True
+
+
+def _line(row: dict[str, Any]) -> str:
+    where = f"{row['first']}-{row['last']}" if row["last"] > row["first"] else f"{row['first']}"
+    if "why" in row:
+        return f"{where}: {row['why']}{' ' + row['commit'] if 'commit' in row else ''}"
+    who = f"{row['session']} turn {row['turn']}, entry {row['entry']}, {row['agent']}, {row['at']}"
+    return f"{where}: {who}: {row['prompt']}"

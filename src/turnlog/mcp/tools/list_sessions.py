@@ -1,0 +1,71 @@
+"""Sessions, the newest first: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from turnlog.mcp.caller import left_out
+from turnlog.mcp.page import SEARCH_BYTES, fitted, result
+from turnlog.mcp.quote import QUOTED
+from turnlog.mcp.tools.search_sessions import offset_of
+from turnlog.reader.shortname import short_names
+from turnlog.view.number import dollars
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card
+    from turnlog.mcp.library import Library
+
+_LIMIT = 10
+_TITLE = 100
+
+
+def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    """See `turnlog.mcp.offer`."""
+    query, limit, offset = (
+        arguments.get("query", ""),
+        arguments.get("limit", _LIMIT),
+        offset_of(arguments.get("cursor")),
+    )
+    own = library.own(meta)
+    hidden, _ = left_out(query, own)
+    cards = listed(library, query, own, hidden)
+    shown = cards[offset : offset + limit]
+    rows = [_row(library, *pair) for pair in zip(shown, short_names(shown, library.catalog.ids()), strict=True)]
+    notes = [*library.notes(), *(["Your own session is left out."] if hidden else [])]
+
+    def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        left = max(0, len(cards) - offset - len(rows))
+        cursor = str(offset + len(rows)) if left and rows else None
+        lines = [f"{r['handle']} {r['agent']} {r['at']} {r['turns']} turns {r['cost']}: {r['title']}" for r in rows]
+        foot = [f'{left:,} more: cursor "{cursor}"'] if cursor else []
+        head = QUOTED if rows else f"No sessions of {library.scope.words}."
+        data: dict[str, Any] = {"sessions": list(rows), "left": left, "cursor": cursor, "note": QUOTED}
+        return result("\n".join([head, *lines, *foot, *notes]), {**data, "notes": notes} if notes else data)
+
+    return fitted(rows, make, SEARCH_BYTES)
+
+
+def listed(library: Library, query: str, own: Sequence[str], hidden: Sequence[Any]) -> list[Card]:
+    """Those that may be told of, without the one that asks."""
+    found = library.catalog.cards(library.scope.narrowed(query, *hidden))
+    return [
+        card
+        for card in found
+        if library.scope.covers(card.workspace) and not (hidden and {card.id, card.parent} & {*own})
+    ]
+
+
+def _row(library: Library, card: Card, handle: str) -> dict[str, Any]:
+    micros = card.own.cost_micros + card.subagents.cost_micros
+    title = library.quotes.title(card.title or card.preview)
+    return {
+        "session": card.id,
+        "handle": handle,
+        "agent": card.agent or "turnlog",
+        "title": title if len(title) <= _TITLE else title[:_TITLE].rpartition(" ")[0] + " …",
+        "at": "" if card.updated_at is None else card.updated_at.strftime("%Y-%m-%d %H:%M"),
+        "turns": card.turns,
+        "cost": dollars(micros, is_partial=bool(card.unpriced)),
+        "state": card.state,
+    }

@@ -1,0 +1,103 @@
+"""Where something was said or done: one line a hit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.ask.recall import nothing, recall
+from turnlog.errors import Invalid
+from turnlog.mcp.caller import is_call, left_out
+from turnlog.mcp.page import SEARCH_BYTES, fitted, result
+from turnlog.mcp.quote import QUOTED
+
+if TYPE_CHECKING:
+    from turnlog.catalog.values import Hit, RecalledPage, RecalledPlace
+    from turnlog.mcp.library import Library
+
+_LIMIT = 5
+_FAR = 100_000
+
+
+def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    """See `turnlog.mcp.offer`."""
+    query, limit, offset = arguments["query"], arguments.get("limit", _LIMIT), offset_of(arguments.get("cursor"))
+    if not query.strip():
+        raise Invalid("query: nothing to look for", hint="an error message, a file, a topic, a question")
+    own = library.own(meta)
+    hidden, without_calls = left_out(query, own)
+    asked = library.scope.narrowed(query, *hidden)
+
+    def ask() -> RecalledPage:
+        skips, clean = is_call if without_calls else nothing, library.quotes.passage
+        return library.catalog.ask(recall, asked, limit=limit, offset=offset, skips=skips, clean=clean)
+
+    page = ask()
+    if not page.places:
+        library.catalog.refresh(at_once=True)  # it may have been said a moment ago
+        page = ask()
+    told = [
+        number for number, place in enumerate(page.places) if _may_be_told(library, place.hit, own if hidden else [])
+    ]
+    rows = [_row(library, page.places[number]) for number in told]
+    notes = library.notes()
+    if page.is_cut:
+        notes.append("That is a lot to look through, and only the newest was: another word or since: makes it less.")
+
+    def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        end = told[len(rows) - 1] + 1 if rows and len(rows) < len(told) else len(page.places)
+        left = page.left + len(page.places) - end
+        cursor = str(offset + end) if left else None
+        more = f"{'more than ' if page.is_more else ''}{left:,} more" if left else ""
+        lines = [_line(row) for row in rows]
+        foot = [f'{more}: cursor "{cursor}"'] if cursor else []
+        head = QUOTED if rows else f"Nothing found in sessions of {library.scope.words}."
+        data: dict[str, Any] = {"hits": list(rows), "left": left, "cursor": cursor, "note": QUOTED}
+        if notes:
+            data["notes"] = notes
+        return result("\n".join([head, *lines, *foot, *notes]), data)
+
+    return fitted(rows, make, SEARCH_BYTES)
+
+
+def _may_be_told(library: Library, hit: Hit, own: Sequence[str]) -> bool:
+    """Whether a session is in the scope, and no subagent of the one that asks."""
+    return library.scope.covers(hit.card.workspace) and hit.card.parent not in own
+
+
+def offset_of(cursor: str | None) -> int:
+    """Where a page begins."""
+    if cursor is None:
+        return 0
+    if not cursor.isdecimal() or int(cursor[:9]) > _FAR:
+        raise Invalid(f"cursor: {cursor!r:.60} is none of ours", hint="pass the cursor of the answer before")
+    return int(cursor)
+
+
+def entry_of(hit: Hit) -> int | str:
+    """What `read_session` takes for the place; 0 for the beginning."""
+    return hit.seq or hit.entry or 0
+
+
+def _row(library: Library, place: RecalledPlace) -> dict[str, Any]:
+    hit, line = place.hit, library.quotes.line
+    row: dict[str, Any] = {
+        "session": hit.card.id,
+        "entry": entry_of(hit),
+        "at": "" if hit.at is None else hit.at.strftime("%Y-%m-%d %H:%M"),
+        "agent": hit.card.agent or "",
+        "role": hit.role,
+        "tool": line(hit.tool),
+        "snippet": line(hit.snippet),
+    }
+    if not hit.tool:
+        del row["tool"]
+    if place.is_near:
+        row["has"] = list(place.words)
+    return row
+
+
+def _line(row: dict[str, Any]) -> str:
+    near = f"~({', '.join(row['has'])}) " if "has" in row else ""
+    where = f"{row['session']} {row['entry']} {row['at']} {row['agent']}"
+    return f"{where} {row.get('tool') or row['role']}: {near}{row['snippet']}"

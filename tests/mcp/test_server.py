@@ -1,0 +1,190 @@
+"""How the server behaves: nothing that comes in ends it, and nothing but answers goes out."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog
+from tests.cli.machine import claude_session
+from tests.mcp.desk import Desk, Process
+from turnlog.catalog.index.sqlite.database import Database, place_of
+from turnlog.mcp.protocol import LONGEST, Client
+
+ID = "0a1b2c3d-1111-4222-8333-444444444444"
+
+
+@pytest.fixture
+def process(person: Path) -> Iterator[Process]:
+    made = Process()
+    yield made
+    made.process.kill()
+    made.process.communicate()
+
+
+NONSENSE: list[tuple[bytes, Any, int]] = [
+    (b"{", None, -32700),
+    (b"\xff\xfe\x00", None, -32700),
+    (b"[" * 100_000, None, -32700),
+    (b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b',"method":"ping"}', None, -32700),
+    (b"x" * (LONGEST + 10), None, -32700),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', None, -32600),
+    (b"17", None, -32600),
+    (b'{"jsonrpc":"1.0","id":5,"method":"ping"}', 5, -32600),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":6,"method":7}', 6, -32600),
+    (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[]}', 7, -32602),
+    (b'{"jsonrpc":"2.0","id":8,"method":"tools/fly"}', 8, -32601),
+    (b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"fly"}}', 9, -32602),
+    (b'{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"usage","arguments":[1]}}', 10, -32602),
+    (b'{"jsonrpc":"2.0","id":11,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}', 11, -32002),
+    (b'{"jsonrpc":"2.0","id":12,"method":"prompts/get","params":{"name":"fly"}}', 12, -32602),
+]
+
+
+def test_nonsense_does_not_end_it(process: Process):
+    for line, id, code in NONSENSE:
+        process.write(line)
+        told = process.read()
+        assert (told["id"], told["error"]["code"]) == (id, code), line[:80]
+    process.write(b"")
+    process.write(b'{"jsonrpc":"2.0","method":"notifications/whatever"}')
+    process.write(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    process.write(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}')
+    assert process.read() == {"jsonrpc": "2.0", "id": "\ud800", "result": {}}
+    assert process.ask("ping")["result"] == {}
+    assert process.end() == (0, b"", b"")
+
+
+def test_what_was_asked_before_the_end_is_answered(person: Path):
+    lines = [{"jsonrpc": "2.0", "id": number, "method": "tools/list"} for number in range(3)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run(
+        [sys.executable, "-m", "turnlog", "mcp"], input=text.encode(), capture_output=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "1999-01-01", None])
+def test_older_protocols_as_asked(desk: Desk, version: str | None):
+    told = desk.ask("initialize", protocolVersion=version)["protocolVersion"]
+    assert told == (version if version in ("2025-06-18", "2025-03-26", "2024-11-05") else "2025-11-25")
+
+
+class Line:
+    """A client over pipes, whose answers wait until they are let go."""
+
+    def __init__(self) -> None:
+        source, self.to_it = os.pipe()
+        self.from_it, self._sink = os.pipe()
+        self.go_on, self.is_busy = threading.Event(), threading.Event()
+        self._source, self._answers = os.fdopen(source, "rb"), os.fdopen(self.from_it, "rb")
+        self.client = Client(self._source, self._sink)
+        self._thread = threading.Thread(target=self.client.serve, args=(self.answer, lambda: None))
+        self._thread.start()
+
+    def end(self) -> None:
+        os.close(self.to_it)
+        self._thread.join(30)
+        os.close(self._sink)
+        self._source.close()
+        self._answers.close()
+
+    def answer(self, method: str, params: dict[str, Any]) -> str:
+        self.is_busy.set()
+        self.go_on.wait(30)
+        self.client.check()
+        return method
+
+    def write(self, **message: Any) -> None:
+        os.write(self.to_it, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def read(self) -> dict[str, Any]:
+        return json.loads(self._answers.readline())
+
+
+def test_a_ping_is_answered_while_something_else_is_and_what_is_cancelled_never():
+    line = Line()
+    for id in ("slow", "next", "last"):
+        line.write(id=id, method=id)
+    line.is_busy.wait(30)
+    line.write(id=1, method="ping")
+    assert line.read()["id"] == 1
+    for id in ("slow", "next", "nobody", 17, None):
+        line.write(method="notifications/cancelled", params={"requestId": id})
+    line.write(id=2, method="ping")
+    assert line.read()["id"] == 2
+    line.go_on.set()
+    assert line.read() == {"jsonrpc": "2.0", "id": "last", "result": "last"}
+    line.end()
+
+
+def test_two_clients_at_once_while_a_session_is_written(person: Path):
+    session = claude_session(person, str(Path.cwd()), ID, "The first voucher")
+    clients = [Process(), Process()]
+    with turnlog.open(checkpoints=False) as home:
+        ours = home.create(workspace=".", agent="my-agent")
+        for number in range(10):
+            ours.user(f"one more voucher, number {number}")
+            claude_session(person, str(Path.cwd()), ID, f"voucher {number} there")
+            for client in clients:
+                told = client.call("search_sessions", query="voucher", limit=9)["structuredContent"]
+                assert {hit["session"] for hit in told["hits"]} <= {ID, ours.id}
+                assert told["hits"]
+    assert session.exists()
+    for client in clients:
+        assert client.end()[0] == 0
+
+
+def test_a_catalog_that_somebody_else_writes_is_not_waited_for(person: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("turnlog.mcp.library._PATIENCE_S", 0.2)
+    path = claude_session(person, str(Path.cwd()), ID, "The first voucher")
+    desk = Desk()
+    assert set(desk.sessions("voucher")) == {ID}
+    place = place_of(os.environ["TURNLOG_HOME"], agents=True)
+    assert place is not None
+    with Database(place).lock():
+        claude_session(person, str(Path.cwd()), ID, "What is new about the voucher")
+        os.utime(path)
+        desk.server.library.catalog._looked_at = None
+        told = desk.data("search_sessions", query="voucher")
+    assert {hit["session"] for hit in told["hits"]} == {ID}
+    assert "being written by another program" in told["notes"][0]
+    desk.server.library.catalog._looked_at = None
+    assert "notes" not in desk.data("search_sessions", query="voucher")
+    desk.close()
+
+
+def test_before_the_index_is_made_it_says_so(person: Path, monkeypatch: pytest.MonkeyPatch):
+    claude_session(person, str(Path.cwd()), ID, "The first voucher")
+    monkeypatch.setattr("turnlog.catalog.upkeep.AT_ONCE", 10)
+    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_: True)
+    desk = Desk()
+    assert "The index is being built: 1 session is not read yet" in desk.data("search_sessions", query="x")["notes"][0]
+    [row] = desk.data("list_sessions")["sessions"]
+    assert row["session"] == ID
+    desk.close()
+
+
+def test_prompts_and_resources(desk: Desk, person: Path):
+    claude_session(person, str(Path.cwd()), ID, "The first voucher", "The second one")
+    assert [prompt["name"] for prompt in desk.ask("prompts/list")["prompts"]] == ["recall", "handover"]
+    [message] = desk.ask("prompts/get", name="recall", arguments={"topic": "{vouchers}"})["messages"]
+    assert "{vouchers}" in message["content"]["text"]
+    [found] = desk.ask("resources/list")["resources"]
+    assert found["uri"] == f"turnlog://session/{ID}"
+    [whole] = desk.ask("resources/read", uri=found["uri"])["contents"]
+    assert "The first voucher" in whole["text"]
+    assert "The second one" in whole["text"]
+    [turn] = desk.ask("resources/read", uri=f"{found['uri']}/turn/2")["contents"]
+    assert "The first voucher" not in turn["text"].partition("##")[2]
+    assert "The second one" in turn["text"]
+    assert len(desk.ask("resources/templates/list")["resourceTemplates"]) == 2
