@@ -29,11 +29,11 @@ TEXTS = st.text(st.sampled_from('ab"\\ é/*,{}[]:'), max_size=6)
 class Machine:
     """A user's files, and a home for what is remembered."""
 
-    def __init__(self, folder: Path, environ: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, filled: str = "") -> None:
         self.folder = folder
         kept = str(folder / "kept")
-        self.places = ServerPlaces(str(folder), environ or {}, str(folder / "project"), Imprints(kept, "mcp"))
-        self.hooks = HookPlaces(str(folder), environ or {}, str(folder / "project"), Imprints(kept, "hooks"))
+        self.places = ServerPlaces(str(folder), {}, str(folder / "project"), Imprints(kept, "mcp"), filled)
+        self.hooks = HookPlaces(str(folder), {}, str(folder / "project"), Imprints(kept, "hooks"))
 
     def path(self, name: str, scope: str = "user") -> Path:
         return Path(self.places.file(server_agent(name), scope))
@@ -139,7 +139,7 @@ def test_codex_keeps_the_rest_of_its_configuration(machine: Machine, text: str):
 
 
 def test_a_home_that_is_set_goes_along(tmp_path: Path):
-    machine = Machine(tmp_path, {"TURNLOG_HOME": str(tmp_path / "elsewhere")})
+    machine = Machine(tmp_path, str(tmp_path / "elsewhere"))
     where = {"TURNLOG_HOME": str(tmp_path / "elsewhere")}
     for name in server_names():
         machine.install(name)

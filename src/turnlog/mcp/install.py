@@ -26,6 +26,8 @@ class ServerPlaces(NamedTuple):
     environ: Mapping[str, str]
     project: str
     imprints: Imprints
+    filled: str = ""
+    """The home that the server is to look into; empty for the usual one."""
 
     def file(self, agent: ServerAgent, scope: str) -> str:
         """The file that tells an agent of servers, for the user or for the project."""
@@ -75,8 +77,7 @@ def installing(
         known = _entry_in(now, agent)
         _refuse_others(now, known, agent, path)
         kept = _words(agent, known)[2:] if known is not None and options is None else []
-        home = places.environ.get(HOME, "").strip()
-        wanted = agent.entry([program, "mcp", *(options or kept)], {HOME: os.path.abspath(home)} if home else {})
+        wanted = agent.entry([program, "mcp", *(options or kept)], {HOME: places.filled} if places.filled else {})
         after = _with_entry(now, _merged(known or {}, wanted), agent)
         rest = restored(places.imprints, path, now, lambda then: _removed(now, agent, then), _reader(agent))
     was = rest.encode() if before is not None else None

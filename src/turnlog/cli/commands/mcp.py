@@ -103,9 +103,9 @@ def _settings(
     from turnlog.machine.environment import environment, user_folder
     from turnlog.mcp.install import ServerPlaces, server_statuses
     from turnlog.reader.folder import project
-    from turnlog.reader.hooking import imprints
+    from turnlog.reader.hooking import filled_home, imprints
 
-    places = ServerPlaces(user_folder(), environment(), project(), imprints(home, "mcp"))
+    places = ServerPlaces(user_folder(), environment(), project(), imprints(home, "mcp"), filled_home(home))
     edits: list[FileEdit] = []
     chosen: list[ServerAgent] = []
     if action != "status":
