@@ -56,6 +56,9 @@ PG_FAILOVER = "tests/store/test_postgres_failover.py"
 PRICES = "tests/pricing/test_pricing.py"
 KEPT = "tests/exchange/test_kept.py"
 KEEPING = "tests/cli/test_keep.py"
+ROBOT = "tests/cli/test_robot.py"
+SCHEMA = "tests/cli/test_schema.py"
+SETUP = "tests/cli/test_setup.py"
 SHOWN_ATTACKS = "tests/view/test_attack.py"
 REDACTED = "tests/view/test_redact.py"
 MOVING = "tests/moving/test_moving.py"
@@ -119,6 +122,34 @@ RENUMBER = "transfer/renumber.py"
 MERGE = "transfer/merge.py"
 
 MUTANTS = [
+    Mutant(
+        "cli: a list goes on with the item that was shown last",
+        "cli/frame/itemlist.py",
+        "return found[0] + 1 if found",
+        "return found[0] if found",
+        (ROBOT,),
+    ),
+    Mutant(
+        "cli: a field that there is not is no error",
+        "cli/frame/selection.py",
+        "if part not in inside:",
+        "if part not in inside and not inside:",
+        (ROBOT,),
+    ),
+    Mutant(
+        "cli: the schema of a session forgets its state",
+        "cli/draw/listing.py",
+        '    "state": shape.text("`running`, `waiting`, `idle`, `stopped` or `crashed`"),\n',
+        "",
+        (SCHEMA,),
+    ),
+    Mutant(
+        "cli: setup takes back what was there before it",
+        "cli/setup/part.py",
+        "return [name for name in names if name in changed]",
+        "return list(names)",
+        (SETUP,),
+    ),
     # The end of a log.
     Mutant(
         "sessions are announced, and nothing says that they are not read",

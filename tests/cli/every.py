@@ -30,6 +30,7 @@ _WORDS: dict[str, list[str]] = {
     "restore": ["20"],
     "resume": ["--in", "sofos"],
     "search": ["flaky"],
+    "setup": ["--dry-run"],
     "sync": ["../copy"],
     "tag": ["@", "one"],
     "run": ["--", "true"],

@@ -40,7 +40,7 @@ def test_in_and_out(cli: Cli, person: Path):
     settings.write_text('{"model": "opus"}\n')
     shown = cli("hooks", "install", "--all", "--anyway", "--dry-run")
     assert "would be written" in shown.out
-    assert '+ "hooks"' in shown.out or '+{"model"' in shown.out
+    assert '+  "hooks"' in shown.out or '+{"model"' in shown.out
     assert settings.read_text() == '{"model": "opus"}\n'
     done = cli("hooks", "install", "--all", "--anyway")
     assert done.code == 0, done.err

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import turnlog
-from tests.cli.every import NAMES, words_for
+from tests.cli.every import NAMES, command, words_for
 from tests.cli.machine import three_agents
 from tests.cli.scene import Cli, Done
 from turnlog.cli.frame.selection import selectable
+from turnlog.cli.frame.shape import NOTHING, items_of
 from turnlog.cli.guide import GUIDE, HEAD
 
 LISTS = [
@@ -74,6 +75,15 @@ def test_an_unknown_field_is_refused_before_anything_is_done(name: str, cli: Cli
     told = problem(cli(name, "--json", "--fields", "nonsense", *words_for(name)))
     assert [one["name"] for one in told["candidates"]] == there
     assert ", ".join(there) in told["hint"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_list_can_be_cut_and_what_changes_nothing_goes_on(name: str):
+    module = import_module(f"turnlog.cli.commands.{name}")
+    flags = {flag for option in command(name).params for flag in option.opts}
+    assert "--fields" in flags
+    assert ("--max-bytes" in flags) == bool(items_of(module.FIELDS))
+    assert ("--cursor" in flags) == (bool(items_of(module.FIELDS)) and module.CHANGES == NOTHING)
 
 
 @pytest.mark.parametrize(("name", "words"), LISTS)

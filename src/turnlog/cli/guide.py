@@ -28,10 +28,10 @@ Find it. All words have to be in one message; try fewer, or the rare one. Withou
 
 Filters: agent: workspace: role: tool: file: model: since: until: cost: title: tag: session: is:
 
-Read it. SESSION is `session` of a hit or `id` of a listing; @ is this folder's newest, latest the newest of all.
---at takes `place` of a hit. What is cut goes on with --cursor.
+Read it: `turnlog show SESSION --at PLACE`, with `session` and `place` of a hit, in quotes. SESSION may also be `id` of
+a listing, @ for this folder's newest, or latest. `blocks.content` has what tools answered; it may be long.
 
-    turnlog show @ --last 5 --json --max-bytes 8000 --fields seq,role,blocks.text,blocks.name
+    turnlog show @ --last 5 --json --max-bytes 8000 --fields seq,role,blocks.text,blocks.name,blocks.input
     turnlog tree @ --json
 
 What changed in files, which turn wrote a line, what it cost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.quick import BadArguments, Option, QuickCommand, parsed
+from turnlog.cli.frame.quick import LISTED, BadArguments, Option, QuickCommand, parsed
 from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid
 
@@ -192,6 +192,7 @@ QUICK = QuickCommand(
         Option("in_project", ("--project",), "To install: in this repository's own files, not in the user's."),
         Option("dry_run", ("--dry-run", "-n"), "To install: only show what would be changed."),
         Option("anyway", ("--anyway",), "To install: also from an environment that may be gone tomorrow."),
+        LISTED[0],
     ),
     words="[install|uninstall|status] [AGENT]...",
     help=HELP,

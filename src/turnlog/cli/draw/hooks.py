@@ -11,7 +11,7 @@ from typing import Any
 
 from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import ago, coloured, one_line
+from turnlog.cli.draw.text import ago, coloured, one_line, safe
 from turnlog.hooks import HookedAgent, agent, names
 from turnlog.hooks.call import call
 from turnlog.hooks.entries import entries
@@ -82,7 +82,7 @@ def difference(edit: FileEdit) -> Iterator[str]:
     for number, line in enumerate(unified_diff(before, after, lineterm="", n=1)):
         if number > 1 and not line.startswith("@@"):
             colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
-            yield coloured(f"  {one_line(line)}", colour, sys.stdout)
+            yield coloured(f"  {safe(line)}", colour, sys.stdout)
 
 
 def print_statuses(rows: list[HookStatus], told: dict[str, dict[str, Any]], location: str | None) -> None:

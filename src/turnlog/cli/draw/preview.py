@@ -133,11 +133,17 @@ def can_ask(*, as_json: bool) -> bool:
     return not as_json and is_open and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask(question: str) -> bool:
-    """Ask on the terminal; anything but yes is no."""
+def ask(question: str, *, default: bool = False) -> bool:
+    """Ask on the terminal; anything but yes is no, and nothing at all is what is usual."""
+    answer = ask_words(f"{question} [{'Y/n' if default else 'y/N'}]").lower()
+    return answer in ("y", "yes") or (default and not answer)
+
+
+def ask_words(question: str) -> str:
+    """Ask on the terminal for a line. An end without one is a no."""
     sys.stdout.flush()
     try:
-        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.write(f"{question} ")
         sys.stderr.flush()
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
@@ -145,7 +151,8 @@ def ask(question: str) -> bool:
         raise
     if not answer.endswith("\n"):
         print(file=sys.stderr)
-    return answer.strip().lower() in ("y", "yes")
+        return answer.strip() or "no"
+    return answer.strip()
 
 
 def as_plain(plan: Plan) -> dict[str, Any]:

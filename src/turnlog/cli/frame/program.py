@@ -29,7 +29,7 @@ _GROUPS = {
         "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "mv", "push", "pull", "sync",
     ],
     "Care": ["doctor", "gc", "index", "prices", "completion", "demo"],
-    "Programs and agents": ["api"],
+    "Programs and agents": ["setup", "api"],
 }  # fmt: skip
 _MEANT = {
     "annotate": "blame",

@@ -1,0 +1,198 @@
+"""`turnlog setup`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from turnlog.cli.draw.hooks import difference
+from turnlog.cli.draw.preview import NO, ask, ask_words, can_ask
+from turnlog.cli.draw.text import coloured, one_line
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.agentshell import refuse_agent
+from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.frame.shape import DRY_RUN
+from turnlog.cli.setup.completion import CompletionPart
+from turnlog.cli.setup.keeping import KeepPart
+from turnlog.cli.setup.part import HooksPart, ServerPart, SetupPart
+from turnlog.cli.setup.record import SetupRecord
+from turnlog.errors import Invalid, NotFound
+from turnlog.machine.edit import FileEdit
+from turnlog.reader.folder import tilde
+from turnlog.view.number import count
+
+PARTS: tuple[type[SetupPart], ...] = (HooksPart, ServerPart, KeepPart, CompletionPart)
+CHANGES = shape.OTHERS
+FIELDS = {
+    "action": shape.text("`setup` or `undo`"),
+    "dry_run": DRY_RUN,
+    "parts": shape.one("by part, the agents or the shell that it is set up for"),
+    "files": shape.items(
+        "what was changed, or would be",
+        {
+            "part": shape.text("`hooks`, `mcp`, `keep` or `completion`"),
+            "agent": shape.text("or the shell"),
+            "path": shape.text(),
+            "change": shape.text("`written` or `removed`"),
+        },
+    ),
+}
+Choice = list[tuple[SetupPart, list[str]]]
+"""The parts, and for whom each is."""
+
+
+@click.command()
+@click.argument("agents", nargs=-1, metavar="[AGENT]...")
+@click.option("--hooks/--no-hooks", default=None, help="Agents tell of every turn.")
+@click.option("--mcp/--no-mcp", default=None, help="Agents can search and read earlier sessions.")
+@click.option("--keep/--no-keep", default=None, help="Keep what agents would delete.")
+@click.option("--completion/--no-completion", default=None, help="Your shell completes what you type.")
+@click.option("--undo", is_flag=True, help="Take back what setup did, and nothing else.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask: every part that is not refused, for all that are here.")
+@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be changed.")
+@click.option("--anyway", is_flag=True, help="Also from an environment that may be gone tomorrow.")
+@shared
+@click.pass_context
+def command(
+    context: click.Context,
+    agents: tuple[str, ...],
+    undo: bool,
+    yes: bool,
+    dry_run: bool,
+    anyway: bool,
+    as_json: bool,
+    **wanted: bool | None,
+) -> None:
+    """Set it all up: hooks, the MCP server, keeping, and completion, for the agents that are here.
+
+    Asks once for which agents and which of these, shows every change to every file, and makes them if you say yes.
+    `--undo` takes back what it did: files are as they would be without it, whatever others changed in them since. Its
+    parts are `turnlog hooks`, `turnlog mcp`, `turnlog keep` and `turnlog completion`.
+
+    \b
+    turnlog setup                            asks
+    turnlog setup --dry-run                  what it would change
+    turnlog setup codex --no-keep --yes      without a question
+    turnlog setup --undo                     as if nothing had been
+    """
+    location = home_location()
+    parts = [part(location, anyway=anyway) for part in PARTS]
+    record = SetupRecord(location)
+    if undo:
+        if agents or any(value is not None for value in wanted.values()):
+            raise Invalid("--undo takes back all that setup did", hint="`turnlog hooks uninstall AGENT` is about one")
+        known = record.read()
+        choice = [(part, known.get(part.name, [])) for part in reversed(parts)]
+    else:
+        choice = _chosen(parts, agents, wanted, is_told=yes or dry_run, as_json=as_json)
+    planned = [(part, part.plan_back(names) if undo else part.plan(names)) for part, names in choice if names]
+    edits = [(part, edit) for part, found in planned for edit in found if edit.is_change]
+    if not as_json:
+        _show(choice, edits, is_undo=undo)
+    is_due = bool(edits) or any(names for _, names in choice)
+    if is_due and not dry_run:
+        _refuse_unasked(is_undo=undo, yes=yes, as_json=as_json)
+        if undo:
+            refuse_agent("`setup --undo`")
+        if not yes and not ask(_question(edits)):
+            print("nothing was changed", file=sys.stderr)
+            context.exit(NO)
+        _do(choice, record, is_undo=undo)
+    if as_json:
+        print_json({
+            "action": "undo" if undo else "setup", "dry_run": dry_run,
+            "parts": {part.name: names for part, names in choice if names}, "files": [_row(*one) for one in edits],
+        })  # fmt: skip
+
+
+def _do(choice: Choice, record: SetupRecord, *, is_undo: bool) -> None:
+    if not is_undo:
+        record.add({part.name: part.fresh(names) for part, names in choice if names})
+    for part, names in choice:
+        if names and is_undo:
+            part.take_back(names)
+        elif names:
+            part.make(names)
+    if is_undo:
+        record.forget()
+    print("done; `turnlog setup --undo` takes it back" if not is_undo else "done: as it was", file=sys.stderr)
+
+
+# ── what is wanted ────────────────────────────────────────────────────────────────────────────────
+
+
+def _chosen(
+    parts: list[SetupPart], agents: Sequence[str], wanted: dict[str, bool | None], *, is_told: bool, as_json: bool
+) -> Choice:
+    """The parts that are wanted, and for whom; whatever was not said is asked for, all of it at once."""
+    here = {part.name: part.here() for part in parts}
+    there = sorted({name for part in parts if part.is_for_agents for name in here[part.name]})
+    unknown = [name for name in agents if name not in there]
+    if unknown:
+        raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(there) or 'none'}")
+    if not is_told and not can_ask(as_json=as_json):
+        where = "with --json it cannot" if as_json else "there is no terminal"
+        hint = "`turnlog setup --dry-run` shows it all, `turnlog setup --yes` does it; --no-hooks, --no-mcp, --no-keep"
+        raise Invalid(f"setup asks what you want, and {where}", hint=f"{hint} and --no-completion leave a part out")
+    chosen = list(agents) or there
+    if not is_told and not agents and there:
+        chosen = _which(there)
+    choice: Choice = []
+    for part in parts:
+        names = [name for name in here[part.name] if not part.is_for_agents or name in chosen]
+        said = wanted[part.name]
+        if said and not names:
+            raise NotFound(f"--{part.name} has nothing to be set up for here", hint="`turnlog formats` lists agents")
+        is_wanted = said if said is not None else bool(names) and (is_told or ask(part.question, default=True))
+        choice.append((part, names if is_wanted else []))
+    return choice
+
+
+def _which(there: list[str]) -> list[str]:
+    typed = ask_words(f"Here are {', '.join(there)}. Which of them? [all]").replace(",", " ").split()
+    unknown = [name for name in typed if name not in (*there, "all", "none", "no")]
+    if unknown:
+        raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(there)}; `all`, or `none`")
+    return there if not typed or "all" in typed else [name for name in there if name in typed]
+
+
+def _refuse_unasked(*, is_undo: bool, yes: bool, as_json: bool) -> None:
+    if not yes and not can_ask(as_json=as_json):
+        where = "with --json it cannot" if as_json else "there is no terminal"
+        told = "setup --undo" if is_undo else "setup"
+        hint = f"`turnlog {told} --yes` does it without asking, `--dry-run` only shows it"
+        raise Invalid(f"{told} asks before it changes anything, and {where}", hint=hint)
+
+
+# ── what is shown ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(choice: Choice, edits: list[tuple[SetupPart, FileEdit]], *, is_undo: bool) -> None:
+    """Every edit, before it is made."""
+    for part, names in choice:
+        if not names:
+            continue
+        print(coloured(f"{part.name}: {', '.join(names)}", "bold", sys.stdout))
+        mine = [edit for owner, edit in edits if owner is part]
+        for edit in mine:
+            print("  " + one_line(f"{tilde(edit.path)} is {'removed' if edit.after is None else 'written'}"))
+            for line in difference(edit):
+                print(f"  {line}")
+        if not mine:
+            print("  no file has to be changed")
+        for note in part.notes(names) if not is_undo else ():
+            print("  " + coloured(one_line(note), "dim", sys.stdout))
+    if not any(names for _, names in choice):
+        print("nothing was set up here" if is_undo else "nothing to set up")
+
+
+def _question(edits: list[tuple[SetupPart, FileEdit]]) -> str:
+    files = len({edit.path for _, edit in edits})
+    return f"Change {count(files, 'file')}?" if files else "Do it?"
+
+
+def _row(part: SetupPart, edit: FileEdit) -> dict[str, str]:
+    change = "removed" if edit.after is None else "written"
+    return {"part": part.name, "agent": edit.agent, "path": edit.path, "change": change}

@@ -1,0 +1,111 @@
+"""Sessions that their agents would delete: kept, and the agents told to delete none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from turnlog.cli.draw.keeping import LONG_DAYS
+from turnlog.cli.setup.part import SetupPart
+from turnlog.exchange.keeping import Limit, limits, stays
+from turnlog.formats import Retention, format_of
+from turnlog.machine.edit import FileEdit, about_file, emptied, imprint_of, restored
+from turnlog.machine.environment import default_home
+from turnlog.machine.keepstate import KeepState, keep_going
+from turnlog.machine.replace import read_bytes, text_of
+from turnlog.machine.settings import MISSING, plain, value_at, with_value, without
+
+
+class KeepPart(SetupPart):
+    """Nothing is lost when an agent deletes its sessions."""
+
+    name = "keep"
+    question = "Keep the sessions that their agent would delete, and tell it to delete none?"
+
+    @property
+    def _state(self) -> KeepState:
+        return KeepState(self.location or default_home())
+
+    def here(self) -> list[str]:
+        """See `SetupPart`."""
+        return [limit.agent for limit in limits()] if self._state.is_possible else []
+
+    def plan(self, names: Sequence[str]) -> list[FileEdit]:
+        """See `SetupPart`."""
+        return [self._edit(limit, retention) for limit, retention in _told(names) if not _is_long(limit)]
+
+    def _edit(self, limit: Limit, retention: Retention) -> FileEdit:
+        file, edit = stays(retention)
+        before = read_bytes(file.path)
+        with about_file(file.path, limit.agent):
+            now = text_of(file.path, before)
+            after = edit(now)
+        imprint = imprint_of(self.imprints, file.path, before, after)
+        return FileEdit(limit.agent, file.path, before, after.encode(), imprint)
+
+    def plan_back(self, names: Sequence[str]) -> list[FileEdit]:
+        """See `SetupPart`."""
+        edits: list[FileEdit] = []
+        for limit, retention in _told(names):
+            before = read_bytes(limit.settings)
+            if before is None or self.imprints.find(limit.settings) is None:
+                continue
+            now = text_of(limit.settings, before)
+
+            def read(text: str, retention: Retention = retention) -> Any:
+                return plain(text, dialect=retention.dialect)
+
+            def rest(then: Any, now: str = now, retention: Retention = retention) -> str:
+                return _as_it_was(now, then, retention)
+
+            after = restored(self.imprints, limit.settings, now, rest, read)
+            edits.append(emptied(limit.agent, self.imprints, limit.settings, before, after, is_empty=read(after) == {}))
+        return edits
+
+    def fresh(self, names: Sequence[str]) -> list[str]:
+        """See `SetupPart`."""
+        known = self._state.agents()
+        changed = super().fresh(names)
+        return [name for name in names if name not in known or name in changed]
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        """See `SetupPart`."""
+        return [f"{name}: copies of its sessions are kept from now on" for name in names]
+
+    def make(self, names: Sequence[str]) -> None:
+        """See `SetupPart`."""
+        super().make(names)
+        self._state.choose(sorted({*self._state.agents(), *names}))
+        keep_going(self._state.location)
+
+    def take_back(self, names: Sequence[str]) -> None:
+        """See `SetupPart`. What is kept stays."""
+        super().take_back(names)
+        self._state.choose([name for name in self._state.agents() if name not in names])
+
+
+def _told(names: Sequence[str]) -> Iterator[tuple[Limit, Retention]]:
+    for limit in limits():
+        retention = format_of(limit.agent).retention
+        if limit.agent in names and retention is not None:
+            yield limit, retention
+
+
+def _is_long(limit: Limit) -> bool:
+    return limit.days is None or limit.days >= LONG_DAYS
+
+
+def _as_it_was(now: str, then: Any, retention: Retention) -> str:
+    """The text with what was set there before; what somebody else set since stays."""
+    text = now
+    for path, value in retention.forever:
+        if value_at(text, path, dialect=retention.dialect) != value:
+            continue
+        before: Any = then
+        for key in path:
+            before = before.get(key, MISSING) if isinstance(before, dict) else MISSING  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if before is MISSING:
+            text = without(text, path, dialect=retention.dialect)
+        else:
+            text = with_value(text, path, before, dialect=retention.dialect)
+    return text

@@ -1,0 +1,37 @@
+"""What `turnlog setup` did on this machine, so that `--undo` takes back that and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from turnlog.machine.replace import read_bytes, replace_file
+from turnlog.reader.hooking import memory
+
+
+class SetupRecord:
+    """By part, the names that it was set up for."""
+
+    def __init__(self, location: str | None) -> None:
+        self._path = f"{memory(location)}/settings/setup.json"
+
+    def read(self) -> dict[str, list[str]]:
+        """What was done and not taken back."""
+        try:
+            told = json.loads(read_bytes(self._path) or b"{}")
+            return {str(part): [str(name) for name in names] for part, names in told.items()}
+        except (ValueError, AttributeError, TypeError):
+            return {}
+
+    def add(self, done: Mapping[str, Sequence[str]]) -> None:
+        """Before it is done: what was never made is taken back without a trace."""
+        known = self.read()
+        self._write({part: sorted({*known.get(part, ()), *done.get(part, ())}) for part in {**known, **done}})
+
+    def forget(self) -> None:
+        """All of it was taken back."""
+        self._write({})
+
+    def _write(self, told: Mapping[str, Sequence[str]]) -> None:
+        data = json.dumps(told, sort_keys=True).encode() + b"\n"
+        replace_file(self._path, read_bytes(self._path), data)
