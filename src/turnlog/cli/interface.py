@@ -16,7 +16,6 @@ from turnlog.cli.frame.foreground import NOT_FOUND, NOT_RUNNABLE
 from turnlog.cli.frame.output import VERSION
 from turnlog.cli.frame.program import program, summary
 from turnlog.cli.frame.schema import schema
-from turnlog.cli.frame.shape import NOTHING
 
 _LONG = 1000
 _EXAMPLE = re.compile(r"^ *((?:\w+ \W*\$\()?turnlog (?:\S| \S)*)(?: {2,}(.*))?$", re.MULTILINE)
@@ -46,7 +45,6 @@ def described(name: str) -> dict[str, Any]:
     command = program.get_command(click.Context(program), name)
     assert command is not None
     module = import_module(f"{commands.__name__}.{name}")
-    is_asked_again = module.CHANGES == NOTHING
     version = getattr(module, "JSON_VERSION", VERSION)
     options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
     return {
@@ -56,7 +54,7 @@ def described(name: str) -> dict[str, Any]:
         "options": [_option(one) for one in options],
         "examples": list(examples(command.help or "")),
         "changes": module.CHANGES,
-        "json": schema(module.FIELDS, version, is_asked_again=is_asked_again),
+        "json": schema(module.FIELDS, version),
     }
 
 

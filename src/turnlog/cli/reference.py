@@ -31,7 +31,7 @@ _MANNERS = """\
   `{"version": 1, "error": {"code", "message", "hint", "exit_code", "candidates"}}`, for wrong options as well. A
   traceback appears only with `--debug`.
 - Nothing waits for input where stdin is no terminal: what would ask is refused, and says what to type instead. Only
-  `compact --summary -` reads stdin, and `run` leaves it to its command.
+  `compact --summary -` and the server `mcp` read stdin, and `run` leaves it to its command.
 - `--home` and `--debug` may also stand behind the command.
 - What comes out of a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
   `\\x1b` or `\\u202e`, in titles as well. `--json` has the text as it is, with these as JSON escapes.

@@ -192,7 +192,7 @@ QUICK = QuickCommand(
         Option("in_project", ("--project",), "To install: in this repository's own files, not in the user's."),
         Option("dry_run", ("--dry-run", "-n"), "To install: only show what would be changed."),
         Option("anyway", ("--anyway",), "To install: also from an environment that may be gone tomorrow."),
-        LISTED[0],
+        *LISTED,
     ),
     words="[install|uninstall|status] [AGENT]...",
     help=HELP,

@@ -15,7 +15,7 @@ from turnlog.cli.frame.home import choose_home, home_location, this_home
 from turnlog.cli.frame.output import to_json, want, write_json
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.frame.quick import LISTED, SHARED, click_option
-from turnlog.cli.frame.shape import NOTHING, items_of
+from turnlog.cli.frame.shape import items_of
 from turnlog.errors import Conflict
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def shared(function: _F) -> _F:
         return function(*arguments, **options)
 
     known = [option for option in SHARED if not option.hidden]
-    if items_of(module.FIELDS):
-        known += [option for option in LISTED if module.CHANGES == NOTHING or option.name != "cursor"]
+    known += LISTED if items_of(module.FIELDS) else ()
     for option in reversed(known):
         framed = click_option(option)(framed)
     framed = click.option("--home", metavar="PATH", hidden=True, expose_value=False, callback=_choose)(framed)

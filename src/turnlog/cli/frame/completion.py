@@ -187,8 +187,9 @@ def _positional(command: click.Command, number: int) -> Completion:
         if isinstance(argument.type, click.Choice):
             return Completion("choice", command, tuple(map(str, argument.type.choices)))
         name = names[min(number, len(names) - 1)] if names else ""
-        if name.startswith("SESSION"):
-            return Completion("session", command)
+        for word in ("SESSION", "AGENT", "COMMAND"):
+            if name.startswith(word):
+                return Completion(word.lower(), command)
         return Completion("file" if name.startswith(("PATH", "--", "CMD", "ARG")) else "", command)
     return Completion("")
 

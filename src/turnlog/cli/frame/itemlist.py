@@ -13,7 +13,7 @@ from zlib import crc32
 
 from turnlog.cli.draw.text import safe_json
 from turnlog.cli.frame.exitcode import Misused
-from turnlog.cli.frame.output import JsonAsked, can_ask_again, dumped, write_line
+from turnlog.cli.frame.output import JsonAsked, dumped, write_line
 
 
 class PrintedList:
@@ -78,7 +78,7 @@ def print_items(head: Mapping[str, Any], name: str, found: PrintedList) -> None:
     while len(whole := first + b"\n" + b",\n".join(kept) + _last(found, len(kept), left)) >= most and kept:
         least = max(least, len(kept.pop()))
         left += 1
-    if can_ask_again() and (len(whole) >= most or (left and not kept)):
+    if JsonAsked.can_again and (len(whole) >= most or (left and not kept)):
         need = len(whole) + 1 + (least + 64 if left else 0)
         raise Misused(
             f"--max-bytes {most} has no room for {'the next item' if left else 'the answer'}",
@@ -102,7 +102,7 @@ def _fitting(lines: Iterator[bytes], room: int) -> tuple[list[bytes], int, int]:
 
 
 def _last(found: PrintedList, shown: int, left: int) -> bytes:
-    cursor = found.cursor(shown) if can_ask_again() else None
+    cursor = found.cursor(shown) if JsonAsked.can_again else None
     tail = {**_beside_fields(found.beside(shown)), "left_out": left, "cursor": cursor}
     return safe_json(b"\n]," + dumped(tail)[1:])
 

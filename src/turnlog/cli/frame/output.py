@@ -24,6 +24,8 @@ class JsonAsked:
     """The fields, each with those inside of it; an empty one is meant with all that is in it."""
     max_bytes: int | None = None
     cursor: str | None = None
+    can_again: bool = True
+    """Whether it can be asked again for the rest, because nothing is changed."""
 
 
 def want(module: str, options: dict[str, Any]) -> None:
@@ -33,10 +35,14 @@ def want(module: str, options: dict[str, Any]) -> None:
     JsonAsked.max_bytes, JsonAsked.cursor = options.pop("max_bytes", None), options.pop("cursor", None)
     given = {"--fields": fields, "--max-bytes": JsonAsked.max_bytes, "--cursor": JsonAsked.cursor}
     flags = [flag for flag, value in given.items() if value is not None]
-    if flags and not (options["as_json"] or options.get("jsonl")):
+    JsonAsked.can_again = getattr(JsonAsked.module, "CHANGES", NOTHING) == NOTHING or _only_looks(options)
+    is_json = options["as_json"] or options.get("jsonl")
+    if flags and (not is_json or (JsonAsked.cursor is not None and not JsonAsked.can_again)):
         from turnlog.cli.frame.exitcode import Misused
 
-        raise Misused(f"{flags[0]} is for --json", hint="add --json")
+        if not is_json:
+            raise Misused(f"{flags[0]} is for --json", hint="add --json")
+        raise Misused("--cursor would do it again", hint="it goes on in what was only looked at")
     if fields is not None:
         from turnlog.cli.frame.selection import selected
 
@@ -48,9 +54,10 @@ def json_version() -> int:
     return getattr(JsonAsked.module, "JSON_VERSION", VERSION)
 
 
-def can_ask_again() -> bool:
-    """Whether the command can be asked again for the rest: it changes nothing."""
-    return getattr(JsonAsked.module, "CHANGES", NOTHING) == NOTHING
+def _only_looks(options: dict[str, Any]) -> bool:
+    """Whether a command that may change something is only asked how things are."""
+    is_told = options.get("dry_run") or options.get("status") or options.get("action") == "status"
+    return bool(is_told) or options.get("repair") is False
 
 
 def dumped(data: Any, *, indent: int | None = None) -> bytes:

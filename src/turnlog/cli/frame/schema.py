@@ -20,16 +20,13 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def schema(fields: Fields, version: int, *, is_asked_again: bool = True) -> dict[str, Any]:
+def schema(fields: Fields, version: int) -> dict[str, Any]:
     """Of the document: without `--fields`, which leaves out what is required here."""
     known: dict[str, Field] = {"version": shape.number("of this document")}
     known |= {name: field for name, field in fields.items() if field.role != "lines"}
     if items_of(fields):
-        again = (
-            "what --cursor takes to go on behind the last item" if is_asked_again else "always null: it was done once"
-        )
         known["[left_out]"] = shape.number("how many items --max-bytes left out")
-        known["[cursor]"] = shape.text(again, null=True)
+        known["[cursor]"] = shape.text("what --cursor takes to go on", null=True)
     found = _object(known)
     found["properties"]["version"]["const"] = version
     return found
