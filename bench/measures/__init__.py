@@ -15,7 +15,7 @@ from typing import Any
 MODULES = (
     "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "hook",
     "disk",
-    "reading", "start", "catalog", "postgres",
+    "reading", "start", "catalog", "mcp", "postgres",
 )  # fmt: skip
 
 
