@@ -86,6 +86,7 @@ lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	for name in $(ADAPTED); do \
 		$(LOCK) --extra $$name --group adapter --group adapter-$$name --output-file requirements/adapter-$$name.lock || exit 1; \
 	done
+	$(LOCK) --group dev --group browser --output-file requirements/browser.lock
 
 clean: ## Remove the environments, caches and builds
 	rm -rf $(VENV) $(PEERS) $(RELEASE) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -90,6 +90,7 @@ def test_a_session_that_goes_on_is_seen_to(desk: Desk, machine: Machine, name: s
     write(word, 2)
     card = desk.catalog.find(name)
     looked = desk.open(card)
+    version = looked.version
     assert desk.open(card) is looked
     before = len(looked.pieces)
     assert looked.look() is None
@@ -98,7 +99,9 @@ def test_a_session_that_goes_on_is_seen_to(desk: Desk, machine: Machine, name: s
     is_anew = name.startswith("claude")  # the turns of that machine each begin a conversation
     assert changed is not None
     assert is_anew or changed == before < len(looked.pieces)
-    assert looked.version == 1
+    assert looked.version == version + 1
+    assert looked.changed_since(version) == changed
+    assert looked.changed_since(version - 9) == 0
     said = [text_of(e.blocks) for piece in looked.read(0, len(looked.pieces)) for e in piece if isinstance(e, Message)]
     assert sum("needle" in text and ("find" in text or "ours" in text) for text in said) == (1 if is_anew else 3)
     hit = desk.catalog.search("needle*", limit=50)[0]

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from turnlog.log.entry import AnyEntry
-from turnlog.thread.outline import CALLS, SHOWN, Outline, OutlineItem
+from turnlog.thread.outline import CALLS, ERROR, PROMPT, SHOWN, Outline, OutlineItem
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
     from turnlog.thread.reader import SessionReader
 
+_TELLING = PROMPT | ERROR
+_EVENTS = frozenset(("compaction", "child", "head"))
 _NODES = frozenset(("user", "assistant", "tool", "system", "compaction", "custom"))
 """What a piece begins with, whatever was asked before."""
 
@@ -133,6 +135,7 @@ class ConversationPieces:
                 continue  # it only says what stands above the conversation anyway
             self._place(index, seq, kind)
         self._seen = len(outline)
+        self._landmarks: list[tuple[int, OutlineItem]] | None = None
 
     def _place(self, index: int, seq: int, kind: str) -> None:
         is_node = kind in _NODES
@@ -212,6 +215,24 @@ class ConversationPieces:
                     found[entry.seq] = entry
         for position in range(first, end):
             yield [found[seq] for seq in self.seqs(position, position + 1) if seq in found]
+
+    def landmarks(self) -> list[tuple[int, OutlineItem]]:
+        """Prompts, compactions, subagents and what failed, each with the piece that it is in; found once."""
+        if self._landmarks is None:
+            outline = self.outline
+            found = [
+                index
+                for index, (kind, flags) in enumerate(zip(outline.kinds, outline.flags, strict=True))
+                if flags & _TELLING or kind in _EVENTS
+            ]
+            shown = ((outline.seqs[index], index) for index in found)
+            self._landmarks = [(self.position(seq), outline.item(index)) for seq, index in shown if self.has(seq)]
+        return self._landmarks
+
+    def has(self, seq: int) -> bool:
+        """Whether a reader sees that entry here."""
+        index = bisect_right(self.entries_shown, seq) - 1
+        return index >= 0 and self.entries_shown[index] == seq
 
     def items(self) -> Iterator[tuple[int, OutlineItem]]:
         """Every entry that a reader sees, as the outline has it, with the piece that it is in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from turnlog.session.readonly import ReadOnlySession
 
 _IDLE_S = 300.0
+_CHANGES = 500
 _MOST = 8
 """So many are kept open that nobody looks at any more."""
 
@@ -28,11 +30,12 @@ _MOST = 8
 class LookedAt:
     """One session while somebody looks at it. Whoever uses it holds `mutex`."""
 
-    def __init__(self, card: Card, home: Home, catalog: Catalog, location: str | None) -> None:
+    def __init__(self, card: Card, home: Home, catalog: Catalog, location: str | None, *, brings_in: bool) -> None:
         self.card = card
         self.mutex = threading.RLock()
-        self.version = 0
-        """Another number whenever something changed in it."""
+        self.version = time.time_ns() // 1000
+        """A greater number whenever something changed in it, also after it was let go and opened again."""
+        self._changes: deque[tuple[int, int]] = deque(maxlen=_CHANGES)
         self.problem = ""
         """Why it can no longer be followed."""
         self.used_at = time.monotonic()
@@ -40,6 +43,8 @@ class LookedAt:
         """Where it is one of ours."""
         self.foreign: ForeignLog | None = None
         self._stack = ExitStack()
+        self._brings_in = brings_in
+        self._brought_at = 0.0
         self._redactor, self._learnt = Redactor(), 0
         self._others: dict[int, ConversationPieces] = {}
         source: EntrySource
@@ -96,11 +101,22 @@ class LookedAt:
             raise
         if changed is not None:
             self.version += 1
+            self._changes.append((self.version, changed))
             self._others.clear()
         return changed
 
+    def changed_since(self, version: int) -> int:
+        """The first piece that is another than it was then; 0 where nobody remembers."""
+        changes = list(self._changes)
+        if version == self.version:
+            return len(self.pieces)
+        if not changes or version < changes[0][0] - 1:
+            return 0
+        return min(first for number, first in changes if number > version)
+
     def _look(self) -> int | None:
         if self.session is not None:
+            self._bring_in(self.session)
             if not self.session.history.log.wait(self.session.seq):
                 return None
             self.session.refuse_purged()
@@ -113,6 +129,18 @@ class LookedAt:
         self._seen = now
         first = self.foreign.grow()
         return None if first is None else self.pieces.renew(self.foreign.outline, first)
+
+    def _bring_in(self, session: ReadOnlySession) -> None:
+        """What was said since, where hooks tell of the turns: its agent wrote it, and here it is read."""
+        if not self._brings_in or not session.history.state.is_relayed or time.monotonic() - self._brought_at < 1:
+            return
+        from turnlog.live.follow import catch_up
+
+        self._brought_at = time.monotonic()
+        try:
+            catch_up(session.history.store, session.id)
+        except TurnlogError:
+            return  # what is there can be read all the same
 
     def read(
         self, first: int, end: int, *, is_redacted: bool = False, pieces: ConversationPieces | None = None
@@ -145,10 +173,13 @@ class Desk:
     """Where sessions lie open. Safe to use from many threads."""
 
     def __init__(
-        self, home: Home, catalog: Catalog, location: str | None = None, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+        self, home: Home, catalog: Catalog, location: str | None = None, *, brings_in: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self.home, self.catalog = home, catalog
         self._location = location
+        self._brings_in = brings_in
+        """Whether what an agent with hooks said is taken into the home, as `turnlog show` does."""
         self._clock = clock
         self._mutex = threading.Lock()
         self._open: dict[str, LookedAt] = {}
@@ -166,7 +197,7 @@ class Desk:
             with self._mutex:
                 found = self._open.get(card.name)
             if found is None or found.problem:
-                made = LookedAt(card, self.home, self.catalog, self._location)
+                made = LookedAt(card, self.home, self.catalog, self._location, brings_in=self._brings_in)
                 with self._mutex:
                     self._open[card.name] = made
                     self._opening.pop(card.name, None)

@@ -74,16 +74,30 @@ def files(indexes: Sequence[Index], card: Card) -> list[TouchedPath]:
     return []
 
 
-def spent_by_step(indexes: Sequence[Index], card: Card) -> list[tuple[int, int]]:
-    """What a session spent itself, in micro-dollars, by the number of the entry; oldest first."""
+def spent_by_step(
+    indexes: Sequence[Index], card: Card, *, first: int = 0, last: int | None = None
+) -> list[tuple[int, int]]:
+    """What a session spent itself, in micro-dollars, by the number of the entry; oldest first, from step to step."""
     for index in indexes:
         for row in _ids(index, _is(card)):
             sql = (
                 f"SELECT step, cost FROM {index.engine.table('spent')} "
-                f"WHERE session = {index.engine.mark} AND NOT is_inherited AND cost IS NOT NULL ORDER BY step"
+                f"WHERE session = {index.engine.mark} AND NOT is_inherited AND cost IS NOT NULL "
+                f"AND step >= {int(first)}{'' if last is None else f' AND step <= {int(last)}'} ORDER BY step"
             )
             return [(step, rounded(int(cost))) for step, cost in index.engine.rows(sql, (row,))]
     return []
+
+
+def fullest(indexes: Sequence[Index], card: Card) -> int:
+    """The most tokens that one request of a session was given to read."""
+    counts = " + ".join(TokenSums._fields[:4])
+    for index in indexes:
+        for row in _ids(index, _is(card)):
+            table, mark = index.engine.table("spent"), index.engine.mark
+            sql = f"SELECT max({counts}) FROM {table} WHERE session = {mark} AND NOT is_total"
+            return next(iter(index.engine.rows(sql, (row,))))[0] or 0
+    return 0
 
 
 def _is(card: Card) -> Condition:

@@ -1,0 +1,83 @@
+"""`turnlog web`."""
+
+from __future__ import annotations
+
+import sys
+from urllib.parse import quote
+
+import click
+
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame.command import home_location, print_json, session_argument, shared
+from turnlog.cli.pick.session import names
+from turnlog.errors import Unsupported
+from turnlog.session import open_home
+
+FIELDS = {"url": "the address with its token", "port": "the port"}
+
+
+@click.command()
+@session_argument
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one. [default: 7475]"
+)
+@click.option("--no-open", is_flag=True, help="Start no browser.")
+@click.option("--print-url", is_flag=True, help="Print the address with its token on stdout, and nothing else there.")
+@click.option("--read-only", is_flag=True, help="Nothing can be changed from the pages.")
+@shared
+def command(
+    session: str | None, port: int | None, no_open: bool, print_url: bool, read_only: bool, as_json: bool
+) -> None:
+    """Every session on this machine, in the browser.
+
+    Serves pages on 127.0.0.1 until Ctrl-C, and opens them: search over everything that was said, sessions to read
+    and to watch while they run. The address has a token in it; without it nobody gets a word. From another machine:
+    `ssh -L 7475:127.0.0.1:7475 HOST`.
+
+    Needs the extra: pip install 'turnlog[web]'.
+
+    \b
+    turnlog web
+    turnlog web k3f9
+    turnlog web --no-open --print-url --port 0
+    """
+    try:
+        from turnlog.web import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
+            raise
+        raise Unsupported("`turnlog web` needs Starlette and uvicorn", hint="pip install 'turnlog[web]'") from None
+    location = home_location()
+    place = "/"
+    if session is not None:
+        with open_home(location) as home:
+            found = names(home).find(session)
+        place = f"/s/{quote(found.name, safe='')}"
+    bound = server.listen(port)
+    token = server.token_kept()
+    bare = f"http://127.0.0.1:{bound.getsockname()[1]}{place}"
+    url = f"{bare}?token={token}"
+
+    def started() -> None:
+        if as_json:
+            print_json({"url": url, "port": bound.getsockname()[1]})
+            sys.stdout.flush()
+        elif print_url:
+            print(url, flush=True)
+        shown = bare if print_url or as_json else url
+        print(one_line(f"{shown}  (Ctrl-C ends it)"), file=sys.stderr, flush=True)
+        if not no_open and not print_url and not as_json:
+            _browse(url)
+
+    server.run(location, bound, token, is_read_only=read_only, started=started)
+
+
+def _browse(url: str) -> None:
+    """Open the person's browser, if there is one; in the background, for it may take its time."""
+    import os
+    import threading
+    import webbrowser
+
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

@@ -1,0 +1,5 @@
+"""Every session on this machine in the browser: local, without a daemon, without a build step. Needs `turnlog[web]`.
+
+server   what listens and ends        guard   who may ask, and what every answer says
+stream   follows a session, once for all who look        pages/   one file per page: its `ROUTES`
+"""

@@ -1,0 +1,108 @@
+"""What a page of a session asks for while it is read: more pieces, places, the outline, pictures, what is new."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from turnlog.errors import Invalid
+from turnlog.log.payload import digest_key
+from turnlog.web.drawn import articles
+from turnlog.web.pages.session import can_write, outline_around, talk_in
+from turnlog.web.viewer import name_in, viewer_of
+
+_MOST = 120
+"""So many are given at once."""
+_HITS = 500
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)  # fmt: skip
+
+
+def rows(request: Request) -> Response:
+    """Pieces to be put into the page."""
+    viewer = viewer_of(request)
+    looked = viewer.open(name_in(request))
+    with looked.mutex:
+        talk = talk_in(looked, request)
+        first, end = (_number(request.query_params.get(key, "")) for key in ("first", "end"))
+        end = min(end, first + _MOST, len(talk))
+        drawn = articles(
+            looked, first, end, query=request.query_params.get("q", ""), can_fork=can_write(viewer, looked.card),
+            is_redacted=request.query_params.get("redact") == "1", pieces=talk,
+        )  # fmt: skip
+        told = {"X-First": str(first), "X-End": str(end), "X-Total": str(len(talk)), "X-Version": str(looked.version)}
+    return HTMLResponse(drawn, headers=told)
+
+
+def place(request: Request) -> Response:
+    """In which piece an entry is."""
+    looked = viewer_of(request).open(name_in(request))
+    with looked.mutex:
+        talk = talk_in(looked, request)
+        at = looked.find(request.query_params.get("at", ""))
+        return JSONResponse({"piece": talk.position(at), "total": len(talk), "is_here": talk.has(at)})
+
+
+def outline(request: Request) -> Response:
+    """The outline around a piece."""
+    viewer = viewer_of(request)
+    looked = viewer.open(name_in(request))
+    with looked.mutex:
+        first = _number(request.query_params.get("first", ""))
+        is_redacted = request.query_params.get("redact") == "1"
+        return HTMLResponse(outline_around(viewer, looked, talk_in(looked, request), first, is_redacted=is_redacted))
+
+
+def hits(request: Request) -> Response:
+    """The pieces in which words are, oldest first."""
+    viewer = viewer_of(request)
+    looked = viewer.open(name_in(request))
+    query = request.query_params.get("q", "").strip()
+    if not query:
+        return JSONResponse([])
+    found = viewer.catalog.search(f"session:{looked.card.id} {query}", limit=_HITS)
+    with looked.mutex:
+        talk = talk_in(looked, request)
+        seqs = [hit.seq or (looked.foreign.find(hit.entry) or 0 if looked.foreign else 0) for hit in found if hit.entry]
+        return JSONResponse(sorted({talk.position(seq) for seq in seqs if seq and talk.has(seq)}))
+
+
+async def stream(request: Request) -> Response:
+    """Tells what is new."""
+    since = request.headers.get("last-event-id") or request.query_params.get("since", "")
+    viewer = viewer_of(request)
+    number = int(since) if since.isdecimal() and len(since) < 20 else None
+    return StreamingResponse(viewer.streams.listen(name_in(request), number), media_type="text/event-stream")
+
+
+def blob(request: Request) -> Response:
+    """A picture, after a look at its first bytes; anything else is a download."""
+    digest = str(request.path_params["digest"])
+    digest_key(digest)
+    looked = viewer_of(request).open(name_in(request))
+    with looked.mutex:
+        data = looked.blob(digest)
+    kind = next((kind for magic, kind in _MAGIC if data.startswith(magic)), "")
+    kind = "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else kind
+    if kind:
+        return Response(data, media_type=kind)
+    return Response(data, media_type="application/octet-stream", headers={"Content-Disposition": "attachment"})
+
+
+def _number(word: str) -> int:
+    if not word.isdecimal() or len(word) > 12:
+        raise Invalid(f"{word!r:.40} is no number of a piece")
+    return int(word)
+
+
+ROUTES = [
+    Route("/s/{name}/rows", rows),
+    Route("/s/{name}/place", place),
+    Route("/s/{name}/outline", outline),
+    Route("/s/{name}/hits", hits),
+    Route("/s/{name}/stream", stream),
+    Route("/s/{name}/blob/{digest}", blob),
+]

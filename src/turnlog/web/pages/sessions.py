@@ -1,0 +1,269 @@
+"""The list of sessions, `/`: all there are, or what fits a query as `turnlog search` takes it, with the places."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from turnlog.catalog.ask.query import HELP, Query, parse
+from turnlog.errors import Invalid
+from turnlog.view.number import count, dollars
+from turnlog.web.frame import address_of, esc, link, page, when
+from turnlog.web.stream import LIST
+from turnlog.web.viewer import Viewer, viewer_of
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card, FoundPage, Hit
+
+_ROWS, _FOUND = 400, 30
+"""So many are on a page: of all sessions, and of those in which something was found."""
+_CHIPS = 4
+_PARTS = 8
+SORTS = {"age": "Age", "cost": "Cost", "turns": "Turns"}
+
+
+def sessions(request: Request) -> Response:
+    """The page."""
+    viewer = viewer_of(request)
+    query = request.query_params.get("q", "").strip()
+    sort = request.query_params.get("sort", "age")
+    number = request.query_params.get("page", "1")
+    number = int(number) if number.isdecimal() and 0 < len(number) < 6 and int(number) else 1
+    try:
+        asked = parse(query)
+        body = _results(viewer, query, asked, sort if sort in SORTS else "age", number)
+        status = 200
+    except Invalid as error:
+        hint = f" <span>{esc(error.hint)}</span>" if error.hint else ""
+        body = f'<p role="alert">{esc(error.message)}{hint}</p>{_help()}'
+        status = 400
+    chips = _chips(viewer, query)
+    heading = "Sessions" if not query else f"Sessions: {query}"
+    whole = f'<h1 class="unseen">Sessions</h1>{chips}<div id="results" data-live="/stream">{body}</div>'
+    return page(request, f"{heading} · turnlog", whole, query=query, here="/", kind="list", status=status)
+
+
+async def stream(request: Request) -> Response:
+    """Tells when there is another list."""
+    since = request.headers.get("last-event-id", "")
+    events = viewer_of(request).streams.listen(LIST, int(since) if since.isdecimal() and len(since) < 20 else None)
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+ROUTES = [Route("/", sessions), Route("/stream", stream)]
+
+
+# ── what fits ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
+    told = _standing(viewer)
+    if asked.terms:
+        found = viewer.catalog.found(query, limit=_FOUND, page=number)
+        total = len(viewer.catalog.lines(query)) if found.is_more else found.total
+        if not found.sessions:
+            return told + _nothing(viewer, query)
+        rows = "".join(_found(one.card, one.hits, one.more, query) for one in found.sessions)
+        return (
+            f"{told}{_count(total)}{_instead(found)}"
+            f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=found.next is not None)}'
+        )
+    cards = viewer.catalog.cards(query)
+    if not cards:
+        return told + (_nothing(viewer, query) if query else _empty())
+    if sort == "cost":
+        cards.sort(key=lambda card: -_micros(card))
+    elif sort == "turns":
+        cards.sort(key=lambda card: -card.turns)
+    some = cards[(number - 1) * _ROWS : number * _ROWS]
+    rows = "".join(_row(card) for card in some)
+    is_more = number * _ROWS < len(cards)
+    return (
+        f"{told}{_count(len(cards))}{_sorting(query, sort)}"
+        f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=is_more)}'
+    )
+
+
+def _count(total: int) -> str:
+    return f'<p class="count" data-testid="count" role="status">{count(total, "session")}</p>'
+
+
+def _standing(viewer: Viewer) -> str:
+    standing = viewer.catalog.standing()
+    if not standing.pending:
+        return ""
+    told = f"{standing.indexed:,} of {standing.sessions:,} sessions are read so far, the newest first."
+    return f'<p class="note" role="status">{told} The others come by themselves.</p>'
+
+
+def _sorting(query: str, sort: str) -> str:
+    items = "".join(
+        link(_address(query, sort="" if key == "age" else key), text, current=key == sort)
+        for key, text in SORTS.items()
+    )
+    return f'<p class="sorts">Sort by {items}</p>'
+
+
+def _address(query: str, *, sort: str = "", page: int = 1) -> str:
+    asked = {"q": query, "sort": "" if sort == "age" else sort, "page": page if page > 1 else ""}
+    told = urlencode({key: value for key, value in asked.items() if value})
+    return f"/?{told}" if told else "/"
+
+
+def _more(query: str, sort: str, number: int, *, is_more: bool) -> str:
+    before = link(_address(query, sort=sort, page=number - 1), "Newer") if number > 1 else ""
+    after = link(_address(query, sort=sort, page=number + 1), "More") if is_more else ""
+    return f'<p class="more">{before} {after}</p>' if before or after else ""
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _micros(card: Card) -> int:
+    return card.own.cost_micros + card.subagents.cost_micros
+
+
+def dot(state: str) -> str:
+    """Whether it is running or waiting for somebody; anything else has no colour."""
+    if state not in ("running", "waiting"):
+        return '<span class="dot"></span>'
+    return f'<span class="dot {state}" role="img" aria-label="{state}" title="{state}"></span>'
+
+
+def _row(card: Card, *, below: str = "", title: str = "") -> str:
+    updated = round(card.updated_at.timestamp() * 1000) if card.updated_at is not None else None
+    project = PurePath(card.workspace).name if card.workspace else ""
+    turns = count(card.turns, "turn") if card.is_indexed else ""
+    cost = dollars(_micros(card), is_partial=bool(card.unpriced)) if card.is_indexed and _is_paid(card) else ""
+    tags = "".join(f"<i>{esc(tag)}</i>" for tag in card.tags)
+    name = title or esc(card.title or card.preview or "(no title)")
+    return (
+        f'<li data-testid="session" data-name="{esc(card.name)}" data-updated="{updated or 0}">{dot(card.state)}'
+        f'<a href="{esc(address_of(card.name))}">{name}</a>{tags}'
+        f'<span class="agent">{esc(card.agent or "")}</span>'
+        f'<span class="project" title="{esc(card.workspace or "")}">{esc(project)}</span>'
+        f'<span class="turns">{turns}</span><span class="cost">{cost}</span>'
+        f'<span class="age">{when(updated)}</span>{below}</li>\n'
+    )
+
+
+def _is_paid(card: Card) -> bool:
+    return bool(_micros(card) or card.unpriced)
+
+
+def _found(card: Card, hits: Sequence[Hit], more: int, query: str) -> str:
+    title = next((marked(hit.snippet, hit.marks) for hit in hits if not hit.entry and card.title), "")
+    places = "".join(_hit(card, hit, query) for hit in hits if hit.entry)
+    rest = f'<li class="rest">{link(address_of(card.name, q=query), f"{more:,} more")}</li>' if more else ""
+    below = f'<ol class="hits">{places}{rest}</ol>' if places or rest else ""
+    return _row(card, below=below, title=title)
+
+
+def _hit(card: Card, hit: Hit, query: str) -> str:
+    who = hit.tool or hit.role
+    place = address_of(card.name, at=hit.seq or hit.entry, q=query)
+    return (
+        f'<li data-testid="hit"><a href="{esc(place)}"><span class="who">{esc(who)}</span> '
+        f"{marked(hit.snippet, hit.marks)}</a></li>"
+    )
+
+
+def marked(text: str, marks: Iterable[tuple[int, int]]) -> str:
+    """A text with marks where something was found."""
+    made, at = "", 0
+    for start, end in marks:
+        made += f"{esc(text[at:start])}<mark>{esc(text[start:end])}</mark>"
+        at = end
+    return made + esc(text[at:])
+
+
+def _instead(found: FoundPage) -> str:
+    told = [f"nothing has “{esc(word)}”: these have “{esc(other)}”" for word, other in found.instead]
+    if found.missing:
+        told.append(f"nothing has all of the words: these lack {esc(', '.join(found.missing))}")
+    if found.is_cut:
+        told.append("there is more text than was looked through: add a word, since: or workspace:")
+    return "".join(f'<p class="note">{one}</p>' for one in told)
+
+
+# ── chips ─────────────────────────────────────────────────────────────────────────────────────────
+
+_PART = re.compile(r'-?(?:[a-z]+:)?"(?:[^"\\]|\\.)*"?|\S+')
+
+
+def parts_of(query: str) -> list[str]:
+    """What was typed, part by part."""
+    return _PART.findall(query)
+
+
+def _chips(viewer: Viewer, query: str) -> str:
+    parts = parts_of(query)
+    rows = viewer.catalog.lines()
+    here = f"workspace:{_quoted(viewer.folder)}"
+    chips = [(here, "this folder")] if any(row.workspace == viewer.folder for row in rows) else []
+    chips += [(f"is:{state}", state) for state in ("running", "waiting") if any(row.state == state for row in rows)]
+    chips += [("since:today", "today"), ("since:7d", "7 days")]
+    agents = Counter(row.agent for row in rows if row.agent)
+    chips += [(f"agent:{name}", name) for name, _ in agents.most_common(_CHIPS) if len(agents) > 1]
+    projects = Counter(row.workspace for row in rows if row.workspace)
+    folders = [folder for folder, _ in projects.most_common(_CHIPS) if len(projects) > 1 and folder != viewer.folder]
+    chips += [(f"workspace:{_quoted(folder)}", PurePath(folder).name or folder) for folder in folders]
+    if not rows:
+        return ""
+    return f'<nav class="chips" aria-label="Filters">{"".join(_chip(part, text, parts) for part, text in chips)}</nav>'
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if re.search(r'[\s"]', text) else text
+
+
+def _chip(part: str, text: str, parts: list[str]) -> str:
+    is_on = part in parts
+    rest = [one for one in parts if one != part] if is_on else [*parts, part]
+    pressed = ' aria-current="true"' if is_on else ""
+    return f'<a href="{esc(_address(" ".join(rest)))}"{pressed} title="{esc(part)}">{esc(text)}</a>'
+
+
+# ── nothing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _nothing(viewer: Viewer, query: str) -> str:
+    parts = parts_of(query)
+    ways: list[str] = []
+    for number, part in enumerate(parts[:_PARTS]) if len(parts) > 1 else ():
+        rest = " ".join(parts[:number] + parts[number + 1 :])
+        try:
+            fits = len(viewer.catalog.lines(rest))
+        except Invalid:
+            continue
+        if fits:
+            ways.append(f"<li>without {esc(part)}: {link(_address(rest), count(fits, 'session'))}</li>")
+    told = f"<ul>{''.join(ways)}</ul>" if ways else f"<p>{link('/', 'All sessions')}</p>"
+    return f'{_count(0)}<div data-testid="empty"><p>Nothing fits <code>{esc(query)}</code>.</p>{told}</div>'
+
+
+def _empty() -> str:
+    """A machine without a session: where they were looked for."""
+    from turnlog.formats import every
+    from turnlog.machine.folder import places_of
+
+    rows: list[str] = []
+    for name, form in every():
+        homes = form.homes(places_of(None))
+        rows.append(f"<li><b>{esc(name)}</b> {esc(', '.join(homes[:2]))}</li>")
+    return (
+        f'{_count(0)}<div data-testid="empty"><p>There is no session on this machine yet.</p><p>'
+        f"These agents are known, and this is where their sessions were looked for:</p><ul>{''.join(rows)}</ul></div>"
+    )
+
+
+def _help() -> str:
+    return f"<details><summary>What can be typed</summary><pre>{esc(HELP)}</pre></details>"

@@ -1,0 +1,279 @@
+"""Every page over HTTP: what it shows, how it is asked for more, what it says when something is wrong."""
+
+import json
+import re
+import signal
+import subprocess
+import threading
+import time
+from urllib.parse import quote
+
+import pytest
+
+import turnlog
+from tests.web.conftest import HOSTILE, PNG, Outline, Served
+from turnlog.log.payload import digest
+
+ONE = "talk-one"
+
+
+def names(page_text: str) -> list[str]:
+    return re.findall(r'data-testid="session" data-name="([^"]+)"', page_text)
+
+
+def test_the_list_has_every_session_in_the_order_of_ls(served: Served):
+    import sys
+
+    page = served.get("/")
+    done = subprocess.run(
+        [sys.executable, "-m", "turnlog", "--home", str(served.machine.home), "ls", "--all", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    wanted = [row["name"] for row in json.loads(done.stdout)["sessions"]]
+    assert names(page.text) == wanted
+    assert f'role="status">{len(wanted)} sessions' in page.text
+    assert page.text.count("<h1") == page.text.count("<main") == 1
+    assert "urgent" in page.text
+    assert "Fix the login page" in page.text
+
+
+def test_words_find_sessions_and_places_and_titles(served: Served):
+    page = served.get("/", q="haystack3")
+    assert names(page.text) == [ONE]
+    [hit] = page.found(r'data-testid="hit"><a href="([^"]+)"')
+    assert "<mark>haystack3</mark>" in page.text
+    shown = served.ask(hit.replace("&amp;", "&"))
+    assert 'class="assistant asked"' in shown.text
+    assert "<mark>haystack3</mark>" in shown.text
+    assert ONE in names(served.get("/", q="login page").text)
+    assert names(served.get("/", q="agent:codex").text) == ["codex:bbbb2222"]
+    assert names(served.get("/", q="haystack3 agent:codex").text) == []
+
+
+def test_nothing_fits_says_what_to_leave_out(served: Served):
+    page = served.get("/", q="tag:nowhere case")
+    assert page.testids("empty") == 1
+    assert "without tag:nowhere" in page.text
+    assert served.get("/", q="since:nonsense").found('role="alert"')
+    assert served.get("/", q="since:nonsense").status == 400
+
+
+def test_sorting_and_chips(served: Served):
+    assert names(served.get("/", sort="cost").text)[0] == ONE
+    assert names(served.get("/", sort="turns").text)[0] == ONE
+    page = served.get("/")
+    assert "agent%3Acodex" in page.text
+    assert served.get("/", page="999").status == 200
+
+
+@pytest.mark.parametrize("name", [ONE, "claude-code:aaaa1111", "codex:bbbb2222"])
+def test_a_session_shows_its_end_and_links_to_every_message(served: Served, name: str):
+    page = served.get(f"/s/{quote(name, safe='')}")
+    assert page.status == 200
+    seqs = [int(seq) for seq in page.found(r'<article [^>]*data-seq="(\d+)"')]
+    total = int(page.found(r'aria-setsize="(\d+)"')[0])
+    places = [int(place) for place in page.found(r'aria-posinset="(\d+)"')]
+    assert seqs == sorted(seqs)
+    assert places == list(range(places[0], total + 1))
+    assert page.testids("conversation") == page.testids("live") == page.testids("new") == 1
+    assert page.found('data-testid="copy-resume"[^>]*data-command="turnlog resume [^"]+ --exec"')
+    assert page.testids("title-edit") == (name == ONE)
+    assert page.text.count("<h1") == page.text.count("<main") == 1
+
+
+def test_a_long_session_is_read_window_by_window(served: Served):
+    page = served.get(f"/s/{ONE}")
+    total, first = (int(page.found(rf'data-{what}="(\d+)"')[0]) for what in ("total", "first"))
+    assert total == 182
+    assert first > 100
+    assert f"Earlier: {first} more" in page.text
+    seen: list[str] = []
+    for begin in range(0, total, 50):
+        rows = served.get(f"/s/{ONE}/rows", first=str(begin), end=str(begin + 50))
+        assert int(rows.headers["X-Total"]) == total
+        seen += rows.found(r'aria-posinset="(\d+)"')
+        for article in rows.text.split("<article")[1:]:
+            assert ("grep -n case" in article) == ("found haystack" in article)  # no result without its call
+    assert seen == [str(number) for number in range(1, total + 1)]
+    assert len(served.get(f"/s/{ONE}/rows", first="0", end="99999").found("<article")) <= 120
+    assert served.get(f"/s/{ONE}/rows", first="x", end="1").status == 400
+    start = served.ask(f"/s/{ONE}?from=0")
+    assert start.found(r'aria-posinset="(\d+)"')[0] == "1"
+    assert "please look at case 0" in start.text
+    assert "Earlier" not in start.text
+
+
+def test_a_place_by_number_or_id_and_one_that_is_not_there(served: Served):
+    with turnlog.open(str(served.machine.home)) as home, home.read(ONE) as session:
+        message = session.messages()[40]
+    for at in (message.seq, message.id):
+        page = served.get(f"/s/{ONE}", at=str(at))
+        assert "asked" in page.found(rf'<article class="([^"]+)" data-seq="{message.seq}"')[0]
+    assert served.get(f"/s/{ONE}", at="nowhere").status == 404
+    told = json.loads(served.get(f"/s/{ONE}/place", at=str(message.seq)).body)
+    assert told["is_here"]
+    hits = json.loads(served.get(f"/s/{ONE}/hits", q="haystack5").body)
+    assert len(hits) == 1
+    outline = served.get(f"/s/{ONE}/outline", first="0")
+    assert outline.text.count("please look at case") >= 50
+    assert "failed: " in served.get(f"/s/{ONE}/outline", first="20").text
+    assert re.search(r"case 0</a><small>\$0\.001", outline.text)
+
+
+def test_unknown_names_and_pages_are_told_with_what_comes_near(served: Served):
+    page = served.get("/s/talk-onf")
+    assert page.status == 404
+    assert 'href="/s/talk-one"' in page.text
+    assert served.get("/nowhere").status == 404
+    assert "nothing at /nowhere" in served.get("/nowhere").text
+    for odd in (
+        "/s/%00",
+        "/s/..%2F..%2Fetc%2Fpasswd",
+        "/static/..%2Fserver.py",
+        "/static/../server.py",
+        "/s/",
+        "/s/%ff",
+    ):
+        assert served.ask(odd).status in (400, 404)
+
+
+def test_pictures_are_shown_and_everything_else_is_a_download(served: Served):
+    page = served.get(f"/s/{ONE}")
+    [source] = page.found(r'<img src="([^"]+)"')
+    picture = served.ask(source)
+    assert (picture.body, picture.headers["content-type"]) == (PNG, "image/png")
+    drawing = served.ask(f"/s/{ONE}/blob/{quote(digest(b'<svg onload=alert(1)>'), safe='')}")
+    assert drawing.headers["content-type"] == "application/octet-stream"
+    assert drawing.headers["content-disposition"] == "attachment"
+    assert served.ask(f"/s/{ONE}/blob/sha256%3A{'0' * 64}").status == 404
+    assert served.ask(f"/s/{ONE}/blob/..%2Fhome.json").status == 400
+
+
+def test_nothing_of_what_a_session_says_becomes_part_of_the_page(served: Served):
+    odd = quote(HOSTILE, safe="")
+    for path in ("/", f"/?q={odd}", "/?q=alert", "/s/evil-one", "/s/evil-one?q=alert", f"/s/{odd}", f"/nowhere{odd}"):
+        page = served.ask(path)
+        for tag, attributes in Outline(page.text).tags:
+            assert tag not in ("iframe", "object", "embed", "base", "form") or attributes.get("action") == "/"
+            assert not any(name.startswith("on") or name == "style" for name in attributes), (path, tag, attributes)
+            if tag == "script":
+                assert attributes == {"src": "/static/script.js", "defer": None}
+            if tag in ("img", "link"):
+                assert (attributes.get("src") or attributes.get("href") or "").startswith("/")
+            assert not (attributes.get("href") or "").lower().startswith("javascript:")
+
+
+def test_secrets_are_left_out_where_that_is_asked_for(served: Served):
+    secret = "ghp_" + "a1B2c3D4" * 5
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="secret-one", title=f"use {secret}") as session:
+        session.user(f"my token is {secret}")
+    assert secret in served.get("/s/secret-one").text
+    page = served.get("/s/secret-one", redact="1")
+    assert secret not in page.text
+    assert "redacted" in page.text
+    assert secret not in served.get("/s/secret-one/rows", first="0", end="9", redact="1").text
+    assert secret not in served.get("/s/secret-one/outline", first="0", redact="1").text
+
+
+def test_a_title_a_fork_and_the_trash(served: Served):
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="mine-one", title="before") as session:
+        first = session.user("first")
+        session.user("second")
+    assert json.loads(served.post("/s/mine-one/title", {"title": " after <b> "}).body) == {"title": "after <b>"}
+    page = served.get("/s/mine-one")
+    assert "<h1>after &lt;b&gt;</h1>" in page.text
+    assert "<title>after &lt;b&gt; · turnlog</title>" in page.text
+    address = json.loads(served.post("/s/mine-one/fork", {"at": first.seq}).body)["address"]
+    forked = served.ask(address)
+    assert "first" in forked.text
+    assert "second" not in forked.text
+    assert served.post("/s/mine-one/delete", {}).status == 200
+    assert served.get("/s/mine-one").status == 404
+
+
+def events(served: Served, path: str, found: list[dict], stop: threading.Event, **headers: str) -> None:
+    import http.client
+
+    link = http.client.HTTPConnection("127.0.0.1", served.port, timeout=15)
+    link.request("GET", path, headers={"Cookie": served.cookie, **headers})
+    try:
+        answer = link.getresponse()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        while not stop.is_set() and (line := answer.fp.readline().decode()):
+            if line.startswith("data: "):
+                found.append(json.loads(line[6:]))
+        answer.close()
+    finally:
+        link.close()
+
+
+def test_what_is_appended_is_told_once_and_what_was_missed_comes_later(served: Served):
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="live-one") as session:
+        session.user("begin")
+        version = served.get("/s/live-one").found(r'data-version="(\d+)"')[0]
+        found: list[dict] = []
+        stop = threading.Event()
+        listener = threading.Thread(target=events, args=(served, f"/s/live-one/stream?since={version}", found, stop))
+        listener.start()
+        time.sleep(0.3)
+        session.assistant("news")
+        began = time.monotonic()
+        while not found and time.monotonic() - began < 3:
+            time.sleep(0.02)
+        assert (found[0]["first"], found[0]["total"]) == (1, 2)
+        stop.set()
+        session.assistant("more news")
+        listener.join(5)
+        again: list[dict] = []
+        stop = threading.Event()
+        told = threading.Thread(target=events, args=(served, "/s/live-one/stream", again, stop),
+                                kwargs={"Last-Event-ID": version})  # fmt: skip
+        told.start()
+        began = time.monotonic()
+        while not again and time.monotonic() - began < 3:
+            time.sleep(0.02)
+        assert (again[0]["first"], again[0]["total"]) == (1, 3)
+        stop.set()
+        session.assistant("bye")
+        told.join(5)
+
+
+def test_it_ends_at_once_with_streams_open_and_says_nothing(served: Served):
+    for one in (signal.SIGINT, signal.SIGTERM):
+        other = Served(served.machine, "--read-only")
+        found: list[dict] = []
+        stop = threading.Event()
+        streams = [
+            threading.Thread(target=events, args=(other, path, found, stop)) for path in (f"/s/{ONE}/stream", "/stream")
+        ]
+        for stream in streams:
+            stream.start()
+        time.sleep(0.3)
+        began = time.monotonic()
+        other.process.send_signal(one)
+        out, err = other.process.communicate(timeout=5)
+        assert time.monotonic() - began < 2
+        assert (other.process.returncode, out, err.count("\n")) == (0, "", 1)
+        for stream in streams:
+            stream.join(5)
+
+
+def test_read_only_has_no_way_to_write(served: Served):
+    other = Served(served.machine, "--read-only")
+    page = other.get(f"/s/{ONE}")
+    assert page.testids("title-edit") == 0
+    assert "turnlog-token" not in page.text
+    assert "fork from here" not in page.text
+    assert other.post(f"/s/{ONE}/title", {"title": "x"}).status == 405
+    assert other.stop()[0] == 0
+
+
+def test_an_empty_machine_says_where_it_looked(tmp_path, monkeypatch):
+    from tests.catalog.machine import Machine
+
+    other = Served(Machine(tmp_path, monkeypatch))
+    page = other.get("/")
+    assert page.testids("empty") == 1
+    assert "claude-code" in page.text
+    assert ".claude" in page.text
+    assert other.stop()[0] == 0
