@@ -23,7 +23,7 @@ LIST = ""
 """The name of what follows the list of sessions."""
 
 
-class Seen(NamedTuple):
+class FollowedState(NamedTuple):
     """How something is now: a number that changes with it, how many pieces there are, in which state it is."""
 
     version: int = 0
@@ -38,7 +38,7 @@ class Follower:
     def __init__(self, streams: Streams, name: str) -> None:
         self._streams, self._name = streams, name
         self.listeners: set[asyncio.Event] = set()
-        self.seen = Seen()
+        self.seen = FollowedState()
         self.is_over = False
         self._looked: LookedAt | None = None
         self._wake = threading.Event()
@@ -61,7 +61,7 @@ class Follower:
         try:
             (self._follow_list if self._name == LIST else self._follow)()
         except TurnlogError as error:
-            self._is_now(Seen(self.seen.version + 1, 0, "ended", error.message))
+            self._is_now(FollowedState(self.seen.version + 1, 0, "ended", error.message))
         finally:
             self.is_over = True
             self._tell()
@@ -77,12 +77,12 @@ class Follower:
             if ticks % 4 == 0:
                 card = desk.catalog.find(card.name)
 
-    def _look(self, looked: LookedAt, card: Card) -> Seen:
+    def _look(self, looked: LookedAt, card: Card) -> FollowedState:
         with looked.mutex:
             looked.look()
             looked.card = card
             self._looked = looked
-            return Seen(looked.version, len(looked.pieces), card.state)
+            return FollowedState(looked.version, len(looked.pieces), card.state)
 
     def _follow_list(self) -> None:
         catalog = self._streams.desk.catalog
@@ -92,10 +92,10 @@ class Follower:
             now = ([(row.name, row.updated_ms, row.state, row.title) for row in rows], catalog.standing())
             version += before is not None and now != before
             before = now
-            self._is_now(Seen(version, len(rows)))
+            self._is_now(FollowedState(version, len(rows)))
             self._wake.wait(_LIST_S)
 
-    def _is_now(self, seen: Seen) -> None:
+    def _is_now(self, seen: FollowedState) -> None:
         if seen != self.seen:
             self.seen = seen
             self._tell()

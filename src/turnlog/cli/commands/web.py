@@ -8,12 +8,14 @@ from urllib.parse import quote
 import click
 
 from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import home_location, print_json, session_argument, shared
 from turnlog.cli.pick.session import names
 from turnlog.errors import Unsupported
 from turnlog.session import open_home
 
-FIELDS = {"url": "the address with its token", "port": "the port"}
+CHANGES = shape.LOG
+FIELDS = {"url": shape.text("the address with its token"), "port": shape.number()}
 
 
 @click.command()
