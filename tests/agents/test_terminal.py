@@ -200,3 +200,50 @@ def survives(desk: Sitting, before: dict[str, Any], written: set[str], changed: 
     [row] = desk.rows()
     assert row["turns"] == 2
     assert row["state"] in ("waiting", "idle")
+
+
+def test_a_rewind_inside_the_agent_is_followed_and_a_cleared_session_is_another(desk: Sitting):
+    with desk.sit_down():
+        desk.prompt("first prompt", desk.shell("echo one > one.txt"))
+        desk.prompt("second prompt", desk.shell("echo two > two.txt"))
+        (desk.place / "mine.txt").write_text("between turns\n")
+        desk.enter("/rewind")
+        desk.screen.until("Restore the code and/or conversation")
+        desk.screen.press("Up", "Enter")
+        desk.screen.until("Restore conversation")
+        desk.screen.press("Enter")
+        desk.screen.until("❯ second prompt")
+        desk.screen.press("C-u")
+        desk.prompt("third prompt", desk.shell("echo three > three.txt"))
+        assert desk.prompts() == ["first prompt", "third prompt"]
+        desk.settled()
+        [row] = desk.rows()
+        session = row["id"]
+        assert row["turns"] == 3
+        assert [desk.changes(turn) for turn in (1, 2, 3)] == [
+            {"one.txt": "created"}, {"two.txt": "created"}, {"three.txt": "created"},
+        ]  # fmt: skip
+        desk.turnlog("rewind", "turn:3", "--yes")
+        kept = {"a.py", "b.txt", "c.txt", "mine.txt"}
+        assert set(desk.files()) == {*kept, "one.txt", "two.txt"}
+        assert [text for text in texts(desk, session) if text.endswith("prompt")] == ["first prompt"]
+        desk.turnlog("undo", "--yes")
+        desk.turnlog("rewind", "turn:1", "--yes")
+        assert set(desk.files()) == kept
+        desk.turnlog("undo", "--yes")
+
+        desk.enter("/clear")
+        desk.until(lambda: "SessionEnd" in desk.events())
+        desk.prompt("fresh prompt", desk.shell("echo fresh > fresh.txt"))
+        desk.settled()
+        fresh, old = desk.rows()
+        assert (old["id"], old["turns"], fresh["turns"]) == (session, 3, 1)
+        desk.turnlog("rewind", "turn:1", "--yes", "-s", old["id"])
+        assert set(desk.files()) == {*kept, "fresh.txt"}
+        desk.turnlog("rewind", "turn:1", "--yes", "-s", fresh["id"])
+        assert set(desk.files()) == kept
+
+
+def texts(desk: Sitting, session: str) -> list[str]:
+    found = desk.json("show", session)["messages"]
+    return [block["text"] for message in found for block in message["blocks"] if block.get("type") == "text"]

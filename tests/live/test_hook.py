@@ -268,10 +268,33 @@ def test_what_an_agent_does_after_an_interruption_is_not_in_the_turn_that_was_in
     assert sorted(path.name for path in machine.place.iterdir()) == [".git", "a.py", "src", "typed"]
 
 
-def _write(file: Path, native: str, block: dict[str, Any], turn: str = "") -> None:
+def test_a_rewind_inside_the_agent_is_followed(machine: Machine):
+    """It keeps its id and its file, and tells nobody: the next prompt hangs on an earlier record."""
+    file = machine.home.parent / f"person/.claude/projects/-shop/{ID}.jsonl"
+    file.parent.mkdir(parents=True)
+    for number, parent in ((1, None), (2, "1"), (3, "1")):
+        told = {"session_id": ID, "transcript_path": str(file), "prompt_id": f"p{number}", "prompt": "go"}
+        machine.hook("claude-code", "UserPromptSubmit", told)
+        text = {"type": "text", "text": f"prompt {number}"}
+        _write(file, f"p{number}", text, uuid=str(number), parent=parent)
+        (machine.place / f"turn {number}").write_text("")
+        machine.hook("claude-code", "Stop", told)
+        (machine.place / f"mine after {number}").write_text("")
+    for target, kept in ((3, {"prompt 1"}), (2, {"prompt 1"})):
+        words = ["rewind", f"turn:{target}", "--yes"]
+        subprocess.run([*PROGRAM[:1], *words], cwd=machine.place, env=machine.environ, capture_output=True, check=True)
+        with machine.session(f"claude-code-{ID}") as session:
+            assert {block.text for message in session.messages() for block in message.blocks} == kept
+    names = {path.name for path in machine.place.iterdir()} - {".git", "a.py", "src"}
+    assert names == {"turn 1", "mine after 1", "mine after 2", "mine after 3"}
+
+
+def _write(
+    file: Path, native: str, block: dict[str, Any], turn: str = "", uuid: str = "", parent: str | None = None
+) -> None:
     record = {
-        "parentUuid": None, "isSidechain": False, "promptId": turn or native, "type": "user", "sessionId": ID,
-        "uuid": os.urandom(8).hex(), "message": {"role": "user", "content": [block]},
+        "parentUuid": parent, "isSidechain": False, "promptId": turn or native, "type": "user", "sessionId": ID,
+        "uuid": uuid or os.urandom(8).hex(), "message": {"role": "user", "content": [block]},
         "timestamp": "2026-11-15T17:45:09.032Z",
     }  # fmt: skip
     with file.open("a") as out:

@@ -100,6 +100,10 @@ def _said_later(history: History, to: int, asof: int) -> int:
     here = history.at(asof)
     if not isinstance(here, (Checkpoint, Turn)):
         return to
+    if isinstance(here, Checkpoint) and here.when == "begin":
+        first = next((node for node in history.forward(asof) if node.turn == here.turn and _is_brought(node)), None)
+        if first is not None and first.parent is not None:
+            return first.parent  # the agent may have gone back by itself before it began
     over = {entry.turn for entry in history.forward(0, asof + 1) if isinstance(entry, Turn) and entry.state != "begin"}
     behind: list[AnyEntry] = []
     for node in history.path(history.state.head):
@@ -115,6 +119,10 @@ def _said_later(history: History, to: int, asof: int) -> int:
             break
         to = node.seq
     return to
+
+
+def _is_brought(entry: AnyEntry) -> bool:
+    return entry.is_node and entry.origin is not None
 
 
 def _must_exist(history: History, seq: int) -> None:
