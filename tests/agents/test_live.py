@@ -141,3 +141,27 @@ def survives_interruption(desk: Desk, how: int = signal.SIGINT) -> None:
     desk.turnlog("rewind", "turn:1", "--yes")
     typed = {"mine.txt": (b"typed after the interruption\n", 0o644), "b.txt": (b"mine as well\n", 0o644)}
     assert desk.files() == {**before, **typed}
+
+
+def test_a_fork_is_a_session_of_its_own_and_takes_back_its_own(desk: Desk):
+    agent = desk.agent
+    before = set(desk.files())
+    desk.ask(agent.run("first prompt"), desk.shell("echo one > one.txt"))
+    desk.settled()
+    first = agent.latest(desk.home)
+    forked = agent.fork(first, "forked prompt")
+    if forked is None:
+        pytest.skip(f"{agent.name} forks on a terminal only")
+    desk.ask(forked, desk.shell("echo forked > forked.txt"))
+    assert [text.strip() for text in desk.said() if "prompt" in text] == ["first prompt", "forked prompt"]
+    desk.settled()
+    desk.ask(agent.resume(first, "second prompt"), desk.shell("echo two > two.txt"))
+    desk.settled()
+    other, fork = desk.rows()
+    assert (other["turns"], fork["turns"]) == (2, 2)
+    desk.turnlog("rewind", "turn:1", "--yes", "-s", other["id"])
+    assert set(desk.files()) == {*before, "forked.txt"}
+    desk.turnlog("undo", "--yes", "-s", other["id"])
+    desk.turnlog("rewind", "--yes", "-s", fork["id"])
+    assert set(desk.files()) == {*before, "one.txt", "two.txt"}
+    assert '"error"' not in (desk.home / ".turnlog/hooks.log").read_text()

@@ -125,6 +125,18 @@ def test_a_fork_by_pointer_goes_on_behind_the_part_it_names(folder: Path) -> Non
     assert second.usage().own == Usage(input_tokens=60, output_tokens=9)
 
 
+def test_a_fork_by_pointer_grows_in_its_own_file(folder: Path) -> None:
+    path = lines(folder / name(ONE), [meta(), *turn(1, 100, 10)])
+    base = {"thread_id": ONE, "end_ordinal_exclusive": 10, "end_byte_offset": path.stat().st_size}
+    head = meta(TWO, history_mode="paginated", history_base=base)
+    home = turnlog.open("memory:")
+    for records in ([head], [head, *turn(2, 160, 19)], [head, *turn(2, 160, 19), *turn(3, 200, 29)]):
+        lines(folder / name(TWO), records)
+        _, (item, session) = bring("codex", folder, home)
+        assert item.problems == []
+    assert talk(session.context()) == spoken(1) + spoken(2) + spoken(3)
+
+
 def test_a_fork_without_its_parent_still_reads(folder: Path) -> None:
     base = {"thread_id": ONE, "end_ordinal_exclusive": 10, "end_byte_offset": 99}
     [(item, session)] = bring("codex", lines(folder / name(TWO), [meta(TWO, history_base=base), *turn(2, 160, 19)]))

@@ -10,6 +10,7 @@ import pytest
 
 import turnlog
 from tests.workspace.relaylab import Hook
+from turnlog.log.entry import Turn
 from turnlog.machine.process import process_of
 from turnlog.rewind.relay import LATE
 
@@ -151,6 +152,17 @@ def test_messages_that_come_later_are_no_sign_that_a_turn_went_on(hook, session,
     session.append(turnlog.Message(role="assistant", blocks=[], turn=turn, origin={"agent": "claude-code"}))
     hook("begin", "t2")
     assert steps(session.plan_rewind(to=session.checkpoints()[0])) == {"mine.txt": "conflict", "tool.txt": "delete"}
+
+
+def test_turns_that_are_brought_in_later_do_not_end_the_one_that_is_open(hook, session, place: Path):
+    """As those are that a fork has from its parent, or that went before the hooks."""
+    hook("begin", "t1")
+    for state in ("begin", "completed"):
+        session.append(Turn(state=state, turn="codex-older", origin={"agent": "codex"}))
+    (place / "tool.txt").write_text("the agent's")
+    assert hook("tool", "t1")
+    assert hook("end", "t1")
+    assert steps(session.plan_rewind(to=session.checkpoints()[0])) == {"tool.txt": "delete"}
 
 
 def test_a_tool_that_changed_nothing_leaves_nothing(hook, session, place: Path):

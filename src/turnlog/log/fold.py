@@ -327,10 +327,11 @@ def _fold_head(state: State, entry: Head) -> None:
 
 def _fold_turn(state: State, entry: Turn) -> None:
     if entry.state == "begin":
-        state.turn = entry.turn
         state.counts.turns += 1
         if entry.native is not None:
             state.is_relayed, state.redo = True, []
+        if entry.origin is None or not state.is_relayed or state.turn is None:  # what is brought in happened before
+            state.turn = entry.turn
     elif state.turn == entry.turn:
         state.turn, state.turn_before = None, entry.turn
 

@@ -73,9 +73,10 @@ def _last(found: ReadOnlySession) -> Place:
     path = {message.seq for message in found.messages()}
     for entry in _standing(found):
         number = turns.numbers.get(entry.turn) if entry.turn is not None else None
-        if number is not None and isinstance(entry, Turn) and entry.state == "begin":
+        is_asked = isinstance(entry, Message) and entry.seq in path and _is_asked(entry)
+        if number is not None and (is_asked or (isinstance(entry, Turn) and entry.state == "begin")):
             return Place(turns.begins[number], f"before turn {number}")
-        if number is None and isinstance(entry, Message) and entry.seq in path and _is_asked(entry):
+        if is_asked:
             return Place(entry.seq - 1, f"before entry {entry.seq}")
     for checkpoint in reversed(found.checkpoints()):
         if checkpoint.when is None:

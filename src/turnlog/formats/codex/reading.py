@@ -7,9 +7,10 @@ of that one which it continues.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Any, cast
 
 from msgspec import to_builtins
@@ -109,17 +110,19 @@ class _Reader(Conversation):
         start = self._start.offset if self._start is not None else 0
         own = heads(self._source.path, self._reading.problems, decode_line, marks=_MARKS, start=start)
         if self._start is not None:
-            return own
+            yield from own
+            return
         base = fields((first_meta(self._source.path) or {}).get("history_base"))
-        if not base or self._fork is None:
-            return own
-        if self._fork.source is None:
+        if base and self._fork is not None and self._fork.source is None:
             told = f"continues {self._fork.session}, which is not beside it: its beginning is missing"
             tell(self._reading.problems, Problem(told))
-            return own
-        end = base.get("end_byte_offset")
-        before = heads(self._fork.source.path, self._reading.problems, decode_line)
-        return chain(takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before), own)
+        elif base and self._fork is not None and self._fork.source is not None:
+            end, goes_on = base.get("end_byte_offset"), self._next
+            self._next = sys.maxsize  # a mark is a place in the file itself
+            before = heads(self._fork.source.path, self._reading.problems, decode_line)
+            yield from takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before)
+            self._next = goes_on
+        yield from own
 
     def _step(self, record: dict[str, Any], offset: int) -> None:
         kind, payload = record.get("type"), record.get("payload")
