@@ -46,7 +46,7 @@ test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agen
 test-adapters: $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks' own tests on our stores for them
 	@for name in $(ADAPTED); do \
 		echo "== $$name"; \
-		build/adapters/$$name/bin/python -m pytest -p no:cacheprovider --confcutdir=tests/adapters tests/adapters/$$(echo $$name | tr - _) $(ARGS) || exit 1; \
+		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$(echo $$name | tr - _) $(ARGS) || exit 1; \
 	done
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing

@@ -29,6 +29,7 @@ CONTESTANTS = {
     "google_adk": Contestant("google-adk SqliteSessionService", ("google-adk",)),
     "strands": Contestant("strands FileSessionManager", ("strands-agents",)),
     "llm": Contestant("llm LogStore", ("llm",), can_tail=False),
+    "turnlog_langgraph": Contestant("turnlog for LangGraph", ("turnlog", "langgraph"), can_tail=False),
     "langgraph": Contestant(
         "langgraph SqliteSaver",
         ("langgraph", "langgraph-checkpoint-sqlite"),

@@ -21,6 +21,9 @@ class Store:
     async def create(self) -> None:
         self.entered = SqliteSaver.from_conn_string(str(self.path))
         self.saver = self.entered.__enter__()
+        self.begin()
+
+    def begin(self) -> None:
         self.checkpoint = empty_checkpoint()
         self.history: list[Any] = []
         self.config = self.saver.put(self.thread, self.checkpoint, {"source": "input", "step": -1}, {})

@@ -134,6 +134,16 @@ def test_one_batch_moves_and_goes_on(s, place):
     assert texts(again.messages()) == ["one", "two"]
 
 
+def test_ids_that_were_made_from_ids_of_ours_are_ids(place, home):
+    s = home.create()
+    first = s.user("a")
+    again = place.open().resume(s.id)  # one that has not seen what this process wrote before
+    batch = [said("b"), said("c")]
+    done = again.append(*batch, id=first.id + "x-y", to=0)
+    assert [entry.id for entry in done] == [first.id + "x-y", first.id + "x-y/1"]
+    assert place.open().resume(s.id).append(said("d"), id=first.id + "-z").parent == done[1].seq
+
+
 def test_a_batch_that_moves_is_refused_where_somebody_was_faster(s, place):
     one = s.user("one")
     s.user("two")

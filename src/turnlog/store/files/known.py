@@ -96,4 +96,8 @@ class KnownIds:
 
 
 def _counter(entry_id: str) -> int:
-    return int(entry_id.rpartition("-")[2], 16)
+    """Of an id of ours, or of one that was made from it, such as `…-1f/2`; 0 where nobody can tell."""
+    try:
+        return int(entry_id.partition("/")[0].rpartition("-")[2], 16)
+    except ValueError:
+        return 0

@@ -1,0 +1,303 @@
+"""What is known of one thread: its checkpoints, writes and messages, as they come up in its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from msgspec.structs import replace
+
+from turnlog.adapters.langgraph.message import FRAMEWORK, restored
+from turnlog.adapters.langgraph.value import Element, Kept, ValueWriter, loaded
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
+from turnlog.session import Session
+
+CHECKPOINT, WRITES, HIDDEN = f"{FRAMEWORK}.checkpoint", f"{FRAMEWORK}.writes", f"{FRAMEWORK}.hidden"
+_REMEMBERED = 4
+"""Of so many checkpoints the objects are remembered that were handed in or out."""
+Key = tuple[str, str]
+"""A namespace and the id of a checkpoint in it."""
+Loads = Callable[[tuple[str, bytes]], Any]
+
+
+class Stored(NamedTuple):
+    """A checkpoint in the log."""
+
+    seq: int
+    key: Key
+    parent: str | None
+    data: dict[str, Any]
+
+
+class Write(NamedTuple):
+    """One write of a task."""
+
+    path: Any
+    """That of the task; as it is kept where nothing may be readable."""
+    task: str
+    index: int
+    data: Any
+    """Its channel, and how its value is kept."""
+
+
+class SeenValue(NamedTuple):
+    """The value of a channel that was handed in or out: where it is kept, and how."""
+
+    where: list[Any]
+    kept: Kept | None
+    elements: list[Element]
+
+
+class Thread:
+    """The index of one session. Whoever uses it holds the lock of that thread."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.seq = 0
+        self.checkpoints: dict[Key, Stored] = {}
+        self._writes: dict[Key, dict[tuple[str, int], Write]] = {}
+        self._messages: dict[str, Message] = {}
+        self._edits: dict[int, Edit] = {}
+        self.hidden: set[Key] = set()
+        self._gone: set[Key] = set()
+        """Checkpoints that somebody rewound past, not by way of LangGraph."""
+        self._newest: dict[str, Key] = {}
+        self._parents: dict[int, int] = {}
+        self._keys: dict[int, Key] = {}
+        self._told = 0
+        """The last node that is not LangGraph's: a message, a compaction, an edit."""
+        self.here: Key | None = None
+        """The checkpoint of the graph itself that the conversation stands at."""
+        self._seen: dict[Key, dict[str, SeenValue]] = {}
+        self.recent: dict[int, Element] = {}
+        """Messages that were written and are in no list yet, by their identity."""
+
+    # ── taking in ─────────────────────────────────────────────────────────────────────────────────
+
+    def sync(self) -> None:
+        """Take in what the session knows by now."""
+        if self.seq < self.session.seq:
+            self._read()
+
+    def _read(self) -> None:
+        for entry in self.session.entries(after=self.seq):
+            self._take(entry)
+
+    def take(self, done: list[AnyEntry]) -> None:
+        """Take in what was just appended; where others wrote something before it, that too."""
+        if done[0].seq == self.seq + 1 and done[-1].seq == self.seq + len(done):
+            for entry in done:
+                self._take(entry)
+        else:
+            self._read()
+
+    def _take(self, entry: AnyEntry) -> None:
+        if entry.seq <= self.seq:
+            return
+        self.seq = entry.seq
+        if entry.parent is not None:
+            self._parents[entry.seq] = entry.parent
+        if isinstance(entry, Custom):
+            self._take_custom(entry)
+        elif isinstance(entry, Message):
+            self._messages[entry.id] = entry
+            if not (isinstance(entry.meta, dict) and FRAMEWORK in entry.meta):
+                self._told = entry.seq
+        elif isinstance(entry, (Compaction, Uncompact, Edit)):
+            self._told = entry.seq
+            if isinstance(entry, Edit):
+                self._edits[entry.entry] = entry
+        elif isinstance(entry, Head):
+            self._move(entry)
+
+    def _take_custom(self, entry: Custom) -> None:
+        data = entry.data
+        if entry.kind == CHECKPOINT:
+            key = (data["ns"], data["id"])
+            self.checkpoints[key] = Stored(entry.seq, key, data["parent"], data)
+            self._keys[entry.seq] = key
+            self.hidden.discard(key)
+            self._gone.discard(key)
+            if self._newest.get(key[0], key) <= key:
+                self._newest[key[0]] = key
+            if not data["ns"]:
+                self.here = key
+        elif entry.kind == WRITES:
+            there = self._writes.setdefault((data["ns"], data["id"]), {})
+            for index, kept in data["writes"]:
+                place = (data["task"], index)
+                if data["again"] or place not in there:
+                    there[place] = Write(data["path"], data["task"], index, kept)
+        elif entry.kind == HIDDEN:
+            self.hidden.update((ns, name) for ns, name in data["checkpoints"])
+            self._find_newest()
+
+    def _move(self, head: Head) -> None:
+        on_path: set[Key] = set()
+        self.here, node = None, head.to
+        while node:
+            key = self._keys.get(node)
+            if key is not None:
+                on_path.add(key)
+                if self.here is None and not key[0]:
+                    self.here = key
+            node = self._parents.get(node, 0)
+        if not head.id.endswith("/to"):  # not one of ours: what it leaves is left
+            self._gone = {key for key in self.checkpoints if key not in on_path}
+            self._find_newest()
+
+    def _find_newest(self) -> None:
+        there = sorted(key for key in self.checkpoints if key not in self.hidden and key not in self._gone)
+        self._newest = {key[0]: key for key in there}
+
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────
+
+    def latest(self, ns: str) -> Stored | None:
+        """The newest checkpoint of a namespace."""
+        key = self._newest.get(ns)
+        return None if key is None else self.checkpoints[key]
+
+    def get(self, ns: str, name: str) -> Stored | None:
+        """The checkpoint with that id, if it is not hidden."""
+        return None if (ns, name) in self.hidden else self.checkpoints.get((ns, name))
+
+    def newest_first(self) -> list[Stored]:
+        """Every checkpoint that is not hidden."""
+        keys = (key for key in self.checkpoints if key not in self.hidden)
+        return [self.checkpoints[key] for key in sorted(keys, key=lambda key: key[1], reverse=True)]
+
+    def writes(self, key: Key) -> list[Write]:
+        """What was written to a checkpoint, in no order."""
+        return list(self._writes.get(key, {}).values())
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────
+
+    def resolved(self, stored: Stored, key: str) -> tuple[list[Any], Kept]:
+        """Where a value is kept, and how."""
+        name = stored.key[1]
+        kept = stored.data["values"][key]
+        while "@" in kept:
+            name, key = kept["@"]
+            kept = self.checkpoints[stored.key[0], name].data["values"][key]
+        return [name, key], kept
+
+    def _elements(self, ns: str, kept: Kept) -> list[Kept]:
+        """The elements of a list. Of one that extends a checkpoint which is lost, what can be read."""
+        stack: list[tuple[int, list[Kept]]] = []
+        while True:
+            base = kept["l"]
+            stack.append((base[2] if base else 0, kept["+"]))
+            if not base or (ns, base[0]) not in self.checkpoints:
+                break
+            _, kept = self.resolved(self.checkpoints[ns, base[0]], base[1])
+        found: list[Kept] = []
+        for same, added in reversed(stack):
+            del found[same:]
+            found.extend(added)
+        return found
+
+    def value(self, stored: Stored, key: str, name: str, loads: Loads) -> Any:
+        """The value of a channel, made anew; what it was made of is remembered."""
+        where, kept = self.resolved(stored, key)
+        if "l" not in kept:
+            self._remember(stored.key)[name] = SeenValue(where, kept, [])
+            return loaded(kept, loads)
+        elements = [self._element(one, loads) for one in self._elements(stored.key[0], kept)]
+        self._remember(stored.key)[name] = SeenValue(where, None, elements)
+        return [element.value for element in elements]
+
+    def _element(self, kept: Kept, loads: Loads) -> Element:
+        return Element(self.one(kept, loads), kept)
+
+    def one(self, kept: Kept, loads: Loads) -> Any:
+        """An element, or what was written to a list."""
+        if "m" not in kept:
+            return [self.one(item, loads) for item in kept["w"]] if "w" in kept else loaded(kept, loads)
+        message = self._said(self._messages[kept["m"]])[0]
+        if "i" in kept:
+            message.id = kept["i"]
+        return message
+
+    def _said(self, entry: Message) -> list[BaseMessage]:
+        edit = self._edits.get(entry.seq)
+        if edit is not None:
+            entry = replace(entry, blocks=edit.blocks or [])
+        return restored(entry, self.session.blob, edited=edit is not None)
+
+    def told(self, stored: Stored, values: dict[str, Any], writer: ValueWriter) -> None:
+        """Bring what was said since by others into the list of messages: their messages, compactions, edits."""
+        if stored.key[0] or self._told <= stored.seq or stored.key != self.here:
+            return
+        seen = self._remember(stored.key)
+        lists = [name for name, one in seen.items() if one.elements and all("m" in e.kept for e in one.elements)]
+        if not lists:
+            return
+        name = max(lists, key=lambda one: len(seen[one].elements))
+        mine = {element.kept["m"]: element for element in seen[name].elements}
+        elements: list[Element] = []
+        for entry in self.session.context(repair=False):
+            ours = isinstance(entry.meta, dict) and FRAMEWORK in entry.meta
+            if entry.id in mine and entry.seq:
+                elements.append(mine[entry.id])
+            elif not ours:
+                made = restored(entry, self.session.blob)
+                is_one = bool(entry.seq) and len(made) == 1 and entry.id in self._messages
+                elements += [Element(one, {"m": entry.id} if is_one else writer.kept(one)) for one in made]
+        seen[name] = SeenValue(seen[name].where, None, elements)
+        values[name] = [element.value for element in elements]
+
+    # ── what was handed in or out ─────────────────────────────────────────────────────────────────
+
+    def _remember(self, key: Key) -> dict[str, SeenValue]:
+        seen = self._seen.pop(key, None) or {}
+        self._seen[key] = seen
+        while len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        return seen
+
+    def remember(self, key: Key, seen: dict[str, SeenValue]) -> None:
+        """These are the values that were just put."""
+        self._remember(key).update(seen)
+        self.recent.clear()
+
+    def seen(self, key: Key | None, load: Callable[[Stored], Any]) -> dict[str, SeenValue]:
+        """The values of a checkpoint that a new one follows; loaded if they are not remembered."""
+        stored = None if key is None else self.checkpoints.get(key)
+        if stored is None:
+            return {}
+        if stored.key not in self._seen:
+            load(stored)
+        return self._seen.get(stored.key, {})
+
+    def known(self, base: dict[str, SeenValue]) -> Callable[[BaseMessage], Kept | None]:
+        """Finds how a message is kept that is somewhere in the values before, or was written just now."""
+        table: dict[int, Element] | None = None
+
+        def find(message: BaseMessage) -> Kept | None:
+            nonlocal table
+            found = self.recent.get(id(message))
+            if found is None or found.value is not message:
+                if table is None:
+                    table = {id(e.value): e for seen in base.values() for e in seen.elements if "m" in e.kept}
+                found = table.get(id(message))
+            if found is None or found.value is not message or found.glance != Element(message, {}).glance:
+                return None
+            return found.kept if message.id == found.id else {**found.kept, "i": message.id}
+
+        return find
+
+    def all_visible(self) -> Iterator[Key]:
+        """The keys of every checkpoint that is not hidden."""
+        return (key for key in self.checkpoints if key not in self.hidden)
+
+
+def is_again(writes: Iterable[tuple[str, Any]]) -> bool:
+    """Whether writes replace those that are there: errors, interrupts and the like."""
+    return all(channel in WRITES_IDX_MAP for channel, _ in writes)
+
+
+def labelled(ids: Iterable[Any]) -> list[str]:
+    """Ids of threads as texts."""
+    return [str(cast("object", one)) for one in ids]

@@ -1,0 +1,155 @@
+"""Values of channels on their way into a log and back: only what changed, and messages once.
+
+A value is kept as `{"j": …}` where JSON says it exactly, else as `{"t": type, "b": …}`, which is what LangGraph's
+serializer makes of it. `{"@": [checkpoint, key]}` is the value that another checkpoint has. A list is
+`{"l": [checkpoint, key, n], "+": […]}`: the first n elements of another list, and what it adds. An element that is a
+message is `{"m": entry}`, and `{"m": entry, "i": …}` where it got its id later.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from msgspec.json import encode
+
+from turnlog.adapters.langgraph.message import drafted, is_plain
+from turnlog.log.entry import Message
+
+_DEPTH = 100
+Kept = dict[str, Any]
+
+
+def is_json(value: Any, depth: int = 0) -> bool:
+    """Whether JSON says a value exactly: no tuples, no subclasses, no keys that are not text."""
+    kind = type(value)
+    if kind is str:
+        return value.isascii() or _is_unicode(value)
+    if value is None or kind is bool or kind is int:
+        return True
+    if kind is float:
+        return value - value == 0.0
+    if depth > _DEPTH:
+        return False
+    if kind is list:
+        return all(is_json(inner, depth + 1) for inner in value)
+    if kind is dict:
+        items = cast("dict[Any, Any]", value).items()
+        return all(type(key) is str and is_json(key) and is_json(inner, depth + 1) for key, inner in items)
+    return False
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def glance(value: Any) -> tuple[Any, ...] | None:
+    """What shows that an object was changed in place, without looking at all of it. None: it has to be compared."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return ()
+    if not isinstance(value, BaseMessage):
+        return None
+    fields = value.__dict__
+    content, more = fields["content"], fields["additional_kwargs"]
+    return (
+        id(content), len(content), len(more), len(fields["response_metadata"]), fields["name"],
+        len(fields.get("tool_calls", ())), id(fields.get("usage_metadata")), len(fields),
+    )  # fmt: skip
+
+
+class Element:
+    """One element of a list that is kept: the object that was handed in or out, and how it is kept."""
+
+    __slots__ = ("glance", "id", "kept", "value")
+
+    def __init__(self, value: Any, kept: Kept) -> None:
+        self.value = value
+        self.kept = kept
+        self.glance = glance(value)
+        self.id: str | None = value.id if self.glance else None
+
+
+class ValueWriter:
+    """Makes what is kept of values. Messages that are new become drafts."""
+
+    def __init__(self, dumps: Callable[[Any], tuple[str, bytes]], *, is_plain: bool, nodes: bool) -> None:
+        self._dumps = dumps
+        self._is_plain = is_plain
+        self._nodes = nodes
+        """Whether messages become entries of the conversation."""
+        self.drafts: list[Message] = []
+
+    def kept(self, value: Any) -> Kept:
+        """A value that is not compared with anything."""
+        if self._is_plain and is_json(value):
+            return {"j": copied(value)}
+        kind, data = self._dumps(value)
+        return {"t": kind, "b": b64encode(data).decode()}
+
+    def element(self, value: Any, known: Callable[[BaseMessage], Kept | None]) -> Kept:
+        """An element of a list, or what is written to one."""
+        if self._is_plain and self._nodes and is_plain(value):
+            found = known(value)
+            if found is not None:
+                return found
+            item = value.model_dump()
+            if is_json(item):
+                draft = drafted(value, item)
+                self.drafts.append(draft)
+                return {"m": draft.id}
+        return self.kept(value)
+
+    def _is_still(self, old: Element, new: Any) -> bool:
+        """Whether an object is what was kept, whatever happened to it since."""
+        if new is old.value and old.glance is not None:
+            return not old.glance or (old.id == new.id and old.glance == glance(new))
+        if isinstance(new, BaseMessage):
+            return type(new) is type(old.value) and old.glance == glance(old.value) and new == old.value
+        return is_same(self.kept(new), old.kept)
+
+    def list_of(
+        self,
+        value: list[Any],
+        base: list[Element],
+        where: list[Any] | None,
+        known: Callable[[BaseMessage], Kept | None],
+    ) -> tuple[Kept, list[Element]]:
+        """A list that extends another one as far as it does, and its elements."""
+        same = 0
+        for old, new in zip(base, value, strict=False):
+            if not self._is_still(old, new):
+                break
+            same += 1
+        if same == len(base) == len(value) and where is not None and base:
+            return {"@": where}, base
+        added = [Element(item, self.element(item, known)) for item in value[same:]]
+        kept = {"l": [*where, same] if same and where is not None else None, "+": [item.kept for item in added]}
+        return kept, base[:same] + added if same else added
+
+
+def is_same(one: Kept, other: Kept) -> bool:
+    """Whether two values that are kept by themselves are one, to the order of their keys."""
+    return one.keys() == other.keys() and encode(one) == encode(other)
+
+
+def loaded(kept: Kept, loads: Callable[[tuple[str, bytes]], Any]) -> Any:
+    """A value that is kept by itself, made anew."""
+    if "j" in kept:
+        return copied(kept["j"])
+    return loads((kept["t"], b64decode(kept["b"])))
+
+
+def copied(value: Any) -> Any:
+    """JSON of one's own: whoever gets it may change it."""
+    if isinstance(value, dict):
+        return {key: copied(inner) for key, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [copied(inner) for inner in cast("list[Any]", value)]
+    return value
