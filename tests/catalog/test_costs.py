@@ -13,7 +13,7 @@ from tests.catalog.machine import Machine
 from tests.formats.agents import count
 from tests.formats.agents.count_small import cline, copilot_cli, goose, kimi, qwen_code
 from turnlog.catalog import Catalog, TokenSums
-from turnlog.exchange.source import origin_of
+from turnlog.exchange.arrival import origin_of
 from turnlog.formats import Places, format_of, names
 from turnlog.log.usage import Usage
 

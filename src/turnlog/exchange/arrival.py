@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from contextlib import nullcontext
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -17,11 +17,12 @@ from turnlog.exchange.carry import CarriedOver
 from turnlog.exchange.claim import TurnClaims
 from turnlog.formats import Problem, Reading, Record, Source, gist, id_of, key_id
 from turnlog.log.draft import prepare
-from turnlog.log.entry import Alias, AnyEntry, Compaction, Entry, Head, Message, Spent
+from turnlog.log.entry import Alias, AnyEntry, Compaction, Entry, Head, Message, Spent, Start
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.usage import Usage
 from turnlog.store import Store, derived
 from turnlog.thread.appender import Appender
+from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.target import rewind_to
 
@@ -311,3 +312,10 @@ def _weight(entry: Entry) -> int:
     if not isinstance(entry, Message):
         return 200
     return 200 + sum(len(getattr(block, "text", "") or "") for block in entry.blocks)
+
+
+def origin_of(history: History) -> dict[str, Any]:
+    """What the first line of a session says of where it was read."""
+    first = next(iter(history.log.read()), None)
+    found = first.origin if isinstance(first, Start) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.exchange.arrival import LATE, Arrival
+from turnlog.exchange import HEADER
+from turnlog.exchange.arrival import LATE, Arrival, origin_of
 from turnlog.formats import Jump, Problem, Record, Step, content_key, gist, overlap
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
 from turnlog.log.secret import mask
@@ -205,7 +206,7 @@ class Importer(Arrival):
     def _settle(self) -> None:
         marks: list[Entry] = []
         title = self._reading.header.title
-        facts = {**self._reading.facts, **({_TITLE: title} if title else {})}
+        facts = {**self._reading.facts, **({_TITLE: title} if title else {}), **self._header()}
         given = self._session.get(_TITLE)
         for key, value in facts.items():
             kept, secrets = mask(key, value)
@@ -233,6 +234,14 @@ class Importer(Arrival):
         if self.added and found:
             text = f"{self._source.path} was read with {len(found)} problem{'s' * (len(found) != 1)}"
             self._append([Note(text=text, data=msgspec.to_builtins(found[:100]), at=self._latest)])
+
+    def _header(self) -> dict[str, Any]:
+        """What the source says of itself, where the session was made before anybody could read that."""
+        known, header = origin_of(self._history) if self._history.state.is_relayed else {}, self._reading.header
+        created = None if header.created is None else header.created.isoformat()
+        if known.get("id") != header.id or "header" in known or not (header.origin or created):
+            return {}
+        return {HEADER: {"origin": header.origin, "created": created}}
 
     def _difference(self, model: str, total: Usage) -> Usage | None:
         """What was spent since the last time, of a running total."""

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound, TurnlogError
+from turnlog.exchange.arrival import origin_of
 from turnlog.exchange.carry import gone_on, keep
 from turnlog.exchange.importer import Importer
 from turnlog.formats import (
@@ -270,13 +271,6 @@ def _find(store: Store, source: Source, header: SessionHeader) -> tuple[str, His
             return name, here
         here.close()
     raise Invalid(f"the ids {chosen} and {other} belong to other sessions")
-
-
-def origin_of(history: History) -> dict[str, Any]:
-    """What the first line of a session says of where it was read."""
-    first = next(iter(history.log.read()), None)
-    found = first.origin if isinstance(first, Start) else None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _create(creator: Creator, source: Source, name: str, reading: Reading) -> tuple[History, Iterator[Step]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from turnlog.exchange.arrival import origin_of
 from turnlog.exchange.handover import source_at
 from turnlog.exchange.resumable import Resumable
-from turnlog.exchange.source import origin_of
 from turnlog.formats import format_of, is_known
 from turnlog.log.entry import Alias
 from turnlog.store import Store

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
+from turnlog.exchange import HEADER
 from turnlog.exchange.copy import copied_by, copied_from, spendings, without_spending
 from turnlog.formats import (
     Format,
@@ -27,7 +28,7 @@ from turnlog.formats import (
 )
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Start
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Set, Start
 from turnlog.machine.folder import absolute, lies_in_home, places_of
 from turnlog.thread.reader import SessionReader
 from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
@@ -73,18 +74,20 @@ def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> T
     context.messages = [cast("Message", _filled(message, get)) for message in context.messages]
     stats = session.stats()
     times = [when for entry in path if (when := entry.clock or entry.at) is not None]
-    created = start.clock or start.at or stats.first_at or _EPOCH
+    told = _told_header(session) if "header" not in origin else {}
+    began = datetime.fromisoformat(told["created"]) if isinstance(told.get("created"), str) else None
+    created = began or start.clock or start.at or stats.first_at or _EPOCH
     return Transcript(
         id=session.id,
         start=start,
         agent=agent if isinstance(agent, str) else None,
         source_id=str(origin.get("id") or ""),
-        origin=origin.get("header"),
+        origin=origin.get("header") or told.get("origin"),
         created=created,
         updated=max([created, *times]),
         title=session.title,
         workspace=session.workspace,
-        facts=session.facts,
+        facts={key: value for key, value in session.facts.items() if key != HEADER},
         path=path,
         entries=entries,
         files=partial(_touched, session, include_ignored),
@@ -94,6 +97,13 @@ def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> T
         before=[entry for entry in firsts if entry is not start],
         copied=copied_by(start),
     )
+
+
+def _told_header(session: SessionReader) -> dict[str, Any]:
+    """What its agent's file says of itself, where that was read later: whatever was rewound since."""
+    told = (entry for entry in session.entries(kind="set", reverse=True) if isinstance(entry, Set))
+    found = next((entry.value for entry in told if entry.key == HEADER), None)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _touched(session: SessionReader, include_ignored: bool, after: int) -> list[TouchedFile]:

@@ -126,6 +126,7 @@ class HookedAgent:
         folder_variable: str = "",
         shell_variable: str = "",
         takes_context: bool = False,
+        has_turns: bool = False,
         says_interrupted: Callable[[bytes, str], bool] | None = None,
     ) -> None:
         self.name = name
@@ -149,6 +150,8 @@ class HookedAgent:
         """What says that a command is run by the agent, and not by a person."""
         self.takes_context = takes_context
         """Whether what a hook prints as a turn begins is put before the model."""
+        self.has_turns = has_turns
+        """Whether its own file tells where turns begin and end, which count here, too."""
         self.says_interrupted = says_interrupted
         """Whether the end of a session's file says that a turn was interrupted; None where hooks tell it."""
 

@@ -217,7 +217,13 @@ class LiveEvent:
         except AlreadyExists:  # another hook of the same session was faster
             return self._opened(name)
         self.name = name
-        return made
+        if not self._agent.has_turns or not origin["path"]:
+            return made
+        made.close()
+        from turnlog.live.past import bring_past
+
+        bring_past(self.store, self._agent.name, native, origin["path"], self._payload.turn)
+        return loaded(self.store, self.store.open(name))
 
     def _is_at_home(self, path: str) -> bool:
         from turnlog.exchange.source import lies_at_home

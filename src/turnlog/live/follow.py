@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager
 from hashlib import blake2b
 
 from turnlog.errors import Unavailable
+from turnlog.exchange.arrival import origin_of
 from turnlog.exchange.carry import is_up_to_date
-from turnlog.exchange.source import bring, origin_of, source_of
+from turnlog.exchange.source import bring, source_of
 from turnlog.formats import Source, format_of, is_known
 from turnlog.hooks import agent
 from turnlog.live.interruption import was_interrupted
