@@ -3,11 +3,13 @@
 The tests run it with this checkout; `make release` with what was built, installed where nothing else is.
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.cli.machine import claude_session, three_agents
 from tests.cli.terminal import Terminal
@@ -54,10 +56,34 @@ def run(python: str, folder: Path) -> dict[str, str]:
             printed[line.partition("#")[0].strip()] = screen.plain
             assert screen.plain.strip(), line
     assert (project / "works.txt").read_text() == "as it was\n"
+    _keep(programs / "turnlog", project, surroundings, f"claude-code:{newest}")
     [code] = blocks("python")
     made = subprocess.run([python, "-P", "-c", code], cwd=project, env=surroundings, capture_output=True, check=False)
     assert made.returncode == 0, made.stderr
     return printed
+
+
+def _keep(program: Path, project: Path, surroundings: dict[str, str], name: str) -> None:
+    """Everything has a price, and what is kept outlives its file: it takes nothing but the plain install."""
+
+    def turnlog(*words: str) -> dict[str, Any]:
+        words = (*words, "--json")
+        done = subprocess.run([program, *words], cwd=project, env=surroundings, capture_output=True, check=False)
+        assert done.returncode == 0, (words, done.stderr)
+        return json.loads(done.stdout or b"{}")
+
+    before = turnlog("usage")["total"]
+    assert before["cost_micros"] > 8_000_000
+    assert before["unpriced"] == []
+    turnlog("keep", "claude-code")
+    turnlog("keep", "--now")
+    path = Path(turnlog("path", name)["path"])
+    path.unlink()
+    assert turnlog("usage")["total"]["cost_micros"] == before["cost_micros"]
+    assert turnlog("show", name)["messages"]
+    assert name in {hit["resume"][-1] for hit in turnlog("search", "flaky")["hits"]}
+    turnlog("resume", name)
+    assert path.exists()
 
 
 if __name__ == "__main__":

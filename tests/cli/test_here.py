@@ -48,6 +48,34 @@ def test_a_command_begun_in_a_subfolder_is_covered_in_all_of_the_repository(repo
     assert (repository / "README.md").exists()
 
 
+def talk(home: turnlog.Home, place: Path) -> str:
+    """A session in which something was said, and no files were kept."""
+    session = home.create(workspace=place)
+    session.user("hello there, mend the pump")
+    return session.id
+
+
+def test_files_are_those_of_the_newest_session_that_has_any(repository: Path, cli: Cli):
+    cli("run", "-q", "--", "sh", "-c", "rm ../../README.md")
+    [run] = [row["id"] for row in cli("ls", "--all", "--json").json["sessions"]]
+    with turnlog.open() as home:
+        newer = talk(home, repository)
+    assert cli("show", "--json").json["session"] == newer
+    assert "README.md" in cli("diff", "--stat").out
+    assert cli("checkpoints", "--json").json["session"] == run
+    assert cli("rewind", "--yes").code == 0
+    assert (repository / "README.md").exists()
+    assert cli("undo", "--yes").code == 0
+    assert not (repository / "README.md").exists()
+
+
+def test_where_nothing_has_files_the_newest_is_meant(repository: Path, cli: Cli):
+    with turnlog.open() as home:
+        talk(home, repository)
+        newest = talk(home, repository)
+    assert cli("checkpoints", "--json").json["session"] == newest
+
+
 def test_here_is_the_folder_itself(repository: Path, cli: Cli):
     assert cli("checkpoint", "--json").json["workspace"] == str(repository)
     assert cli("checkpoint", "--here", "--json").json["workspace"] == os.getcwd()

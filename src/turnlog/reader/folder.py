@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from turnlog.errors import NotFound
 from turnlog.machine.environment import user_folder
 from turnlog.machine.folder import current_folder, has_git, is_here, refuses_checkpoints, top_of, workspace_path
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from turnlog.session import Home
 
 _T = TypeVar("_T")
+_LOOKED_AT = 50
+_FAR = 5_000
 
 
 def project() -> str:
@@ -87,6 +91,24 @@ def sessions_here(home: Home, *, agent: str | None = None) -> list[str]:
 def newest_here(home: Home, *, agent: str | None = None) -> str | None:
     """The newest session of here; of that agent only, if told."""
     return next(iter(sessions_here(home, agent=agent)), None)
+
+
+def newest_with_files(home: Home) -> str | None:
+    """The newest session of here that has checkpoints; where none has, the newest."""
+    ids = sessions_here(home)
+    return next((id for id in ids[:_LOOKED_AT] if _has_checkpoint(home, id)), next(iter(ids), None))
+
+
+def _has_checkpoint(home: Home, id: str) -> bool:
+    """Not further back than one wants to wait: what was brought in may be long, and has none."""
+    from turnlog.log.entry import Checkpoint
+    from turnlog.thread.history import opened
+
+    try:
+        with opened(home.store, home.store.open(id, read_only=True)) as history:
+            return any(isinstance(entry, Checkpoint) for entry in islice(history.back(), _FAR))
+    except NotFound:
+        return False  # it was removed meanwhile
 
 
 def newest_conversation(home: Home) -> str | None:

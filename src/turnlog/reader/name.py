@@ -6,7 +6,7 @@ means `@`, or else `latest`; where only ours count, the newest of ours, but in a
 that fit raise `SeveralFit`.
 
 The newest is the newest conversation. A safety net, which `turnlog run` and `turnlog checkpoint` open, is only meant
-where there is no conversation; or where it is about files, which are what it has.
+where there is no conversation. Where it is about files, it is the newest session that has checkpoints, a net or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unavailab
 from turnlog.log.ids import imported_id
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
-from turnlog.reader.folder import in_repository, levels, newest_conversation, newest_here, sessions_here
+from turnlog.reader.folder import in_repository, levels, newest_conversation, newest_with_files, sessions_here
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
@@ -97,7 +97,7 @@ class SessionNames:
     def to_change(self, word: str | None, *, files: bool = False) -> str:
         """The one of ours that may be changed. Without a word it is one of this folder: nothing happens by mistake."""
         if word is None:
-            found = newest_here(self._home) if files else newest_conversation(self._home)
+            found = newest_with_files(self._home) if files else newest_conversation(self._home)
             if found is None:
                 raise _none_here(files=files)
             return self._followed(SessionRef(found)).id
@@ -170,7 +170,7 @@ class SessionNames:
 
     def _default(self, *, own: bool, files: bool) -> SessionRef:
         if own or files:
-            found = newest_here(self._home) if files else newest_conversation(self._home)
+            found = newest_with_files(self._home) if files else newest_conversation(self._home)
             if found is None and (in_repository() or not derived.ids(self._home.store)):
                 raise _none_here(files=files)
             return SessionRef(found or self._home.find("latest"))

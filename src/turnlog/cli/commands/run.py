@@ -32,7 +32,7 @@ from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
 from turnlog.machine.environment import RUN
 from turnlog.machine.folder import workspace_path
-from turnlog.reader.folder import newest_here
+from turnlog.reader.folder import newest_with_files
 from turnlog.reader.within import told_within
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
@@ -104,7 +104,7 @@ def command(
             data = {"session": found.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
             print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
         elif not quiet:
-            _tell(found, turn, code, changes, is_newest=newest_here(home) == found.id)
+            _tell(found, turn, code, changes, is_newest=newest_with_files(home) == found.id)
             for name in told_within(home.store, found.workspace, turn):
                 print(f"turnlog: its turns are in session {one_line(name)}, each to be taken back", file=sys.stderr)
         if problem and not as_json:
