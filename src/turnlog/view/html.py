@@ -140,6 +140,10 @@ class HtmlRows:
         name = f"<p><code>{self.text(change.path)}</code></p>" if is_named else ""
         return f'{name}<pre class="diff">{self._diff(change.lines)}</pre>'
 
+    def diff(self, lines: Iterable[str]) -> str:
+        """Lines of a unified diff."""
+        return f'<pre class="diff">{self._diff(lines)}</pre>'
+
     def _diff(self, lines: Iterable[str]) -> str:
         tags = {"+": "ins", "-": "del", "@": "i"}
         made: list[str] = []

@@ -52,7 +52,8 @@ def _bar(query: str, here: str) -> str:
 
     return (
         '<a class="skip" href="#main">Skip to the content</a>'
-        f'<header class="bar"><nav aria-label="Pages"><a class="name" href="/">turnlog</a>{item("/", "Sessions")}</nav>'
+        f'<header class="bar"><nav aria-label="Pages"><a class="name" href="/">turnlog</a>{item("/", "Sessions")}'
+        f"{item('/usage', 'Usage')}</nav>"
         '<form action="/" method="get" role="search"><label class="unseen" for="q">Search sessions</label>'
         f'<input id="q" name="q" type="search" role="searchbox" data-testid="search" value="{esc(query)}" '
         'placeholder="Search everything that was said" autocomplete="off" spellcheck="false"></form>'
@@ -133,6 +134,7 @@ def when(ms: int | None) -> str:
 
 def tabs(name: str, here: str, *, is_ours: bool) -> str:
     """The pages of a session."""
-    pages = [("", "Conversation")]
-    items = "".join(link(address_of(name, key), text, current=key == here) for key, text in pages)
-    return f'<nav class="tabs" aria-label="This session">{items}</nav>' if is_ours and len(pages) > 1 else ""
+    pages = [("", "Conversation"), ("changes", "Changes"), ("tree", "Tree"), ("stats", "Stats")]
+    shown = [one for one in pages if is_ours or one[0] != "changes"]
+    items = "".join(link(address_of(name, key), text, current=key == here) for key, text in shown)
+    return f'<nav class="tabs" aria-label="This session">{items}</nav>'

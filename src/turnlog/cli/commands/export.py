@@ -101,10 +101,10 @@ def command(
 def _write(
     opened: OpenedSession, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool
 ) -> None:
-    from turnlog.cli.draw.document import ENDINGS, notice, write
     from turnlog.cli.frame.progress import patience
     from turnlog.formats import put_file
     from turnlog.machine.folder import absolute
+    from turnlog.reader.document import ENDINGS, notice, write
 
     with patience():
         written = write(opened, form, is_redacted=is_redacted)
@@ -143,11 +143,11 @@ def _send(
     force: bool,
     as_json: bool,
 ) -> None:
-    from turnlog.cli.draw.document import without_secrets
     from turnlog.exchange.resumable import report_of
     from turnlog.exchange.transcript import notes_on, put, transcript_of, written_for
     from turnlog.formats import format_of
     from turnlog.machine.folder import lies_in_home
+    from turnlog.reader.document import without_secrets
     from turnlog.view.redact import Redactor
 
     transcript = transcript_of(opened.session, include_ignored=include_ignored)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from turnlog.cli.draw.problem import PROBLEM, SOURCE, tell_problems
-from turnlog.cli.draw.screen import blob_size, header, this_screen
+from turnlog.cli.draw.screen import header, this_screen
 from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
 from turnlog.cli.frame import shape
@@ -24,6 +24,7 @@ from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import Header, body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
+from turnlog.reader.document import blob_size
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader

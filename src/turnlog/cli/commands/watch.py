@@ -7,7 +7,7 @@ import sys
 import click
 
 from turnlog.cli.draw.problem import SOURCE
-from turnlog.cli.draw.screen import blob_size, header, this_screen
+from turnlog.cli.draw.screen import header, this_screen
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import session_argument, shared, to_json, write_json
@@ -17,6 +17,7 @@ from turnlog.cli.frame.output import json_version, write_line
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
+from turnlog.reader.document import blob_size
 from turnlog.reader.follow import follow
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import part_of

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
-from turnlog.errors import Corrupt, NotFound
-from turnlog.thread.reader import SessionReader
+from turnlog.reader.document import spent
 from turnlog.view.markdown import InlineSpan
-from turnlog.view.number import count, money, used
+from turnlog.view.number import count, used
 from turnlog.view.typeset import Screen, wrapped
 
 if TYPE_CHECKING:
     from turnlog.reader.opener import OpenedSession
-    from turnlog.session import Home
 
 
 def this_screen(*, is_full: bool = False, mark: int = 0) -> Screen:
@@ -48,23 +45,3 @@ def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> l
             told = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {name}`"
             lines.append(screen.paint(told, "dim"))
     return lines
-
-
-def spent(found: SessionReader) -> str:
-    """What it cost in all, for people; empty where that is not known."""
-    total = found.cost().total
-    if not total.micros:
-        return ""
-    return money(total.micros) + ("" if total.is_complete else " and more")
-
-
-def blob_size(home: Home) -> Callable[[str], int | None]:
-    """How large a blob of that home is."""
-
-    def size(digest: str) -> int | None:
-        try:
-            return len(home.get_blob(digest))
-        except (NotFound, Corrupt):
-            return None
-
-    return size

@@ -154,6 +154,10 @@ def _actions(viewer: Viewer, card: Card) -> str:
         for agent in _agents()
         if agent != card.agent
     )
+    exports = "".join(
+        f"<li>{link(address_of(card.name, 'export', to=form), text)}</li>"
+        for form, text in (("html", "HTML"), ("markdown", "Markdown"), ("json", "JSON"), ("jsonl", "JSON lines"))
+    )
     delete = ""
     if can_write(viewer, card):
         delete = (
@@ -164,6 +168,7 @@ def _actions(viewer: Viewer, card: Card) -> str:
         f'<button type="button" data-testid="copy-resume" data-action="copy" data-command="{esc(command)}" '
         f'title="{esc(command)}">Copy resume command</button>'
         f"<details><summary>Go on in</summary><ul>{others}</ul></details>"
+        f"<details><summary>Export</summary><ul>{exports}</ul></details>"
         f"<details><summary>More</summary><ul>"
         f"<li>{link(address_of(card.name, redact=1), 'Show without secrets')}</li>{delete}</ul></details></div>"
     )

@@ -65,7 +65,7 @@ ROUTES = [Route("/", sessions), Route("/stream", stream)]
 
 
 def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
-    told = _standing(viewer)
+    told = standing_of(viewer)
     if asked.terms:
         found = viewer.catalog.found(query, limit=_FOUND, page=number)
         total = len(viewer.catalog.lines(query)) if found.is_more else found.total
@@ -96,7 +96,8 @@ def _count(total: int) -> str:
     return f'<p class="count" data-testid="count" role="status">{count(total, "session")}</p>'
 
 
-def _standing(viewer: Viewer) -> str:
+def standing_of(viewer: Viewer) -> str:
+    """How far the index is, while it is made."""
     standing = viewer.catalog.standing()
     if not standing.pending:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -12,19 +12,22 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.cli.draw.screen import blob_size, spent
-from turnlog.cli.frame.output import VERSION, to_json
+from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
 from turnlog.reader.part import Part
-from turnlog.view.number import count, used
+from turnlog.view.number import count, money, used
 from turnlog.view.redact import Redactor, in_words
 
 if TYPE_CHECKING:
     from turnlog.formats import TouchedFile, Transcript
     from turnlog.reader.opener import OpenedSession
+    from turnlog.session import Home
+    from turnlog.thread.reader import SessionReader
 
+VERSION = 1
+"""Of the JSON: it grows when a field changes its meaning or goes away."""
 ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl"}
 _OURS = (Writer, Fold, Checkpoint, Intent)
 """Only means something in the log it is in."""
@@ -106,17 +109,46 @@ def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
     return replace(file, before=texts[0], after=texts[1])
 
 
+def blob_size(home: Home) -> Callable[[str], int | None]:
+    """How large a blob of that home is."""
+
+    def size(digest: str) -> int | None:
+        try:
+            return len(home.get_blob(digest))
+        except (NotFound, Corrupt):
+            return None
+
+    return size
+
+
+def spent(found: SessionReader) -> str:
+    """What it cost in all, for people; empty where that is not known."""
+    total = found.cost().total
+    if not total.micros:
+        return ""
+    return money(total.micros) + ("" if total.is_complete else " and more")
+
+
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _lines(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterator[bytes]:
     for entry in _entries(opened):
         plain = msgspec.json.decode(body_text(entry))
-        yield to_json(plain if redactor is None else redactor.value(plain))
+        yield _to_json(plain if redactor is None else redactor.value(plain))
+
+
+def _to_json(data: Any) -> bytes:
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
 
 
 def _for_programs(form: str, about: dict[str, Any], lines: list[bytes]) -> bytes:
-    first = to_json({"version": VERSION, **about})
+    first = _to_json({"version": VERSION, **about})
     if form == "jsonl":
         return b"\n".join([first, *lines, b""])
     return first[:-1] + b',"entries":[\n' + b",\n".join(lines) + b"\n]}\n"

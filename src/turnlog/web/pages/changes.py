@@ -1,0 +1,179 @@
+"""What turns did to files, `/s/NAME/changes`: turn by turn, whatever did it, and with a way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from turnlog.errors import Invalid, NotFound
+from turnlog.reader.place import checkpoint_at, place_of
+from turnlog.view.html import HtmlRows
+from turnlog.view.number import count
+from turnlog.web.frame import address_of, esc, link, page, tabs
+from turnlog.web.viewer import name_in, viewer_of
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from turnlog.log.entry import Checkpoint
+    from turnlog.reader.desk import LookedAt
+    from turnlog.session.readonly import ReadOnlySession
+    from turnlog.workspace.diff import Difference
+
+_LONGEST = 60_000
+"""So many characters of lines are shown of one file."""
+_TURNS = 200
+
+
+class TurnRow(NamedTuple):
+    """A turn that was bracketed: its number, and the prompt that it began with."""
+
+    number: int
+    label: str
+
+
+def turns_in(looked: LookedAt) -> list[TurnRow]:
+    """Every turn that has checkpoints around it, oldest first."""
+    outline = looked.pieces.outline
+    prompts = {item.turn: item.label for item in outline if item.is_prompt and item.turn}
+    found: list[TurnRow] = []
+    for item in outline:
+        if item.kind == "turn" and item.label == "begin":
+            found.append(TurnRow(len(found) + 1, prompts.get(item.turn, "")))
+    return found
+
+
+def show(request: Request) -> Response:
+    """The page."""
+    viewer = viewer_of(request)
+    looked = viewer.open(name_in(request))
+    with looked.mutex:
+        card, session = looked.card, looked.session
+        head = f"<h1>{esc(looked.title)}</h1>{tabs(card.name, 'changes', is_ours=card.is_ours)}"
+        title = f"Changes · {looked.title} · turnlog"
+        if session is None:
+            told = (
+                f'<p data-testid="empty">{esc(card.agent or "It")} keeps no checkpoints. '
+                "<code>turnlog hooks install</code> takes them from the next turn on.</p>"
+            )
+            return page(request, title, head + told)
+        turns = turns_in(looked)
+        body = _chosen(request, looked, session, turns)
+    return page(request, title, f"{head}{body}")
+
+
+def _chosen(request: Request, looked: LookedAt, session: ReadOnlySession, turns: list[TurnRow]) -> str:
+    asked = request.query_params
+    name = looked.card.name
+    if not turns and not session.checkpoints():
+        return (
+            '<p data-testid="empty">No checkpoint was taken in this session, so nobody can say what it changed. '
+            "<code>turnlog hooks install</code> takes them around every turn.</p>"
+        )
+    word = asked.get("turn", "")
+    if word and (not word.isdecimal() or len(word) > 9 or not 0 < int(word) <= len(turns)):
+        raise NotFound(f"no turn {word!r:.40} in session {name}: it has {len(turns)}")
+    number = int(word) if word else 0
+    if asked.get("from") or asked.get("to"):
+        found = session.diff(_checkpoint(session, asked.get("from") or "0"), _checkpoint(session, asked.get("to")))
+        what = f"from {asked.get('from') or 'the beginning'} to {asked.get('to') or 'now'}"
+    elif asked.get("all") == "1" or not turns:
+        checkpoints = session.checkpoints()
+        found, what = session.diff(checkpoints[0], checkpoints[-1]), "in the whole session"
+    else:
+        number = number or len(turns)
+        found, what = session.diff(turn=number), f"in turn {number}"
+    nav = f'<nav class="outline" aria-label="Turns"><ol>{_turns(name, turns, number)}</ol></nav>'
+    result = _result(looked, found, what, number, can_rewind=_can_rewind(request, looked))
+    return f'<div class="columns">{nav}<div>{_small_nav(name, turns, number)}{result}</div></div>'
+
+
+def _can_rewind(request: Request, looked: LookedAt) -> bool:
+    return looked.card.is_ours and not viewer_of(request).is_read_only
+
+
+def _checkpoint(session: ReadOnlySession, text: str | None) -> Checkpoint | None:
+    if text is None:
+        return None
+    found = checkpoint_at(session, place_of(session, text))
+    if found is None:
+        found = next(iter(session.checkpoints()), None)
+    if found is None:
+        raise Invalid(f"there is no checkpoint at or before {text!r:.40}")
+    return found
+
+
+def _turns(name: str, turns: list[TurnRow], number: int) -> str:
+    lines = [
+        f'<li class="{"here" if turn.number == number else ""}">'
+        + link(
+            address_of(name, "changes", turn=turn.number),
+            f"{turn.number}. {turn.label}",
+            current=turn.number == number,
+        )
+        + "</li>"
+        for turn in turns[-_TURNS:]
+    ]
+    whole = link(address_of(name, "changes", all=1), "The whole session", current=not number)
+    return "".join([*lines, f"<li>{whole}</li>"])
+
+
+def _small_nav(name: str, turns: list[TurnRow], number: int) -> str:
+    """The turns before and after, and the whole: also where there is no room for the list."""
+    items = [
+        link(address_of(name, "changes", turn=number - 1), "Turn before") if number > 1 else "",
+        link(address_of(name, "changes", turn=number + 1), "Next turn") if 0 < number < len(turns) else "",
+        link(address_of(name, "changes", all=1), "Whole session", current=not number),
+    ]
+    return f'<nav class="turns-nav" aria-label="Other turns">{"".join(filter(None, items))}</nav>'
+
+
+def _result(looked: LookedAt, found: list[Difference], what: str, number: int, *, can_rewind: bool) -> str:
+    back = ""
+    if number and can_rewind:
+        place = address_of(looked.card.name, "rewind", to=f"turn:{number}")
+        back = f"<p>{link(place, f'Take back turn {number} and what came after …')}</p>"
+    if not found:
+        return f"<h2>Nothing changed {esc(what)}.</h2>{back}"
+    plus, minus = (sum(_counts(item)[index] for item in found) for index in (0, 1))
+    told = f"{count(len(found), 'file')} {esc(what)}: <ins class='n'>+{plus:,}</ins> <del class='n'>−{minus:,}</del>"
+    rows = "".join(_row(item) for item in found)
+    return f'<h2>{told}</h2>{back}<ul class="changes">{rows}</ul>'
+
+
+def _counts(item: Difference) -> tuple[int, int]:
+    lines = item.lines.split("\n")
+    plus = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    minus = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    return plus, minus
+
+
+def _row(item: Difference) -> str:
+    plus, minus = _counts(item)
+    told = f"<ins class='n'>+{plus:,}</ins> <del class='n'>−{minus:,}</del>" if plus or minus else ""
+    if item.is_private:
+        body = "<p>It is ignored by git: what is in it is not shown.</p>"
+        told = ""
+    elif item.lines:
+        cut = item.lines[:_LONGEST]
+        more = f"<p>… {len(item.lines) - len(cut):,} more characters</p>" if len(cut) < len(item.lines) else ""
+        body = HtmlRows().diff(cut.split("\n")) + more
+    else:
+        body = f"<p>{esc(_why_no_lines(item))}</p>"
+    return (
+        f'<li><details data-testid="change" data-path="{esc(item.path)}"><summary><code>{esc(item.path)}</code> '
+        f"<span>{esc(item.action)}</span> {told}</summary>{body}</details></li>\n"
+    )
+
+
+def _why_no_lines(item: Difference) -> str:
+    sizes = [f"{node.size:,} bytes" for node in (item.before, item.after) if node is not None]
+    if item.action == "mode":
+        modes = [f"{node.mode:o}" for node in (item.before, item.after) if node is not None]
+        return f"Only its mode changed: {' → '.join(modes)}"
+    return f"No lines to show: it is no text, or too large. {' → '.join(sizes)}"
+
+
+ROUTES = [Route("/s/{name}/changes", show)]

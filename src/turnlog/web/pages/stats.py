@@ -1,0 +1,141 @@
+"""The numbers of a session, `/s/NAME/stats`: context, cost per prompt, tools, files."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from turnlog.catalog.ask import detail
+from turnlog.view.number import count, dollars, tokens
+from turnlog.web.chart import bars, line
+from turnlog.web.frame import address_of, esc, link, moment, page, table, tabs
+from turnlog.web.pages.sessions import standing_of
+from turnlog.web.viewer import Viewer, name_in, viewer_of
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from turnlog.catalog import Card
+    from turnlog.reader.desk import LookedAt
+
+_BARS = 400
+_ROWS = 50
+
+
+def show(request: Request) -> Response:
+    """The page."""
+    viewer = viewer_of(request)
+    looked = viewer.open(name_in(request))
+    with looked.mutex:
+        card, title = looked.card, looked.title
+        costs = _costs(viewer, looked)
+    body = (
+        f"<h1>{esc(title)}</h1>{tabs(card.name, 'stats', is_ours=card.is_ours)}{standing_of(viewer)}"
+        f"{_sums(card)}{_context(viewer, card)}{costs}{_tools(viewer, card)}{_files(viewer, card)}"
+    )
+    return page(request, f"Stats · {title} · turnlog", body, kind="stats")
+
+
+def _sums(card: Card) -> str:
+    rows = [_row("its own", card.own), _row("of its subagents", card.subagents), _row("inherited", card.inherited)]
+    read = sum(card.own[:4])
+    share = f"<p>{card.own.cache_read_tokens / read:.0%} of what was read came from a cache.</p>" if read else ""
+    heads = ("Tokens", "In", "Cache read", "Cache write", "Out", "Cost")
+    return f"<h2>Tokens</h2>{table(heads, [row for row in rows if row], caption='Tokens', right=range(1, 6))}{share}"
+
+
+def _row(name: str, spent: tuple[int, ...]) -> tuple[str, ...]:
+    if not any(spent):
+        return ()
+    cells = (spent[0], spent[1], spent[2] + spent[3], spent[4])
+    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent[6]))
+
+
+def _context(viewer: Viewer, card: Card) -> str:
+    points = viewer.catalog.ask(detail.context, card)
+    requests = [point for point in points if not point.is_compaction]
+    if not requests:
+        return ""
+    values = [point.tokens for point in requests]
+    cuts = [bisect_left([one.step for one in requests], point.step) for point in points if point.is_compaction]
+    drawn = line(
+        "Context per request", values, cuts, most=tokens(max(values)), first=moment(requests[0].at_ms),
+        last=moment(requests[-1].at_ms),
+    )  # fmt: skip
+    rows = [
+        (link(address_of(card.name, at=_seq(card, point.step)), str(_seq(card, point.step))), moment(point.at_ms),
+         "compacted" if point.is_compaction else f"{point.tokens:,}", esc(point.model))
+        for point in points
+    ]  # fmt: skip
+    beside = table(("Entry", "Time", "Tokens", "Model"), rows, caption="Context per request", right=(2,))
+    told = f", {count(len(cuts), 'compaction')}" if cuts else ""
+    more = f"<details><summary>The same as a table</summary>{beside}</details>"
+    return f"<h2>Context, at most {tokens(max(values))} tokens{told}</h2>{drawn}{more}"
+
+
+def _seq(card: Card, step: int) -> int:
+    return step if card.is_ours else step + 1  # the catalog counts another agent's records from 0
+
+
+def _costs(viewer: Viewer, looked: LookedAt) -> str:
+    prompts = [item for _, item in looked.pieces.landmarks() if item.is_prompt]
+    if not prompts:
+        return ""
+    seqs = [item.seq for item in prompts]
+    sums = [0] * len(prompts)
+    for step, cost in viewer.catalog.ask(detail.spent_by_step, looked.card):
+        index = bisect_left(seqs, _seq(looked.card, step) + 1) - 1
+        sums[max(index, 0)] += cost
+    if not any(sums):
+        return ""
+    size = -(-len(sums) // _BARS)
+    shown = [[sum(sums[begin : begin + size])] for begin in range(0, len(sums), size)]
+    most = max(row[0] for row in shown)
+    what = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
+    drawn = bars(what, shown, most=dollars(most), first="1", last=f"{len(sums):,}")
+    dear = sorted(range(len(sums)), key=lambda index: -sums[index])[:_ROWS]
+    rows = [
+        (
+            link(address_of(looked.card.name, at=seqs[index]), prompts[index].label or str(seqs[index])),
+            esc(dollars(sums[index])),
+        )
+        for index in dear
+        if sums[index]
+    ]
+    beside = table(("Prompt", "Cost"), rows, caption="The dearest prompts", right=(1,))
+    return f"<h2>{what}</h2>{drawn}<details><summary>The dearest</summary>{beside}</details>"
+
+
+def _tools(viewer: Viewer, card: Card) -> str:
+    found = viewer.catalog.ask(detail.tools, card)
+    if not found:
+        return ""
+    rows = [
+        (esc(one.tool), f"{one.calls:,}", f"{one.errors:,}" if one.errors else "", _time(one.took_ms)) for one in found
+    ]
+    return f"<h2>Tools</h2>{table(('Tool', 'Calls', 'Errors', 'Time'), rows, caption='Tools', right=(1, 2, 3))}"
+
+
+def _time(took_ms: int) -> str:
+    seconds = took_ms / 1000
+    return "" if not took_ms else f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _files(viewer: Viewer, card: Card) -> str:
+    found = viewer.catalog.ask(detail.files, card)
+    if not found:
+        return ""
+    rows = [
+        (f"<code>{esc(one.path)}</code>", link(address_of(card.name, at=_seq(card, one.step)), f"{one.times:,}"))
+        for one in found[:_ROWS]
+    ]
+    more = f"<p>… and {len(found) - _ROWS:,} more</p>" if len(found) > _ROWS else ""
+    return (
+        f"<h2>Files that tools were called with</h2>{table(('File', 'Times'), rows, caption='Files', right=(1,))}{more}"
+    )
+
+
+ROUTES = [Route("/s/{name}/stats", show)]

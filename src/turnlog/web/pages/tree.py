@@ -1,0 +1,115 @@
+"""Branches, forks and subagents of a session, `/s/NAME/tree`: where each left, what it cost, which is the head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from turnlog.view.number import count, dollars
+from turnlog.web.frame import address_of, esc, link, page, tabs, when
+from turnlog.web.viewer import name_in, viewer_of
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from turnlog.catalog import Card
+    from turnlog.reader.desk import LookedAt
+
+_MOST = 300
+
+
+class BranchRow(NamedTuple):
+    """An end of the conversation: where it left the way to the head, and what was asked there first."""
+
+    head: int
+    left: int
+    messages: int
+    label: str
+    at_ms: int
+    is_current: bool
+
+
+def branches_of(looked: LookedAt) -> list[BranchRow]:
+    """Every end of the conversation, the newest first."""
+    outline = looked.pieces.outline
+    nodes = [index for index in range(len(outline)) if outline.parents[index] >= 0 and outline.kinds[index] != "head"]
+    inner = {outline.parents[index] for index in nodes}
+    main = set(outline.path(looked.pieces.head))
+    found: list[BranchRow] = []
+    for index in reversed(nodes):
+        seq = outline.seqs[index]
+        is_current = seq == looked.pieces.head
+        if (seq in inner and not is_current) or len(found) >= _MOST:
+            continue
+        own = [place for place in outline.path(seq) if is_current or place not in main]
+        label = next(
+            (outline.labels[outline.seqs[place]] for place in own if outline.seqs[place] in outline.labels), ""
+        )
+        left = outline.parents[own[0]] if own and not is_current else 0
+        found.append(BranchRow(seq, left, len(own), label, outline.times[index], is_current))
+    return found
+
+
+def show(request: Request) -> Response:
+    """The page."""
+    viewer = viewer_of(request)
+    looked = viewer.open(name_in(request))
+    with looked.mutex:
+        card, title = looked.card, looked.title
+        branches = branches_of(looked)
+    cards = viewer.catalog.cards(everything=True)
+    top = _top(card, cards)
+    body = (
+        f"<h1>{esc(title)}</h1>{tabs(card.name, 'tree', is_ours=card.is_ours)}"
+        f'<ul class="tree">{_family(top, cards, card, branches, set())}</ul>'
+    )
+    return page(request, f"Tree · {title} · turnlog", body)
+
+
+def _top(card: Card, cards: list[Card]) -> Card:
+    """The session that it was forked from, or started by, in the end."""
+    known = {card.id}
+    above = card
+    while True:
+        name = above.fork or above.parent
+        found = next((one for one in cards if one.id == name and one.is_ours == above.is_ours), None) if name else None
+        if found is None or found.id in known:
+            return above
+        known.add(found.id)
+        above = found
+
+
+def _family(card: Card, cards: list[Card], asked: Card, branches: list[BranchRow], seen: set[str]) -> str:
+    if card.name in seen or len(seen) > _MOST:
+        return ""
+    seen.add(card.name)
+    below = "".join(
+        _family(one, cards, asked, branches, seen)
+        for one in cards
+        if one.is_ours == card.is_ours and card.id in (one.fork, one.parent)
+    )
+    inner = below
+    if card.name == asked.name and len(branches) > 1:
+        inner = "".join(_branch(card, branch) for branch in branches) + below
+    kind = "fork " if card.fork else "subagent " if card.parent else ""
+    cost = card.own.cost_micros
+    updated = round(card.updated_at.timestamp() * 1000) if card.updated_at is not None else None
+    facts = " · ".join(
+        filter(None, (kind.strip(), count(card.turns, "turn"), dollars(cost) if cost else "", card.agent or ""))
+    )
+    name = link(address_of(card.name), card.title or card.preview or "(no title)", current=card.name == asked.name)
+    return f"<li>{name}<small>{esc(facts)} {when(updated)}</small>{f'<ul>{inner}</ul>' if inner else ''}</li>\n"
+
+
+def _branch(card: Card, branch: BranchRow) -> str:
+    place = address_of(card.name) if branch.is_current else address_of(card.name, branch=branch.head)
+    told = "the head" if branch.is_current else f"left at {branch.left}" if branch.left else "from the beginning"
+    mark = "<b>●</b> " if branch.is_current else ""
+    facts = f"{told} · {count(branch.messages, 'entry', 'entries')}"
+    name = link(place, branch.label or f"entry {branch.head}")
+    return f"<li>{mark}{name}<small>{facts} {when(branch.at_ms)}</small></li>\n"
+
+
+ROUTES = [Route("/s/{name}/tree", show)]

@@ -1,0 +1,179 @@
+"""What turns changed, what it would take to take them back, and doing exactly that; export, tree, stats and usage."""
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import turnlog
+from tests.catalog.machine import Machine
+from tests.web.conftest import HOSTILE, Outline, Served, furnish
+from turnlog import Usage
+
+PAGES = ("/usage", "/usage?by=day&since=", "/s/work-one/changes", "/s/work-one/changes?all=1",
+         "/s/work-one/rewind?to=turn:2",
+         "/s/work-one/tree", "/s/work-one/stats", "/s/talk-one/changes", "/s/talk-one/tree", "/s/talk-one/stats",
+         "/s/evil-one/stats", "/s/evil-one/tree", "/s/claude-code%3Aaaaa1111/stats", "/s/claude-code%3Aaaaa1111/tree",
+         "/s/codex%3Abbbb2222/changes")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with pytest.MonkeyPatch.context() as patch:
+        machine = Machine(tmp_path_factory.mktemp("web"), patch)
+        furnish(machine)
+        place = machine.folder / "project"
+        place.mkdir()
+        (place / ".gitignore").write_text("*.env\n")
+        (place / "a.py").write_text("one\ntwo\n")
+        with turnlog.open(str(machine.home), checkpoints=True) as home:
+            session = home.create(id="work-one", workspace=place, title="Work")
+            with session.turn():
+                session.user("first, please")
+                (place / "a.py").write_text("one\nthree\n")
+                (place / f"{'<img>'}.txt").write_text("new\n")
+                (place / "key.env").write_text("SECRET=hunter2hunter2\n")
+                session.assistant("did it", model="claude-sonnet-4-5", usage=Usage(input_tokens=1000, output_tokens=10))
+            with session.turn():
+                session.user("second, please")
+                (place / "a.py").unlink()
+                (place / "b.bin").write_bytes(b"\0\1\2")
+                session.assistant("deleted")
+            session.close()
+        running = Served(machine)
+        yield running
+        assert running.stop()[0] == 0
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_whole_and_runs_nothing(served: Served, path: str):
+    page = served.ask(path)
+    assert page.status == 200
+    assert page.text.count("<h1") == page.text.count("<main") == 1
+    assert HOSTILE not in page.text
+    for tag, attributes in Outline(page.text).tags:
+        assert not any(name.startswith("on") or name == "style" for name in attributes), (tag, attributes)
+        assert tag != "script" or attributes.get("src") == "/static/script.js"
+        if tag == "svg" and attributes.get("role"):
+            assert attributes.get("aria-label")
+    assert page.text.count("<svg role") <= page.text.count("<table")
+
+
+def changes(page_text: str) -> dict[str, str]:
+    found = re.findall(r'data-testid="change" data-path="([^"]*)"(.*?)</details>', page_text, re.DOTALL)
+    return {unescape(path): body for path, body in found}
+
+
+def test_a_turn_shows_its_files_and_lines_whatever_did_it(served: Served):
+    first = changes(served.get("/s/work-one/changes", turn="1").text)
+    assert "<del>-two</del>" in first["a.py"]
+    assert "<ins>+three</ins>" in first["a.py"]
+    assert "created" in first["<img>.txt"]
+    last = changes(served.get("/s/work-one/changes").text)
+    assert "deleted" in last["a.py"]
+    assert "No lines to show" in last["b.bin"]
+    whole = changes(served.get("/s/work-one/changes", all="1").text)
+    assert "deleted" in whole["a.py"]
+    assert "<img>.txt" in whole
+    text = served.get("/s/work-one/changes", turn="1").text
+    assert "hunter2" not in text
+    assert "turn%3A1" in text
+    assert served.get("/s/work-one/changes", turn="9").status == 404
+    assert changes(served.get("/s/work-one/changes", **{"from": "turn:1", "to": "turn:2"}).text).keys() >= {"a.py"}
+
+
+def plan_in(text: str) -> tuple[dict[str, str], str]:
+    plan = re.search(r'data-testid="plan">(.*?)</div>\s*(?:<p>|$)', text, re.DOTALL)
+    assert plan is not None
+    paths = dict(re.findall(r"<td>(\w+)</td><td><code data-path=\"([^\"]*)\"", plan[1]))
+    stamp = re.search(r'data-plan="([^"]+)"', text)
+    return {unescape(path): action for action, path in paths.items()}, stamp[1] if stamp else ""
+
+
+def test_what_is_confirmed_is_what_was_shown_and_can_be_undone(served: Served):
+    place = served.machine.folder / "project"
+    after = everything(place)
+    page = served.get("/s/work-one/rewind", to="turn:2")
+    paths, stamp = plan_in(page.text)
+    assert (paths["a.py"], paths["b.bin"]) == ("create", "delete")
+    assert page.testids("confirm") == 1
+    assert everything(place) == after  # a look changes nothing
+    (place / "b.bin").write_bytes(b"somebody")
+    refused = served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp})
+    assert refused.status == 409
+    assert everything(place) == {**after, "b.bin": b"somebody"}
+    (place / "b.bin").write_bytes(after["b.bin"])
+    _, stamp = plan_in(served.get("/s/work-one/rewind", to="turn:2").text)
+    done = served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp})
+    assert done.status == 200, done.text
+    assert everything(place)["a.py"] == b"one\nthree\n"
+    assert "b.bin" not in everything(place)
+    told = served.ask(json.loads(done.body)["address"])
+    assert "Done: rewind" in told.text
+    [undo] = told.found(r'<a data-testid="undo" href="([^"]+)"')
+    assert served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp}).status == 409
+    _, stamp = plan_in(served.ask(unescape(undo)).text)
+    assert served.post("/s/work-one/rewind?to=undo", {"plan": stamp}).status == 200
+    assert everything(place) == after
+    assert served.get("/s/work-one/rewind", to="nowhere").status == 404
+    assert served.get("/s/codex%3Abbbb2222/rewind", to="1").status == 400
+    assert served.post("/s/work-one/rewind?to=turn%3A2", {}).status == 400
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "json", "jsonl"])
+def test_an_export_is_a_download_without_secrets(served: Served, form: str):
+    secret = "ghp_" + "a1B2c3D4" * 5
+    with turnlog.open(str(served.machine.home)) as home:
+        if not home.exists("secret-two"):
+            home.create(id="secret-two").user(f"my token is {secret}")
+    for name in ("secret-two", "claude-code:aaaa1111"):
+        page = served.get(f"/s/{quote(name, safe='')}/export", to=form)
+        assert page.status == 200
+        assert page.headers["content-disposition"].startswith("attachment; filename=")
+        assert secret not in page.text
+    assert secret in served.get("/s/secret-two/export", to=form, redact="0").text
+    assert served.get("/s/secret-two/export", to="exe").status == 400
+
+
+def test_usage_says_what_the_command_says(served: Served):
+    from turnlog.catalog import Catalog
+    from turnlog.view.number import dollars
+
+    with Catalog(str(served.machine.home), agents=True) as catalog:
+        *rows, total = catalog.usage(by="agent")
+    page = served.get("/usage", by="agent", since="")
+    told = page.found(r'data-testid="usage-total"[^>]*>([^<]+)')[0]
+    assert told.startswith(dollars(total.tokens.cost_micros, is_partial=bool(total.unpriced)))
+    for row in rows:
+        assert f"{row.tokens.output_tokens:,}" in page.text
+    assert served.get("/usage", by="nonsense").status == 400
+    assert served.get("/usage", since='"><script>').status == 400
+
+
+def test_stats_and_tree_of_a_session(served: Served):
+    stats = served.get("/s/talk-one/stats").text
+    assert "<td>bash</td>" in stats
+    assert "Context, at most 1.1k tokens" in stats
+    assert "Cost per prompt" in stats
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="tree-one", title="The trunk") as session:
+        first = session.user("begin")
+        session.user("one way")
+        session.rewind(first.seq)
+        session.user("another way")
+        session.fork(at=first.seq, title="The fork").close()
+    tree = served.get("/s/tree-one/tree").text
+    assert "one way" in tree
+    assert "the head" in tree
+    assert "The fork" in tree
+    [other] = re.findall(r'href="(/s/tree-one\?branch=\d+)"', tree)
+    shown = served.ask(other).text
+    assert "one way" in shown
+    assert "another way" not in re.sub(r"<nav.*?</nav>", "", shown, flags=re.DOTALL)
