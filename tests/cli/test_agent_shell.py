@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from turnlog.hooks import agent, names
 from turnlog.machine.process import this_process
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, worker_of
@@ -78,3 +79,25 @@ def test_an_agent_inside_a_run_keeps_its_turns_for_itself(folder: Path, cli, mon
             assert [(step.path, step.action) for step in inside.plan_rewind(to=begin).steps] == [("a.txt", "delete")]
         before = run.checkpoints()[0]
         assert [(step.path, step.action) for step in run.plan_rewind(to=before).steps] == [("a.txt", "delete")]
+
+
+def test_what_an_agent_asked_for_says_which_session_asked(cli, folder: Path, session: str, monkeypatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "93a31366")
+    for words in (["rewind"], ["undo"], ["redo"]):
+        assert cli(*words, "--yes").code == 0, words
+    assert cli("rm", session).code == 0
+    assert cli("restore", session).code == 0
+    with turnlog.open(folder) as home, home.read(session) as found:
+        notes = [note.data for note in found.entries(kind="note")]
+    asked = [{"asked_by": "claude-code-93a31366", "asked": what} for what in ("rewind", "undo", "redo", "rm")]
+    assert notes == asked
+
+
+@pytest.mark.parametrize("name", [name for name in names() if agent(name).shell_variable])
+def test_every_agents_shell_is_known(cli, session: str, monkeypatch: pytest.MonkeyPatch, name: str):
+    for other in names():
+        monkeypatch.delenv(agent(other).shell_variable or "X", raising=False)
+    monkeypatch.setenv(agent(name).shell_variable, "1")
+    done = cli("gc", "--quota", "1GB")
+    assert (done.code, f"{agent(name).title} asked for" in done.err) == (2, True)

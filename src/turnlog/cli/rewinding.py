@@ -17,7 +17,7 @@ from msgspec import Struct
 from turnlog.cli.draw.preview import NO, as_plain, ask, came_out, path_shown, preview, refuse_without_terminal, totals
 from turnlog.cli.draw.text import count, one_line, path_of
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.agentshell import is_agents, refuse_agent
+from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
 from turnlog.cli.frame.command import (
     patience,
     print_json,
@@ -98,7 +98,7 @@ def show_and_rewind(
     if not how.yes and not how.dry_run and not is_inside:
         refuse_without_terminal(what, as_json=how.as_json)
     if how.as_json:
-        done = None if how.dry_run else _act(home, session, act)
+        done = None if how.dry_run else _act(home, session, what, act)
         print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, done)})
         _exit_for_problems(context, session, done)
         return
@@ -126,7 +126,7 @@ def show_and_rewind(
     if not how.yes and not ask(f"{what}?"):
         print("nothing was changed", file=sys.stderr)
         context.exit(NO)
-    done = _act(home, session, act)
+    done = _act(home, session, what, act)
     report(session, what, done)
     _exit_for_problems(context, session, done)
 
@@ -143,9 +143,10 @@ def still_open(session: Session) -> list[str]:
     ]
 
 
-def _act(home: Home, session: Session, act: Callable[[], Head]) -> Head:
+def _act(home: Home, session: Session, what: str, act: Callable[[], Head]) -> Head:
     try:
         with patience(), _undisturbed(home, session):
+            note_agent(session, what)
             return act()
     except KeyboardInterrupt:
         if session.interrupted():

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from turnlog.errors import NotFound
+from turnlog.log.ids import imported_id
 
 if TYPE_CHECKING:
     from turnlog.machine.settings import Dialect
@@ -125,6 +126,7 @@ class HookedAgent:
         project_needs: str = "",
         folder_variable: str = "",
         shell_variable: str = "",
+        session_variable: str = "",
         takes_context: bool = False,
         has_turns: bool = False,
         says_interrupted: Callable[[bytes, str], bool] | None = None,
@@ -148,6 +150,8 @@ class HookedAgent:
         """What tells a hook the folder that a session began in, wherever the agent is by now."""
         self.shell_variable = shell_variable
         """What says that a command is run by the agent, and not by a person."""
+        self.session_variable = session_variable
+        """What tells such a command which session of the agent runs it."""
         self.takes_context = takes_context
         """Whether what a hook prints as a turn begins is put before the model."""
         self.has_turns = has_turns
@@ -180,6 +184,15 @@ def whose_shell(environ: Mapping[str, str]) -> HookedAgent | None:
     """The agent that runs this command itself; None where a person does."""
     agents = (agent(name) for name in names())
     return next((one for one in agents if one.shell_variable and environ.get(one.shell_variable)), None)
+
+
+def asked_by(environ: Mapping[str, str]) -> str | None:
+    """The session of an agent that runs this command itself, or the agent where it does not tell; None for a person."""
+    one = whose_shell(environ)
+    if one is None:
+        return None
+    native = environ.get(one.session_variable, "") if one.session_variable else ""
+    return imported_id(one.name, native) if native.isprintable() and 0 < len(native) < 200 else one.name
 
 
 def unhooked(home: str, environ: Mapping[str, str]) -> list[str]:

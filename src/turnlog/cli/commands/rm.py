@@ -11,7 +11,7 @@ from turnlog.cli.draw.preview import ask, can_ask
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.agentshell import refuse_agent
+from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
 from turnlog.cli.frame.command import home_location, print_json, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
@@ -80,6 +80,9 @@ def command(
         done: list[Purged] = []
         for session_id in ids:
             if not purge:
+                if is_agents():
+                    with home.resume(session_id) as session:
+                        note_agent(session, "rm")
                 home.delete(session_id)
             elif all(one.id != session_id for receipt in done for one in receipt.removed):
                 is_it = True if deleted else None

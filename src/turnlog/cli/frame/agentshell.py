@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from turnlog.errors import Invalid
-from turnlog.hooks import whose_shell
+from turnlog.hooks import asked_by, whose_shell
 from turnlog.machine.environment import allows_agent, environment
+
+if TYPE_CHECKING:
+    from turnlog.session import Session
 
 
 def refuse_agent(what: str) -> None:
@@ -15,6 +20,13 @@ def refuse_agent(what: str) -> None:
             f"{one.title} asked for {what}, which is for people to do",
             hint="type it in a shell of your own, or set TURNLOG_ALLOW_AGENT=1 where the agent runs",
         )
+
+
+def note_agent(session: Session, what: str) -> None:
+    """Where an agent asked for something, its session says so: what was asked, and which session asked."""
+    who = asked_by(environment())
+    if who is not None:
+        session.note(f"{what}, asked for by {who}", data={"asked_by": who, "asked": what})
 
 
 def is_agents() -> bool:

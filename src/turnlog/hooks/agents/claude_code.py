@@ -64,6 +64,7 @@ AGENT = HookedAgent(
     ),
     folder_variable="CLAUDE_PROJECT_DIR",
     shell_variable="CLAUDECODE",
+    session_variable="CLAUDE_CODE_SESSION_ID",
     takes_context=True,
     says_interrupted=_says_interrupted,
 )  # fmt: skip

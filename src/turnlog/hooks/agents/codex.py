@@ -24,6 +24,7 @@ AGENT = HookedAgent(
     ),
     trusts=True,
     shell_variable="CODEX_THREAD_ID",
+    session_variable="CODEX_THREAD_ID",
     takes_context=True,
     has_turns=True,
     after="start it anew; it asks whether you trust the new hooks, or type `/hooks`",

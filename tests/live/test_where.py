@@ -1,16 +1,18 @@
-"""Agents that go into git worktrees: what they do there is part of their turn, and nobody takes another's work."""
+"""Where an agent works, and which process it is: its folder, git worktrees that it goes into, who calls the hook."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live.test_hook import ID, Machine
+import turnlog
+from tests.live.test_hook import ID, PROGRAM, Machine
 from turnlog.hooks import agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
@@ -161,3 +163,53 @@ def test_another_repository_is_not_scanned_and_what_a_tool_edited_there_is_track
     second = [point for point in session.checkpoints() if point.when == "begin"][1]
     session.rewind(to=second)
     assert ((other / "f").read_text(), (inside / "h").read_text()) == ("a person's\n", "two\n")
+
+
+def test_the_folder_is_that_of_the_first_event_by_the_top_of_its_repository(machine: Machine, tmp_path: Path):
+    (machine.place / "deep/er").mkdir(parents=True)
+    told = {"CLAUDE_PROJECT_DIR": str(machine.place / "deep")}
+    for event, cwd in (("begin", machine.place / "deep/er"), ("end", tmp_path), ("begin", tmp_path), ("end", tmp_path)):
+        payload = {"session_id": ID, "prompt_id": f"t-{cwd.name}", "cwd": str(cwd), "prompt": "go"}
+        LiveEvent(agent(AGENT), Payload(json.dumps(payload).encode(), told, "CLAUDE_PROJECT_DIR"), os.getppid()).take(
+            event
+        )
+        told = {"CLAUDE_PROJECT_DIR": str(cwd)}
+    with turnlog.open(machine.home) as home:
+        assert [(row.id, row.workspace) for row in home.sessions()] == [(f"{AGENT}-{ID}", str(machine.place))]
+
+
+_SHELLS = """sh -c '"$@"; true' x "$@"; true"""
+_CALLS = """
+import os, subprocess, sys
+subprocess.run(["sh", "-c", *sys.argv[2:]], input=sys.argv[1].encode(), check=True)
+print(os.getpid(), flush=True)
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="nobody can look who calls whom")
+def test_the_turn_is_of_the_nearest_process_that_is_no_shell(machine: Machine):
+    payload = json.dumps({"session_id": ID, "prompt_id": "t1", "cwd": str(machine.place), "prompt": "go"})
+    with subprocess.Popen(
+        [sys.executable, "-c", _CALLS, payload, _SHELLS, "x", *PROGRAM, AGENT, "UserPromptSubmit"],
+        stdout=subprocess.PIPE, env=machine.environ, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        [writer] = machine.session(f"{AGENT}-{ID}").entries(kind="writer")
+        assert (writer.pid, pid) == (process.pid, process.pid)
+
+
+def test_where_nobody_is_found_a_turn_is_over_when_the_next_begins(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("turnlog.live.event.caller", lambda pid: 0)
+    for number in (1, 2):
+        tell(machine, "UserPromptSubmit", machine.place, turn=f"t{number}")
+        (machine.place / f"new{number}").write_text("the agent's")
+        tell(machine, "PostToolUse", machine.place, turn=f"t{number}", tool_name="Bash", tool_input={})
+        (machine.place / f"mine{number}").write_text("a person's")
+    session = machine.session(f"{AGENT}-{ID}")
+    assert [entry.state for entry in session.entries(kind="turn")] == ["begin", "aborted", "begin"]
+    assert list(session.entries(kind="writer")) == []
+    plan = session.plan_rewind(to=session.checkpoints()[0])
+    assert {step.path: step.action for step in plan.steps} == {
+        "new1": "delete", "mine1": "conflict", "new2": "delete", "mine2": "conflict",
+    }  # fmt: skip
