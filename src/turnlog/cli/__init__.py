@@ -5,6 +5,7 @@ frame/     what every command stands in: arguments, options, exit codes, complet
 pick/      the session that is meant, and the catalog: `reader` with a terminal
 draw/      what people see: tables, text, colours, sessions on a terminal
 demo/      `turnlog demo`, a story told by doing it
+setup/     the parts of `turnlog setup`
 """
 
 from __future__ import annotations
