@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.every import NAMES, command, looks_at_a_home, words_for
+from tests.cli.every import EVERY, NAMES, command, looks_at_a_home, words_for
 from tests.cli.scene import Cli
 from turnlog.cli.reference import reference
 
@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_every_file_is_a_command():
     files = {path.stem for path in (ROOT / "src/turnlog/cli/commands").glob("*.py")} - {"__init__"}
-    assert files == set(NAMES)
+    assert files == set(EVERY)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_it_has_help(name: str, cli: Cli):
     done = cli(name, "--help")
     assert done.code == 0
@@ -32,7 +32,7 @@ def test_it_has_help(name: str, cli: Cli):
             assert option.help, option.name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_it_is_documented(name: str):
     assert f"## turnlog {name}\n" in (ROOT / "docs/cli.md").read_text()
 
@@ -61,6 +61,6 @@ def test_the_help_of_the_program_has_every_command_once_and_cuts_nothing(process
     whole = process("--help").out.splitlines()
     lines = whole[whole.index("Find, price and go on:") :]
     listed = [line.split()[0] for line in lines if re.match(r"  \w", line)]
-    assert sorted(listed) == sorted(NAMES)
+    assert sorted(listed) == sorted(EVERY)
     assert "More:" not in lines, "its place is in one of the groups of cli/frame/program.py"
     assert all(len(line) <= 80 and not line.endswith("...") for line in lines)

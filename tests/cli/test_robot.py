@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import turnlog
-from tests.cli.every import NAMES, command, words_for
+from tests.cli.every import EVERY, NAMES, command, words_for
 from tests.cli.machine import three_agents
 from tests.cli.scene import Cli, Done
 from turnlog.cli.frame.selection import selectable
@@ -67,7 +67,7 @@ def test_the_five_hits_of_a_model_are_small(agents: Cli):
     assert len(done.out.encode()) <= 2000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_an_unknown_field_is_refused_before_anything_is_done(name: str, cli: Cli):
     there = list(selectable(import_module(f"turnlog.cli.commands.{name}").FIELDS))
     for wrong in ("nonsense", f"{there[0]}.nonsense.more"):
@@ -79,7 +79,7 @@ def test_an_unknown_field_is_refused_before_anything_is_done(name: str, cli: Cli
     assert ", ".join(there) in told["hint"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_list_can_be_cut_and_goes_on(name: str):
     module = import_module(f"turnlog.cli.commands.{name}")
     flags = {flag for option in command(name).params for flag in option.opts}
@@ -150,7 +150,7 @@ def test_a_list_that_grew_at_its_front_goes_on_where_it_stood(agents: Cli, proce
     assert new.id not in ids
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "run"])  # to which it is another program's
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "run"])  # to which it is another program's
 def test_wrong_options_are_an_error_for_programs(name: str, cli: Cli):
     told = problem(cli(name, "--json", "--nonsense-here"))
     assert set(told) == {"code", "message", "hint", "exit_code", "candidates"}
