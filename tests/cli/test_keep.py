@@ -99,6 +99,20 @@ def test_what_a_kept_session_said_can_be_taken_over_and_written_for_others(perso
     assert not session_file(tmp_path).exists()
 
 
+def test_what_was_deleted_is_brought_in_from_what_is_kept(person: Path, tmp_path: Path, cli: Cli):
+    path = session_file(tmp_path)
+    cli("keep", "claude-code")
+    cli("keep", "--now")
+    [name] = rows(cli)
+    path.unlink()
+    assert cli("import", "--agent", "claude-code", "-w", str(tmp_path), "--json").json["sessions"] == []
+    [done] = cli("import", "--all", "--json").json["sessions"]
+    assert (done["source"], done["added"] > 0, done["problems"]) == (str(path), True, [])
+    assert [one["added"] for one in cli("import", name, "--json").json["sessions"]] == [0]
+    cli("push", "--all", str(tmp_path / "other"))
+    assert done["id"] in cli("--home", str(tmp_path / "other"), "ls", "--all", "--json").out
+
+
 def test_what_was_counted_of_a_session_that_is_gone_and_not_kept_stays_counted(person: Path, tmp_path: Path, cli: Cli):
     before = cli("usage", "--json").json["total"]
     assert before["cost_micros"] > 2_000_000

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
-from turnlog.formats import private_folders, put_file
+from turnlog.formats import format_of, private_folders, put_file
 from turnlog.machine.environment import default_home, state_folder
 from turnlog.machine.location import folder_of, key_of
 from turnlog.machine.proof import proof_of
@@ -80,6 +80,18 @@ class KeptFiles:
             for name in sorted(names):
                 if name.endswith(_SUFFIX):
                     yield "/" + os.path.relpath(os.path.join(folder, name.removesuffix(_SUFFIX)), base)
+
+    def gone(self, agent: str, workspace: str | None = None) -> Iterator[Source]:
+        """The sessions of an agent whose files are not there any more; only those of a workspace, if told."""
+        form = format_of(agent)
+        for path in self.every(agent):
+            if os.path.lexists(path):
+                continue
+            with self.unpacked(agent, path) as there:
+                found = [one for one in form.find(there) if one.path == there]
+                if workspace is not None:
+                    found = [one for one in found if form.read(one).header.workspace == workspace]
+            yield from (replace(one, path=path) for one in found)
 
     def agents(self) -> list[str]:
         """Of which something is kept."""

@@ -116,12 +116,18 @@ def _is_for(source: Source, workspace: str) -> bool:
 
 
 def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None = None) -> Iterator[Imported]:
-    """Every source in turn; forks and subagents after their parents, where those are among them."""
+    """Every source in turn; forks and subagents after their parents, where those are among them.
+
+    What its agent deleted is read from the copy that is kept of it.
+    """
     waiting: list[tuple[Source, Reading]] = []
     known = set(wanted)
     for index, source in enumerate(wanted):
         if progress is not None:
             progress(index, len(wanted), source)
+        if not os.path.lexists(source.path):
+            yield _brought_back(creator, source)
+            continue
         try:
             reading = format_of(source.agent).read(source)
         except OSError as error:
@@ -146,6 +152,16 @@ def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None 
         waiting = left
         if is_stuck:
             yield _brought(creator, *waiting.pop(0))
+
+
+def _brought_back(creator: Creator, source: Source) -> Imported:
+    from turnlog.exchange.kept import kept_or_there
+
+    with kept_or_there(creator.made.location, source) as there:
+        try:
+            return _brought(creator, source, format_of(source.agent).read(there))
+        except OSError as error:
+            return Imported("", source, 0, [Problem(f"cannot be opened: {error.strerror or error}")])
 
 
 def _brought(creator: Creator, source: Source, reading: Reading) -> Imported:

@@ -12,7 +12,7 @@ from turnlog.catalog.read import foreign
 from turnlog.catalog.watch.discovery import can_read
 from turnlog.catalog.watch.sweep import ABSENT, stamp_of
 from turnlog.exchange.kept import KeptFiles
-from turnlog.formats import Source, format_of
+from turnlog.formats import Source
 from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
@@ -56,13 +56,8 @@ class GoneSessions:
         if self._watchlist.noted(_RECALLED):
             return
         for agent in filter(can_read, self._kept.agents()):
-            for path in self._kept.every(agent):
-                if os.path.lexists(path):
-                    continue
-                with self._kept.unpacked(agent, path) as there:
-                    keys = [one.key for one in format_of(agent).find(there) if one.path == there]
-                for key in keys:
-                    yield Source(agent, path, key), self._kept.place(agent, path)
+            for source in self._kept.gone(agent):
+                yield source, self._kept.place(agent, source.path)
 
     def read(self, source: Source, session: int, before: Before | None) -> dict[str, Any]:
         """A session that is kept, as if its file were still there."""

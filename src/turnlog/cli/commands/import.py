@@ -11,15 +11,19 @@ from turnlog.cli.draw.problem import PROBLEM, tell_problems
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, print_json, shared, this_home
+from turnlog.cli.frame.command import home_location, patience, print_json, shared, this_home
 from turnlog.cli.frame.exitcode import INTERRUPTED
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
 from turnlog.cli.pick.session import names
 from turnlog.errors import TurnlogError, Unavailable
+from turnlog.machine.environment import default_home
+from turnlog.machine.folder import workspace_path
 from turnlog.reader.name import is_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from turnlog.exchange.source import Imported
     from turnlog.formats import Source
 CHANGES = shape.LOG
@@ -82,6 +86,8 @@ def command(
             named = None if word is None or is_path(word) else names(home).foreign(word)
             source = None if named is None else named.source
             found += sources(word, agent=agent, workspace=workspace) if source is None else [source]
+        if not paths:
+            found += _gone(agent, workspace)
         wanted = list(dict.fromkeys(found))
         with unhurried("this session is finished first") as is_enough:
             try:
@@ -107,6 +113,18 @@ def command(
     if lost:
         first = f"{lost[0].source.path}: {lost[0].problems[-1].what}"
         raise Unavailable(first if len(lost) == 1 else f"{len(lost)} sessions were not imported, the first {first}")
+
+
+def _gone(agent: str | None, workspace: str | None) -> Iterator[Source]:
+    """What was deleted where it lay, and is kept."""
+    from turnlog.exchange.kept import KeptFiles
+    from turnlog.formats import is_known
+
+    kept = KeptFiles(home_location() or default_home())
+    place = None if workspace is None else workspace_path(workspace)
+    for one in filter(is_known, kept.agents()):
+        if agent in (None, one):
+            yield from kept.gone(one, place)
 
 
 def _tell(number: int, total: int, source: Source) -> None:

@@ -96,15 +96,10 @@ def session_brought(home: Home, word: str | None, chosen: SessionRef | None = No
     chosen = chosen or names(home).find(word, deleted=False)
     if chosen.source is None:
         return home.resume(chosen.id)
-    from turnlog.exchange.kept import kept_or_there
-    from turnlog.exchange.source import bring, bring_all
-    from turnlog.formats import format_of
+    from turnlog.exchange.source import bring_all
 
-    with patience(), kept_or_there(home_location(), chosen.source) as there:
-        if there == chosen.source:
-            done = next(item for item in bring_all(home.creator, [chosen.source]) if item.source == chosen.source)
-        else:
-            done = bring(home.creator, chosen.source, format_of(there.agent).read(there))
+    with patience():
+        done = next(item for item in bring_all(home.creator, [chosen.source]) if item.source == chosen.source)
     if not done.id:
         raise Unavailable(f"{chosen.source.path}: {done.problems[-1].what}")
     if done.added:
