@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from turnlog.blame.authorship import blame
 from turnlog.hooks import agent, names
 from turnlog.machine.process import this_process
 from turnlog.rewind.coverage import Coverage
@@ -79,6 +80,9 @@ def test_an_agent_inside_a_run_keeps_its_turns_for_itself(folder: Path, cli, mon
             assert [(step.path, step.action) for step in inside.plan_rewind(to=begin).steps] == [("a.txt", "delete")]
         before = run.checkpoints()[0]
         assert [(step.path, step.action) for step in run.plan_rewind(to=before).steps] == [("a.txt", "delete")]
+        [line] = blame(home.store, "a.txt").lines
+        assert line.author is not None
+        assert line.author.session == "codex-s"
 
 
 def test_what_an_agent_asked_for_says_which_session_asked(cli, folder: Path, session: str, monkeypatch):

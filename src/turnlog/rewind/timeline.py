@@ -63,6 +63,8 @@ class TurnWork(Struct, eq=False):
     """None while it goes on."""
     entry: int
     """Where it begins in the log."""
+    within: str | None
+    """The turn of a `turnlog run` that it is a part of."""
     prompt: Message | None = None
     model: str | None = None
 
@@ -184,9 +186,9 @@ def _tells(period: Period, path: bytes) -> bool:
 
 
 def _deepest(works: list[TurnWork]) -> list[TurnWork]:
-    """Without those whose subagents are among them: what a subagent does is in its parent's turn, too."""
-    above = {work.parent for work in works}
-    return [work for work in works if work.session not in above]
+    """Without those whose subagents are among them, or agents that they ran: what those do is in their turns, too."""
+    above = {work.parent for work in works} | {work.within for work in works}
+    return [work for work in works if work.session not in above and work.turn not in above]
 
 
 class _Told(Struct):
@@ -200,7 +202,7 @@ class _Told(Struct):
     changed: list[tuple[Changed, int]] = field(default_factory=list[tuple[Changed, int]])
     """With the number of checkpoints before it."""
     writers: dict[str, Writer] = field(default_factory=dict[str, Writer])
-    begins: dict[str, int] = field(default_factory=dict[str, int])
+    begins: dict[str, tuple[int, str | None]] = field(default_factory=dict[str, tuple[int, str | None]])
     prompts: dict[str, Message] = field(default_factory=dict[str, Message])
     models: dict[str, str] = field(default_factory=dict[str, str])
     spans: list[Span] = field(default_factory=list[Span])
@@ -215,7 +217,7 @@ class _Told(Struct):
                 self.checkpoints.append(entry)
             elif isinstance(entry, Turn):
                 if entry.state == "begin" and entry.turn is not None:
-                    self.begins[entry.turn] = entry.seq
+                    self.begins[entry.turn] = entry.seq, entry.within
             elif isinstance(entry, Changed):
                 self.changed.append((entry, len(self.checkpoints)))
             elif isinstance(entry, Head):
@@ -349,11 +351,11 @@ def _add_turns(made: Timeline, told: _Told, index: dict[str, int], known: dict[s
 
 
 def _work(told: _Told, span: Span, turn: str) -> TurnWork:
-    begins = told.begins.get(turn, span.began)
+    begins, within = told.begins.get(turn, (span.began, None))
     prompt, model = told.prompts.get(turn), told.models.get(turn)
     row, begin = told.row, Sighting(span.begin, told.place)
     end = None if span.end is None else Sighting(span.end, told.place)
-    return TurnWork(row.id, row.parent, turn, span.number, row.agent, begin, end, begins, prompt, model)
+    return TurnWork(row.id, row.parent, turn, span.number, row.agent, begin, end, begins, within, prompt, model)
 
 
 def _add_rewinds(made: Timeline, told: _Told, index: dict[str, int]) -> None:
