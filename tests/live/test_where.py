@@ -13,6 +13,7 @@ import pytest
 
 import turnlog
 from tests.live.test_hook import ID, PROGRAM, Machine
+from turnlog.cli.draw.hooks import print_statuses
 from turnlog.hooks import agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
@@ -213,3 +214,23 @@ def test_where_nobody_is_found_a_turn_is_over_when_the_next_begins(machine: Mach
     assert {step.path: step.action for step in plan.steps} == {
         "new1": "delete", "mine1": "conflict", "new2": "delete", "mine2": "conflict",
     }  # fmt: skip
+
+
+def test_with_too_little_room_no_checkpoint_is_taken_and_the_turn_says_so(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("turnlog.machine.space.free_bytes", lambda folder: 10**9)
+    tell(machine, "UserPromptSubmit", machine.place)
+    (machine.place / "a.py").write_text("x = 2\n")
+    tell(machine, "PostToolUse", machine.place, tool_name="Bash", tool_input={})
+    tell(machine, "Stop", machine.place)
+    session = machine.session(f"{AGENT}-{ID}")
+    assert session.checkpoints() == []
+    assert [entry.state for entry in session.entries(kind="turn")] == ["begin", "completed"]
+    notes = [note.text for note in session.entries(kind="note")]
+    assert [text.partition(":")[0] for text in notes] == [
+        "no checkpoint at the begin of this turn", "no checkpoint at the end of this turn",
+    ]  # fmt: skip
+    assert "only 1000 MB are free" in notes[0]
+    print_statuses([], {}, str(machine.home))
+    assert "no checkpoint is taken by itself before there are 2 GB" in capsys.readouterr().out
