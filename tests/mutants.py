@@ -23,6 +23,10 @@ COPIES = "tests/catalog/test_copies.py"
 MAKING = "tests/catalog/test_making.py"
 INSTALLING = "tests/hooks/test_install.py"
 LAUNCHING = "tests/machine/test_launcher.py"
+SERVED = "tests/mcp/test_tools.py"
+SERVED_REWIND = "tests/mcp/test_rewind.py"
+SERVER = "tests/mcp/test_server.py"
+SERVER_INSTALLING = "tests/mcp/test_install.py"
 LIMIT = "tests/workspace/test_limit.py"
 RELAY = "tests/workspace/test_relay.py"
 TOLD = "tests/session/test_told_turns.py"
@@ -1395,6 +1399,63 @@ MUTANTS = [
         'return state.start.get("agent") == NET and not spoken',
         "return False",
         (RUNS,),
+    ),
+    # What agents are told.
+    Mutant(
+        "mcp: the scope is not looked at once more",
+        "mcp/scope.py",
+        "if card is None or not self.covers(card.workspace):",
+        "if card is None:",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: what a query says is not narrowed",
+        "mcp/scope.py",
+        "return str(Query(asked.terms, (*asked.filters, *own, *more)))",
+        "return str(Query(asked.terms, (*asked.filters, *more)))",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: a snippet is cut before its secrets are taken out",
+        "catalog/ask/search.py",
+        'whole = clean(found.text if found.text is not None else texts.get(found.id, ""))',
+        'whole = found.text if found.text is not None else texts.get(found.id, "")',
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: a repository is believed about other folders",
+        "workspace/git.py",
+        "if git is None or back is None or os.path.realpath(back) != os.path.realpath(place):",
+        "if git is None:",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: the session that asks is found",
+        "mcp/caller.py",
+        'return [Filter("session", hidden, negated=True)] if hidden else [], has_tools',
+        "return [], has_tools",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: any token will do",
+        "mcp/tools/rewind.py",
+        "if token != wanted.token:",
+        "if len(token) != len(wanted.token):",
+        (SERVED_REWIND,),
+    ),
+    Mutant(
+        "mcp: what is cancelled is answered",
+        "mcp/protocol.py",
+        "if self._now is not None and self._now in self._cancelled:",
+        "if False:",
+        (SERVER,),
+    ),
+    Mutant(
+        "mcp: who came later is not told that we are gone from a file",
+        "machine/edit.py",
+        "if theirs is not None and theirs.before == known.after:",
+        "if False:",
+        (SERVER_INSTALLING,),
     ),
     # Hooks in other programs' settings, and what they fill.
     Mutant(

@@ -91,7 +91,11 @@ class Line:
         self._thread = threading.Thread(target=self.client.serve, args=(self.answer, lambda: None))
         self._thread.start()
 
-    def end(self) -> None:
+    def __enter__(self) -> "Line":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.go_on.set()
         os.close(self.to_it)
         self._thread.join(30)
         os.close(self._sink)
@@ -112,19 +116,18 @@ class Line:
 
 
 def test_a_ping_is_answered_while_something_else_is_and_what_is_cancelled_never():
-    line = Line()
-    for id in ("slow", "next", "last"):
-        line.write(id=id, method=id)
-    line.is_busy.wait(30)
-    line.write(id=1, method="ping")
-    assert line.read()["id"] == 1
-    for id in ("slow", "next", "nobody", 17, None):
-        line.write(method="notifications/cancelled", params={"requestId": id})
-    line.write(id=2, method="ping")
-    assert line.read()["id"] == 2
-    line.go_on.set()
-    assert line.read() == {"jsonrpc": "2.0", "id": "last", "result": "last"}
-    line.end()
+    with Line() as line:
+        for id in ("slow", "next", "last"):
+            line.write(id=id, method=id)
+        line.is_busy.wait(30)
+        line.write(id=1, method="ping")
+        assert line.read()["id"] == 1
+        for id in ("slow", "next", "nobody", 17, None):
+            line.write(method="notifications/cancelled", params={"requestId": id})
+        line.write(id=2, method="ping")
+        assert line.read()["id"] == 2
+        line.go_on.set()
+        assert line.read() == {"jsonrpc": "2.0", "id": "last", "result": "last"}
 
 
 def test_two_clients_at_once_while_a_session_is_written(person: Path):

@@ -175,6 +175,31 @@ def test_worktrees_belong_to_it_and_what_only_says_so_does_not(person: Path, tmp
     desk.close()
 
 
+def test_in_the_home_folder_only_its_own_sessions_are_told_of(person: Path):
+    mine = write("The voucher bug", workspace=str(person))
+    write("The voucher bug of a project", workspace=str(person / "project"))
+    os.chdir(person)
+    desk = Desk()
+    assert desk.sessions("voucher") == [mine]
+    assert desk.data("usage", by="session")["total"]["sessions"] == 1
+    assert [row["session"] for row in desk.data("list_sessions")["sessions"]] == [mine]
+    desk.close()
+
+
+def test_what_only_comes_near_is_marked_and_behind_what_has_all_words(desk: Desk):
+    near = write("The voucher of the basket vanished")
+    both = write("The voucher and its basket are cached")
+    told = desk.call("search_sessions", query="cached voucher baskets")
+    assert [hit["session"] for hit in told["structuredContent"]["hits"]] == [both, near]
+    assert "these have most of the rarest" in told["content"][0]["text"]
+    assert [hit["has"] for hit in told["structuredContent"]["hits"]] == [
+        ["cached", "baskets", "voucher"],
+        ["baskets", "voucher"],
+    ]
+    hits = desk.data("search_sessions", query="cached voucher")["hits"]
+    assert ["has" in hit for hit in hits] == [False, True]
+
+
 @pytest.mark.parametrize("path", ["../other/a.txt", "/etc/passwd", "link/a.txt", "~/.ssh/id_rsa"])
 def test_files_outside_are_refused(desk: Desk, tmp_path: Path, path: str):
     (tmp_path / "other").mkdir()

@@ -28,7 +28,7 @@ class EntryText:
 
     def __init__(self, entry: AnyEntry, rows: list[Row]) -> None:
         self.seq = entry.seq
-        self.at = "" if entry.at is None else entry.at.strftime("%Y-%m-%d %H:%M")
+        self.at = "" if entry.at is None else entry.at.strftime("%Y-%m-%dT%H:%MZ")
         self.role = entry.role if isinstance(entry, (Message, Custom)) else "event"
         self.rows = [row for row in rows if not isinstance(row, Speaker)]
 

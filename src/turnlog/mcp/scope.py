@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.query import Filter, Query, parse
 from turnlog.errors import Invalid, NotFound
-from turnlog.machine.folder import expand, top_of, workspace_path
+from turnlog.machine.folder import expand, refuses_checkpoints, workspace_path
 from turnlog.reader.folder import is_in, project
 from turnlog.workspace.git import worktrees_of
 
@@ -18,15 +18,18 @@ _WORDS = ("latest", "@", "@-")
 
 
 class Scope:
-    """The folders whose sessions are told of; all of them, if there are none."""
+    """The folders whose sessions are told of, with what is below them; all of them, if there are none.
+
+    Of one that is no project, such as the home folder, only its own: below it is everything.
+    """
 
     def __init__(self, workspace: str | None = None, *, everywhere: bool = False) -> None:
         self.folders: tuple[str, ...] = ()
+        self._is_alone = False
         if everywhere:
             return
-        top = project() if workspace is None else workspace_path(top_of(expand(workspace))[0])
-        if not os.path.isdir(top):
-            raise NotFound(f"there is no folder {workspace}", hint="--workspace takes a folder that is there")
+        top = project() if workspace is None else workspace_path(expand(workspace))
+        self._is_alone = workspace is None and bool(refuses_checkpoints(top))
         self.folders = tuple(dict.fromkeys([top, *map(workspace_path, worktrees_of(top))]))
 
     @property
@@ -36,12 +39,15 @@ class Scope:
 
     def covers(self, workspace: str | None) -> bool:
         """Whether sessions of that folder may be told of."""
-        return not self.folders or (workspace is not None and any(is_in(workspace, one) for one in self.folders))
+        if not self.folders or workspace is None:
+            return not self.folders
+        return workspace in self.folders or (not self._is_alone and any(is_in(workspace, one) for one in self.folders))
 
     def narrowed(self, query: str, *more: Filter) -> str:
         """The query for what may be told of alone. What it says itself can only make that less."""
         asked = parse(query)
-        own = (Filter("workspace", self.folders),) if self.folders else ()
+        values = tuple(f"={one}" for one in self.folders) if self._is_alone else self.folders
+        own = (Filter("workspace", values),) if values else ()
         return str(Query(asked.terms, (*asked.filters, *own, *more)))
 
     def session(self, catalog: Catalog, name: str) -> Card:
@@ -62,7 +68,7 @@ class Scope:
         base = self.folders[0] if self.folders else workspace_path(".")
         full = os.path.normpath(os.path.join(base, expand(path)))
         real = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
-        if not self.covers(workspace_path(os.path.dirname(real))) or not self.covers(workspace_path(real)):
+        if not self.covers(workspace_path(os.path.dirname(real))) or os.path.islink(real):
             raise Invalid(f"{path!r:.200} is not in {self.words}", hint="only files of the workspace can be asked for")
         return real
 

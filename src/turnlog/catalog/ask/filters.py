@@ -156,10 +156,13 @@ def _of_entry(found: Filter) -> Condition:
 
 
 def _workspace(value: str) -> Condition:
-    if value[0] in "~./":
+    is_alone = value[0] == "=" and len(value) > 1
+    if is_alone or value[0] in "~./":
         from turnlog.machine.folder import expand, workspace_path
 
-        path = workspace_path(expand(value))
+        path = workspace_path(expand(value[is_alone:]))
+        if is_alone:
+            return Condition("=", "sessions.workspace", path)
         # The folder itself, wherever links lead, and what is below it; one that differs in case is another one.
         below = Condition("begins", "sessions.workspace", path.rstrip("/") + "/")
         return Condition("=", "sessions.workspace", path).or_(below)

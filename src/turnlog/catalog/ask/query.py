@@ -23,6 +23,7 @@ self._x.append(      code, as it stands, from the beginning of a word on
 
 agent:codex,claude   of one of these agents
 workspace:api        in a folder of that name, the end of a path, or a path and what is below it
+workspace:=~/notes   in that very folder
 role:user            said by user, assistant, tool, system, or a note, or a summary
 tool:bash            a call of that tool, or its answer
 file:src/app.py      touches that file: the end of its path, a folder/, or with * and ?

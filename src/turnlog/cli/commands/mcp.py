@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.quick import LISTED, BadArguments, Option, QuickCommand, parsed
 from turnlog.cli.frame.shape import DRY_RUN
-from turnlog.errors import Invalid
+from turnlog.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnlog.machine.edit import FileEdit
@@ -74,8 +74,18 @@ def work(
 def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_rewind: bool) -> None:
     if everywhere and workspace is not None:
         raise Invalid("--all is of every folder, --workspace of one", hint="leave one of them out")
+    import sys
+
+    from turnlog.machine.folder import expand
     from turnlog.mcp.server import ServerSettings, serve
 
+    if workspace is not None:
+        from pathlib import Path
+
+        if not Path(expand(workspace)).is_dir():
+            raise NotFound(f"there is no folder {workspace}", hint="--workspace takes one that is there")
+    if sys.stdin.isatty():
+        print("waiting for an agent to ask on stdin; `turnlog mcp install` gives it to one", file=sys.stderr)
     serve(ServerSettings(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind))
 
 

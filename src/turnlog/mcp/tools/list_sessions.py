@@ -64,7 +64,7 @@ def _row(library: Library, card: Card, handle: str) -> dict[str, Any]:
         "handle": handle,
         "agent": card.agent or "turnlog",
         "title": title if len(title) <= _TITLE else title[:_TITLE].rpartition(" ")[0] + " …",
-        "at": "" if card.updated_at is None else card.updated_at.strftime("%Y-%m-%d %H:%M"),
+        "at": "" if card.updated_at is None else card.updated_at.strftime("%Y-%m-%dT%H:%MZ"),
         "turns": card.turns,
         "cost": dollars(micros, is_partial=bool(card.unpriced)),
         "state": card.state,

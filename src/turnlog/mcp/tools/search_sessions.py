@@ -52,6 +52,8 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         lines = [_line(row) for row in rows]
         foot = [f'{more}: cursor "{cursor}"'] if cursor else []
         head = QUOTED if rows else f"Nothing found in sessions of {library.scope.words}."
+        if rows and "has" in rows[0]:
+            head += " No place has all of the words; these have most of the rarest, the best first."
         data: dict[str, Any] = {"hits": list(rows), "left": left, "cursor": cursor, "note": QUOTED}
         if notes:
             data["notes"] = notes
@@ -84,7 +86,7 @@ def _row(library: Library, place: RecalledPlace) -> dict[str, Any]:
     row: dict[str, Any] = {
         "session": hit.card.id,
         "entry": entry_of(hit),
-        "at": "" if hit.at is None else hit.at.strftime("%Y-%m-%d %H:%M"),
+        "at": "" if hit.at is None else hit.at.strftime("%Y-%m-%dT%H:%MZ"),
         "agent": hit.card.agent or "",
         "role": hit.role,
         "tool": line(hit.tool),
