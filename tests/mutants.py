@@ -125,7 +125,45 @@ MOVER = "transfer/mover.py"
 RENUMBER = "transfer/renumber.py"
 MERGE = "transfer/merge.py"
 
+ERASING = "tests/session/test_erasing.py"
+ERASED_COPIES = "tests/moving/test_erased.py"
+
 MUTANTS = [
+    Mutant(
+        "erasing: what a writer gave up stays as it was",
+        "store/files/erasing.py",
+        "if line.strip() and offset not in counted:",
+        "if line.strip() and offset in counted:",
+        (f"{ERASING}::test_what_was_left_of_writes_and_repairs_goes_as_well",),
+    ),
+    Mutant(
+        "erasing: the intent goes before the blobs do",
+        "thread/removal/erasing.py",
+        "        try:\n            freed = forget_unneeded(store, set(plan.blobs))",
+        "        eraser.settle(name)\n        try:\n            freed = forget_unneeded(store, set(plan.blobs))",
+        (f"{ERASING}::test_killed_anywhere_it_is_finished_or_untouched",),
+    ),
+    Mutant(
+        "erasing: an erased line is another entry to a transfer",
+        "transfer/agreement.py",
+        "e.unverified or e.void or isinstance(e, _REPEATING)",
+        "e.unverified or isinstance(e, _REPEATING)",
+        (ERASED_COPIES,),
+    ),
+    Mutant(
+        "erasing: lines on their way bring it back",
+        "transfer/erased.py",
+        "if item.entry.id in gone and not item.entry.void:",
+        "if item.entry.id in gone and item.entry.void:",
+        (ERASED_COPIES,),
+    ),
+    Mutant(
+        "erasing: an answer that was erased grows again with the next import",
+        "exchange/arrival.py",
+        "len(entry.blocks) if not entry.void else _ALL",
+        "len(entry.blocks)",
+        ("tests/session/test_imports.py",),
+    ),
     Mutant(
         "cli: a list goes on with the item that was shown last",
         "cli/frame/itemlist.py",
@@ -304,8 +342,8 @@ MUTANTS = [
     Mutant(
         "the names of new folders are not synced",
         LAYOUT,
-        "                continue\n            self.disk.sync_folder(os.path.dirname(path))\n",
-        "                continue\n",
+        "            return\n        self.disk.sync_folder(os.path.dirname(path))\n",
+        "            return\n",
         (CRASHES,),
     ),
     Mutant(

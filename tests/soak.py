@@ -198,6 +198,27 @@ def interrupts(seed: int) -> str:
     return f"{name}: {points} points"
 
 
+def erasures(seed: int) -> str:
+    """Random programs over files and PostgreSQL that erase, with kills in between: nothing of it is found anywhere."""
+    from tests.moving.erasinglab import Program
+    from tests.pgserver import Server
+    from turnlog.store.postgres import lease
+
+    lease.TERM_S = 2.0  # so long the lease of one that was killed is waited for
+    server = Server()
+    done, kills = 0, 0
+    try:
+        for number in range(10):
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
+                program = Program(seed + number, Path(folder), f"{server.url}?tenant=soak-{seed}-{number}")
+                program.run()
+            done, kills = done + len(program.erased), kills + program.killed
+    finally:
+        server.remove()
+    return f"10 programs, {done} entries erased, {kills} kills"
+
+
 def signals(seed: int) -> str:
     """Real signals, at real moments."""
     rng = random.Random(seed)
@@ -210,7 +231,7 @@ def signals(seed: int) -> str:
 
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
-    nested_lives, blamed_lines, killed_hooks, given_up, interrupts, signals, broken_streams, cut_transfers,
+    nested_lives, blamed_lines, killed_hooks, given_up, interrupts, signals, broken_streams, cut_transfers, erasures,
 )  # fmt: skip
 
 

@@ -6,5 +6,13 @@ SESSIONS, TRASH = "sessions", "trash"
 HOME_FILE = "home.json"
 LAYOUT = {"layout": 1, "packs": 2, "ids": 1}
 """What a version does not know, it leaves alone: a home of before says more once somebody writes there."""
-LAYOUT_LINE = ("{" + ",".join(f'"{part}":{version}' for part, version in LAYOUT.items()) + "}\n").encode()
-"""The same as it stands in the file."""
+ERASED_LAYOUT = {**LAYOUT, "erasures": 1}
+"""The same where something was erased: from then on, and not before."""
+
+
+def layout_line(layout: dict[str, int]) -> bytes:
+    """Versions as they stand in the file."""
+    return ("{" + ",".join(f'"{part}":{version}' for part, version in layout.items()) + "}\n").encode()
+
+
+LAYOUT_LINES = (layout_line(LAYOUT), layout_line(ERASED_LAYOUT))

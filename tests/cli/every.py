@@ -20,6 +20,7 @@ _WORDS: dict[str, list[str]] = {
     "blame": ["notes.txt"],
     "compact": ["--keep", "0", "--dry-run"],
     "completion": ["bash"],
+    "erase": ["--dry-run", "--matching", "flaky"],
     "export": ["--to", "sofos", "-o", "out", "--force"],
     "gc": [],
     "hooks": [],

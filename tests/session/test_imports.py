@@ -373,3 +373,21 @@ def test_what_says_no_time_is_as_old_as_its_file(home, tmp_path):
     os.utime(path, (DAY.timestamp() + 60, DAY.timestamp() + 60))
     take(home, read(*plain("a", "b", "c"), title="t"), source)
     assert home.sessions()[0].updated_at == DAY + timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("is_purged", [False, True])
+def test_what_was_erased_does_not_come_back_with_the_next_import(home, is_purged):
+    answer = Message(role="assistant", blocks=[Text(text="the secret"), Text(text="and more")])
+    steps = [*keyed(("a", "one"), ("b", "the secret")), Record(entry=answer, key="c"), *plain("the secret, too")]
+    take(home, read(*steps))
+    session = home.resume(home.sessions()[0].id)
+    for entry in list(session.entries()):
+        if "secret" in str(entry):
+            session.erase(entry)
+    if is_purged:
+        home.purge(session.id)
+    take(home, read(*steps))
+    (row,) = home.sessions()
+    again = home.read(row.id)
+    assert texts(again) == ["one", "[erased]", "[erased]", "[erased]"]
+    assert "secret" not in str(list(again.entries()))

@@ -90,7 +90,8 @@ def test_it_moves_to_another_home_and_back(place: Path, tmp_path: Path):
 
 def test_an_older_version_does_not_write_to_a_home_that_a_newer_one_wrote_to(place: Path, monkeypatch):
     def version_of_before() -> None:
-        monkeypatch.setattr(layout, "LAYOUT", {"layout": 1, "packs": 1})
+        for name in ("LAYOUT", "ERASED_LAYOUT"):
+            monkeypatch.setattr(layout, name, {"layout": 1, "packs": 1})
 
     with turnlog.open(place) as home, monkeypatch.context():
         home.sessions()

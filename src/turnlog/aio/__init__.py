@@ -155,6 +155,7 @@ class ReadOnlySession:
     plan_undo = _call(blocking.ReadOnlySession.plan_undo)
     plan_redo = _call(blocking.ReadOnlySession.plan_redo)
     interrupted = _call(blocking.ReadOnlySession.interrupted)
+    erasures = _call(blocking.ReadOnlySession.erasures)
     diff = _call(blocking.ReadOnlySession.diff)
     children = _call(blocking.ReadOnlySession.children)
     refresh = _call(blocking.ReadOnlySession.refresh)
@@ -238,6 +239,7 @@ class Session(ReadOnlySession):
     problems = _call(blocking.Session.problems)
     incomplete = _call(blocking.Session.incomplete)
     finish_rewind = _call(blocking.Session.finish_rewind)
+    erase = _call(blocking.Session.erase)
     context = _call(blocking.Session.context)
     refresh = _call(blocking.Session.refresh)
 

@@ -26,7 +26,7 @@ from turnlog.catalog.values import PRICES, Standing, Synced
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import Invalid, OutOfSpace, Unavailable
-from turnlog.layout import HOME_FILE, LAYOUT_LINE, SESSIONS, TRASH
+from turnlog.layout import HOME_FILE, LAYOUT_LINES, SESSIONS, TRASH
 from turnlog.machine.environment import default_home, environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
@@ -222,7 +222,7 @@ class LocalUpkeep:
             return
         except OSError:
             layout = b""
-        if layout != LAYOUT_LINE:
+        if layout not in LAYOUT_LINES:
             self._home()
 
     def _sync(self) -> Synced:

@@ -16,8 +16,10 @@ from turnlog.errors import Conflict, Invalid
 from turnlog.exchange.carry import CarriedOver
 from turnlog.exchange.claim import TurnClaims
 from turnlog.formats import Problem, Reading, Record, Source, gist, id_of, key_id
+from turnlog.log.asked import is_prompt
 from turnlog.log.draft import prepare
 from turnlog.log.entry import Alias, AnyEntry, Compaction, Entry, Head, Message, Spent, Start
+from turnlog.log.erasure.content import stripped, void_of
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.usage import Usage
 from turnlog.store import Store, derived
@@ -29,6 +31,7 @@ from turnlog.thread.target import rewind_to
 _BATCH = 200
 _BATCH_BYTES = 1 << 20
 LATE = "late"
+_ALL = 1 << 30
 _STEPS = 4096
 """How many steps back the place can lie from which the next reading goes on."""
 
@@ -83,6 +86,9 @@ class Arrival:
         """Whether what was said here is in the source by now: somebody wrote it there."""
         self._is_keyed = False
         self._own_head = self._session.head
+        known = derived.erasures(store, self._history.first).get(self._history.first, [])
+        self._gone = {one.id for one in known if not one.part}
+        """What was erased here does not come back, also not with the whole session."""
         self._claims = TurnClaims(kept.turns, kept.turn)
         self._alias: Alias | None = kept.alias
         """Where the session went on under this source's id: what stands before that came from here."""
@@ -131,7 +137,7 @@ class Arrival:
     def _measure(self, entry: AnyEntry) -> None:
         """How much there is of an answer, and what is paid for."""
         if isinstance(entry, Message) and entry.role == "assistant":
-            self._sizes[entry.seq] = len(entry.blocks)
+            self._sizes[entry.seq] = len(entry.blocks) if not entry.void else _ALL  # what was erased does not grow
             if entry.usage is None:
                 self._unpaid.add(entry.seq)
         elif isinstance(entry, Spent) and entry.why == "import":
@@ -194,7 +200,10 @@ class Arrival:
         entry = replace(record.entry, id=name, origin=record.entry.origin or self._origin)
         if turn is not None:
             entry = replace(entry, turn=turn)
-        self._blobs.update({digest_of(data): data for data in record.blobs})
+        if name in self._gone:
+            entry = replace(stripped(entry), void=void_of(entry, is_prompt))
+        else:
+            self._blobs.update({digest_of(data): data for data in record.blobs})
         if not record.names:
             return entry
         self._flush()

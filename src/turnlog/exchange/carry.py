@@ -15,7 +15,7 @@ from turnlog.formats import Format, Reading, ResumePoint, Source
 from turnlog.log.entry import Alias
 from turnlog.log.usage import Usage
 from turnlog.machine.proof import proof
-from turnlog.store import Store, derived
+from turnlog.store import IMPORTED, Store, derived
 from turnlog.thread.history import History
 
 _SHAPE = 1
@@ -63,7 +63,7 @@ _decode = msgspec.msgpack.Decoder(_Kept).decode
 
 def _name(history: History, source: Source) -> str:
     what = "\n".join((history.id, source.path, source.key)).encode("utf-8", "surrogateescape")
-    return f"import-{blake2b(what, digest_size=16).hexdigest()}"
+    return f"{IMPORTED}{blake2b(what, digest_size=16).hexdigest()}"
 
 
 def _load(store: Store, history: History, source: Source) -> _Kept | None:

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock
 from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
+from turnlog.log.erasure.content import stand_in, stripped
 from turnlog.log.field import shape
 
 MAX_LINE = 16 << 20
@@ -116,6 +117,8 @@ def encode_body(entry: Entry) -> tuple[bytes, int, bool]:
         fields = {k: v for k, v in _decode_raws(entry.json.encode()).items() if k not in _STAMPS}
         body = _encode({"type": entry.kind, "id": entry.id, **fields})
         return body, 8 + len(_encode(entry.kind)), False
+    if entry.void:
+        return _encode(stripped(entry)), _STARTS[type(entry)], False
     body = _encode(entry)
     if b'"unknown":{' in body or b'"type":"?"' in body:
         return _encode(_flat(entry)), _STARTS[type(entry)], False
@@ -133,6 +136,11 @@ def body_text(value: Entry | Block) -> str:
     if isinstance(value, Unknown):
         return value.json
     return _encode(_flat(value)).decode()
+
+
+def plain_fields(entry: Entry) -> dict[str, Any]:
+    """The fields of an entry as a log would hold them."""
+    return _flat(entry)
 
 
 _FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
@@ -189,6 +197,8 @@ def decode(line: bytes) -> AnyEntry | Flawed:
             return _lenient(body + b"}")
         except _BAD_JSON:
             return _flawed(line)
+        if entry.void:
+            return stand_in(entry)
         return entry if entry.seq > 0 else _lenient(body + b"}")
     return _flawed(line)
 
@@ -271,7 +281,8 @@ def _lenient(text: bytes) -> AnyEntry:
     cls = ENTRIES.get(header.type)
     if cls is not None:
         try:
-            return cast("AnyEntry", _build(cls, fields))
+            built = cast("AnyEntry", _build(cls, fields))
+            return stand_in(built) if built.void else built
         except (msgspec.ValidationError, *_BAD_JSON):
             pass  # a field we know holds what we do not: the whole entry is kept as unknown
     stamps = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "type"}

@@ -56,9 +56,8 @@ class Entry(
     blobs: list[str] = []
     """Every blob this line needs, wherever in it."""
     more: Number = 0
-    """Lines of this batch still to come."""
     batch: Number = 0
-    """How many lines this batch has."""
+    """How many lines this batch has; `more`: how many of them are still to come."""
     sealed: Number = 0
     """So many bytes just before this line are the remains of a write that never finished."""
     again: EntryRef = 0
@@ -67,6 +66,7 @@ class Entry(
     """Where the newest line with session-wide facts begins, if that is not line 1: a byte offset."""
     critical: bool = False
     origin: JsonInLine = None
+    void: Number = 0  # not 0 where its content was erased
     unverified: bool = False
     """Never written: the line's checksum did not match, so somebody edited it."""
     unknown: dict[str, Raw] = {}
@@ -303,7 +303,7 @@ class Note(Entry, tag="note", frozen=True):
     """Shown to people, never sent to a model."""
 
     merges = True
-    text: LongText
+    text: LongText = ""
     data: Json = None
 
 

@@ -283,7 +283,7 @@ def _fold_set(state: State, entry: Set) -> None:
     if entry.key == "workspace" and not entry.unset:
         _move_tracked(state, entry.value)
     facts = state.wide if entry.key in WIDE_FACTS else state.facts
-    if entry.unset:
+    if entry.unset or entry.void:
         facts.pop(entry.key, None)
     else:
         facts[entry.key] = entry.value

@@ -30,7 +30,9 @@ class WrittenLine(Struct, frozen=True, gc=False):
 
 
 def bare(line: bytes) -> bytes:
-    """A line without what only says where bytes lie in its file."""
+    """A line without what only says where bytes lie in its file, and the blanks in place of what was erased."""
+    if line[-17:-16] == b" " and is_verified(line):
+        line = _sealed(line[:-16].rstrip(b" "))
     if b'"wide"' not in line and b'"sealed"' not in line:
         return line
     if not is_verified(line):
@@ -58,6 +60,12 @@ def _sealed(text: bytes) -> bytes:
 
 def written(lines: Iterable[Line]) -> Iterator[WrittenLine | Damage]:
     """Every entry that counts with its bare line, oldest first, and the damage."""
+    for item in placed_lines(lines):
+        yield item if isinstance(item, Damage) else WrittenLine(item[1], bare(item[2]))
+
+
+def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] | Damage]:
+    """Every entry that counts with its offset and the bytes of its line, oldest first, and the damage."""
     waiting: dict[int, bytes] = {}
 
     def noted() -> Iterator[Line]:
@@ -77,7 +85,7 @@ def written(lines: Iterable[Line]) -> Iterator[WrittenLine | Damage]:
         if not entry.unverified and not is_verified(line):
             # Several are glued together on it.
             line = next(line[at : at + length] for at, length, _ in salvage(line) if start + at == offset)
-        yield WrittenLine(entry, bare(line))
+        yield offset, entry, line
 
 
 def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:

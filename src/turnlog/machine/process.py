@@ -13,6 +13,17 @@ def this_process() -> dict[str, Any]:
     return process_of(os.getpid())
 
 
+def this_person() -> str:
+    """Who runs this process, and where."""
+    import pwd
+
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        name = str(os.geteuid())
+    return f"{name}@{os.uname().nodename}"
+
+
 def process_of(pid: int) -> dict[str, Any]:
     """The same of another process of this machine, which is there now."""
     return {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -13,34 +11,33 @@ from weakref import WeakSet
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.log.payload import digest
-from turnlog.session.lookup import chosen, exactly, find_id, log_to_read, log_to_write, newest_id, rows
+from turnlog.session.disposal import Disposal
+from turnlog.session.lookup import chosen, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
-from turnlog.thread.report import Info, info_of
+from turnlog.thread.report import Info
 from turnlog.thread.settings import Settings
-from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
     from turnlog.blame.commit import CommitBlame
     from turnlog.exchange.source import Imported, Progress
     from turnlog.session.session import Session
-    from turnlog.thread.expiry import Keep
     from turnlog.thread.garbage import Collected, Kept
-    from turnlog.thread.purging import Purged
     from turnlog.transfer.mover import Tell
     from turnlog.transfer.report import Transferred
 
 
-class Home:
+class Home(Disposal):
     """Sessions and blobs in one place. Safe to use from many threads."""
 
     def __init__(
         self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None, made: Made | None = None
     ) -> None:
+        super().__init__()
         self._store = store
         self._is_closed = False
         self.made = made or Made(None)
@@ -111,6 +108,7 @@ class Home:
         """A session of this home, closed with it."""
         from turnlog.session.session import Session  # who only reads does not load what writes
 
+        self._finish_erasing()
         session = Session(self, history)
         self._sessions.add(session)
         return session
@@ -177,80 +175,6 @@ class Home:
         goes through all of them for it.
         """
         return derived.holder_of(self.store, entry_id)
-
-    # ── removing ──────────────────────────────────────────────────────────────────────────────────
-
-    def delete(self, session: str, *, after: Target | None = None) -> None:
-        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working.
-
-        `after` is the last entry that the caller has seen, such as `session.seq`; anything else is a `Conflict`.
-        """
-        store, last = self.store, None if after is None else seq_of(after)
-        exactly(lambda name: store.delete(name, after=last), session)
-        self._empty_by_itself()
-
-    def expire(
-        self, older_than: timedelta, *, keep: Keep = (), only_deleted: bool = False, dry_run: bool = False
-    ) -> Purged:
-        """Remove for good what nothing happened in for that long, and what was deleted before that.
-
-        `keep` are ids of sessions that stay, or says of each (an `Info`) whether it does. A session goes together with
-        its forks and subagents, when the last of them is past its time. With `only_deleted`, only the trash is emptied.
-        """
-        from turnlog.thread.expiry import expire
-
-        now = None if self._clock is None else datetime.fromtimestamp(self._clock() / 1000, UTC)
-        return expire(self.store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
-
-    def _empty_by_itself(self) -> Purged | None:
-        stays = self.settings.trash_for
-        return None if stays is None else self.expire(stays, only_deleted=True)
-
-    def restore(self, session: str, *, as_: str | None = None) -> None:
-        """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
-
-        Under another id it is another session, with all that was in it; forks of the old one keep what they need.
-        """
-        if as_ is None or as_ == session:
-            exactly(self.store.restore, session)
-            return
-        from turnlog.transfer.renaming import restore_as
-
-        store = self.store
-        exactly(lambda name: restore_as(store, name, as_), session)
-
-    def purge(
-        self,
-        session: str,
-        *,
-        deleted: bool | None = None,
-        subagents: bool = False,
-        forks: bool = False,
-        after: Target | None = None,
-    ) -> Purged:
-        """Remove the session with that id for good, deleted or not, and what nobody else needs of its files.
-
-        Its `subagents` and `forks` go with it if told, and theirs; otherwise they stay, what forks need of it is kept
-        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which.
-        `after` as in `delete`.
-        """
-        from turnlog.thread.purging import purge
-
-        store, last = self.store, None if after is None else seq_of(after)
-        return exactly(
-            lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
-            session,
-        )
-
-    def forks(self, session: str, *, deleted: bool = False) -> list[Info]:
-        """The sessions that continue the one with that id, the newest first; those in the trash if `deleted`."""
-        from turnlog.thread.purging import Found, forks_of
-
-        with closing(log_to_read(self.store, session)) as log:
-            first = History(self.store, log).first
-        place = "deleted" if deleted else "live"
-        found = forks_of((Found(place, row) for row in self.store.listing(place)), first)
-        return [info_of(one.row) for one in sorted(found, key=lambda one: one.row.order, reverse=True)]
 
     # ── other agents, other homes ─────────────────────────────────────────────────────────────────
 
@@ -349,6 +273,7 @@ class Home:
             quota_bytes = self.settings.quota_bytes // 2
         if dry_run:
             return estimate(self.store, quota_bytes=quota_bytes)
+        self._finish_erasing(again=True)
         self._empty_by_itself()
         return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
 

@@ -18,6 +18,7 @@ from turnlog.thread.target import Target, rewind_to
 
 if TYPE_CHECKING:
     from turnlog.exchange.transcript import Exported
+    from turnlog.log.erasure.content import Erasure
     from turnlog.rewind.files import Files
     from turnlog.rewind.planner import Planner
     from turnlog.workspace.diff import Difference
@@ -124,6 +125,14 @@ class ReadOnlySession(SessionReader):
             if not self._state.redo:
                 raise NotFound("there is no undo to take back")
             return self._planner.plan_back(self._state.redo[-1], force=force)
+
+    def erasures(self) -> list[Erasure]:
+        """What was erased in this session's own log: which entry, when, by whom and why."""
+        from turnlog.store import derived
+
+        with self.history.mutex:
+            found = derived.erasures(self._store, self.history.first).get(self.history.first, [])
+        return sorted((one for one in found if not one.part), key=lambda one: one.seq)
 
     def interrupted(self) -> bool:
         """Whether a rewind was begun and not finished. The next rewind finishes it first."""

@@ -37,10 +37,10 @@ from turnlog.log.fold import State
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
-from turnlog.session.readonly import ReadOnlySession, Surroundings, listed
+from turnlog.session.erasable import ErasableSession, Owner
+from turnlog.session.readonly import listed
 from turnlog.thread.appender import Appender, batch_of
 from turnlog.thread.compaction import applying, check_compaction, compaction
-from turnlog.thread.creator import Creator
 from turnlog.thread.fact import check_fact
 from turnlog.thread.history import History
 from turnlog.thread.target import Target, rewind_to, seq_of
@@ -59,25 +59,20 @@ def _blocks(content: Content) -> list[AnyBlock]:
     return [Text(content)] if isinstance(content, str) else listed(content)
 
 
-class Owner(Surroundings, Protocol):
-    """What a session asks of its home besides."""
-
-    @property
-    def creator(self) -> Creator:
-        """What makes forks and subagents."""
-        ...
+class Holder(Owner, Protocol):
+    """What a session that makes others asks of its home besides."""
 
     def hold(self, history: History) -> Session:
         """A session that was just made, closed with the home."""
         ...
 
 
-class Session(ReadOnlySession):
+class Session(ErasableSession):
     """One session. Safe to use from many threads; made by `Home.create` and `Home.resume`."""
 
-    _home: Owner
+    _home: Holder
 
-    def __init__(self, home: Owner, history: History) -> None:
+    def __init__(self, home: Holder, history: History) -> None:
         super().__init__(home, history)
         self._appender = Appender(home.store, history)
         self._append = self._appender.append

@@ -23,6 +23,8 @@ from turnlog.log.entry import AnyEntry, Fork, Set, Start
 from turnlog.log.ids import handle_of
 from turnlog.log.written import WrittenLine
 
+IMPORTED = "import-"
+"""How the names of what an import has to know of its source begin, among what is derived."""
 Clock = Callable[[], int]
 """Milliseconds since 1970."""
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from msgspec import Struct
 
 from turnlog.log.entry import AnyEntry
+from turnlog.log.erasure.content import ErasingPlan, Erasure
 from turnlog.store import Blobs, Listed, Log, Logs
 
 _T = TypeVar("_T")
@@ -134,6 +135,40 @@ class Scattered(Protocol):
 
     def is_scattered(self) -> bool:
         """Whether it is time for that."""
+        ...
+
+
+@runtime_checkable
+class Erases(Protocol):
+    """Takes the content out of entries for good, wherever it keeps them, and remembers that it did."""
+
+    def erase(self, plan: ErasingPlan) -> str:
+        """All of it, though whoever does it dies: then who writes next goes on. Doing it again does nothing more.
+
+        The blobs are left to the caller, who knows which are needed: the plan is `unsettled` under the name that this
+        returns until it is settled.
+        """
+        ...
+
+    def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
+        """What was erased, by the first entries of the logs; that of one log, if told. They outlive the log."""
+        ...
+
+    def unsettled(self) -> dict[str, ErasingPlan]:
+        """What was begun, and of which blobs may be left."""
+        ...
+
+    def settle(self, name: str) -> None:
+        """Nothing is left of it."""
+        ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A log that can tell whether lines of it became others."""
+
+    def version(self) -> object:
+        """Another value when something that was there before is not what it was; None if it is not there any more."""
         ...
 
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from turnlog.errors import Invalid, Unavailable, Unsupported
 from turnlog.log.entry import AnyEntry, Entry
+from turnlog.log.erasure.content import Erasure
 from turnlog.log.ids import word
 from turnlog.store import Blobs, Listed, Log, Logs, Place, Store, behind, is_like
 from turnlog.store import capability as can
@@ -189,6 +190,26 @@ def stamp(log: Log) -> object | None:
     """Another value whenever the log is another; None if that cannot be told without reading it."""
     stamping = ability(log, can.Stamping)
     return None if stamping is None else stamping.stamp()
+
+
+def version(log: Log) -> object:
+    """See `Versioned`; None where nothing that was there ever changes."""
+    versioned = ability(log, can.Versioned)
+    return None if versioned is None else versioned.version()
+
+
+def erases(store: Logs) -> can.Erases:
+    """The store as one that can erase. Raises `Unsupported`."""
+    found = ability(store, can.Erases)
+    if found is None:
+        raise Unsupported("this store cannot erase single entries", hint="purge the session instead")
+    return found
+
+
+def erasures(store: Logs, first: str | None = None) -> dict[str, list[Erasure]]:
+    """What was erased, by the first entries of logs; nothing, where nothing can be."""
+    found = ability(store, can.Erases)
+    return {} if found is None else found.erasures(first)
 
 
 def listen(log: Log, tell: Callable[[], None]) -> Callable[[], None] | None:

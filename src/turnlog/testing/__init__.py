@@ -38,7 +38,8 @@ except ModuleNotFoundError as error:
 
 _pytest.register_assert_rewrite(
     "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.copying", "turnlog.testing.dialects",
-    "turnlog.testing.formats", "turnlog.testing.reading", "turnlog.testing.removing", "turnlog.testing.sessions",
+    "turnlog.testing.erasing", "turnlog.testing.formats", "turnlog.testing.reading", "turnlog.testing.removing",
+    "turnlog.testing.sessions",
 )  # fmt: skip
 
 from turnlog.testing.build import ManualClock, draft, entries_of, read, said  # noqa: E402

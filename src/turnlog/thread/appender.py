@@ -91,6 +91,8 @@ class Appender:
             try:
                 if self._is_stale or self._log.wait(self.history.state.seq):
                     self.history.load()
+                else:
+                    self.history.renew()
             except BaseException:
                 self._is_stale = True
                 raise
@@ -329,6 +331,7 @@ class Appender:
 
     def _write_fold(self) -> None:
         with self.history.mutex:
+            self.history.renew()  # what was erased since must not come back with it
             # Nothing happens by it: it has the time of what it is about, and a listing shows no other.
             draft, blobs = prepare(replace(to_fold(self.state), at=self.state.last_at))
             size = len(draft.body) + sum(len(data) for data in blobs.values())

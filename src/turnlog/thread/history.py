@@ -18,7 +18,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Fork, Head, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.payload import restore
-from turnlog.store import Log, Store
+from turnlog.store import Log, Store, derived
 
 _RECENT = 1024
 _FAR = 512
@@ -42,6 +42,7 @@ class History:
         self._first: str | None = None
         self._parent: History | None = None
         self._has_start = False
+        self._version: tuple[object, ...] = ()
         _histories.add(self)
 
     @property
@@ -66,10 +67,28 @@ class History:
     def load(self) -> None:
         """Fold the state from the log's end, as far back as a fold entry reaches."""
         self._recent = []
+        version = derived.version(self.log)
         self.state, self._recent = self._state_before(None)
+        self._version = (version, *self._versions_above())
         refuse_newer(self.id, self.state.start.get("format", FORMAT))
         folds = (behind for behind, entry in enumerate(reversed(self._recent)) if type(entry) is Fold)
         self.since_fold = next(folds, len(self._recent))
+
+    def renew(self) -> None:
+        """Look again at what is known, if something of it was erased since: by whomever."""
+        version = derived.version(self.log), *self._versions_above()
+        if version != self._version:
+            self._version, self._recent = version, []
+            self.state, self._recent = self._state_before(self.state.seq + 1)
+
+    def _versions_above(self) -> list[object]:
+        if self.fork is None:
+            return []
+        if self._parent is not None and derived.version(self._parent.log) is None:
+            self._parent.close()  # it was moved, or nobody can tell
+            self._parent = None
+        above = self._above()
+        return [derived.version(above.log), *above._versions_above()]
 
     def understand(self) -> None:
         """Refuse to go on where a newer version said that one must understand it."""

@@ -128,6 +128,7 @@ class SessionReader:
     def messages(self, *, last: int | None = None) -> list[Message]:
         """The messages of the conversation, oldest first: as they were said, whatever was compacted since."""
         with self.history.mutex:
+            self.history.renew()
             found: list[Message] = []
             if last is None or last > 0:
                 for node in self.history.path(self._state.head):
@@ -144,6 +145,7 @@ class SessionReader:
         `last` is how many of the newest are wanted; nothing before them is read.
         """
         with self.history.mutex:
+            self.history.renew()
             end = self._state.head if to is None else node_at(self.history, seq_of(to))
             nodes = islice(self.history.path(end), None if last is None else max(0, last))
             found = [self.history.whole(node) for node in nodes]
@@ -157,6 +159,7 @@ class SessionReader:
         and system messages in their places; `system` is then only what the fact of that name says.
         """
         with self.history.mutex:
+            self.history.renew()
             head = self.history.at(self._state.head)
             self.history.understand()
             rewrites: list[Entry] = []
@@ -209,6 +212,7 @@ class SessionReader:
     def pending(self) -> list[ToolCall]:
         """Tool calls of the conversation that have no result yet."""
         with self.history.mutex:
+            self.history.renew()
             replaced, kept = self._visible()
             return pending(replaced + kept)
 
@@ -222,6 +226,8 @@ class SessionReader:
         """Every entry of the log, inherited ones included, whichever branch it is on."""
         limit = seq_of(after)
         history = self.history
+        with history.mutex:
+            history.renew()
         for entry in history.back() if reverse else history.forward(limit):
             if entry.seq <= limit:
                 return
@@ -314,6 +320,7 @@ class SessionReader:
     def compactions(self) -> list[Compacted]:
         """The compactions of this conversation, oldest first: what each took away, and what it says instead."""
         with self.history.mutex:
+            self.history.renew()
             return compactions_of([self.history.whole(node) for node in self.history.path(self._state.head)])
 
     def children(self) -> list[Info]:

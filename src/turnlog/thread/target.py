@@ -35,6 +35,7 @@ def node_at(history: History, seq: int) -> int:
 
 def rewind_to(history: History, *, to: Target | None, before: Target | None, turns: int | None) -> Head:
     """The head entry of a rewind."""
+    history.renew()
     if sum(choice is not None for choice in (to, before, turns)) != 1:
         raise Invalid("a rewind needs one of to, before and turns")
     if to is not None:

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from turnlog.log.entry import Entry
+from turnlog.log.entry import Entry, Fold, Head, Set, Start
 from turnlog.log.written import WrittenLine
 from turnlog.store import Log
 from turnlog.transfer.outgoing import Outgoing, Shipment
@@ -44,7 +44,7 @@ def meet(going: Outgoing, theirs: Log | None) -> Meeting:
 def _agree(going: Outgoing, theirs: Log, after: int) -> bool:
     """Whether both go on with the same entry by now."""
     here, there = next(_carried(going, after), None), next(_written(theirs, after), None)
-    return here is not None and there is not None and _are_same(here, there)
+    return here is not None and there is not None and are_same(here, there)
 
 
 def _meet(going: Outgoing, theirs: Log) -> Meeting:
@@ -68,7 +68,7 @@ def _same_end(going: Outgoing, theirs: Log, end: int) -> Shipment | None:
         after = max(0, end - near)
         here = list(takewhile(lambda item: item.entry.seq <= end, _carried(going, after)))
         there = list(takewhile(lambda item: item.entry.seq <= end, _written(theirs, after)))
-        if not here or here[-1].entry.seq != end or len(here) != len(there) or not all(map(_are_same, here, there)):
+        if not here or here[-1].entry.seq != end or len(here) != len(there) or not all(map(are_same, here, there)):
             return None
         if after == 0 or not all(item.entry.merges for item in here):
             return here[-1]
@@ -84,7 +84,7 @@ def _walk(going: Outgoing, theirs: Log) -> Meeting:
     has_theirs = False
     while a is not None and b is not None:
         if a.entry.seq == b.entry.seq:
-            if not _are_same(a, b):
+            if not are_same(a, b):
                 break
             common, first, has_theirs = a, None, False
             a, b = next(ours, None), next(others, None)
@@ -97,13 +97,17 @@ def _walk(going: Outgoing, theirs: Log) -> Meeting:
     return Meeting(common, first or a, has_theirs or b is not None)
 
 
-def _are_same(here: Shipment, there: WrittenLine) -> bool:
+def are_same(here: Shipment | WrittenLine, there: Shipment | WrittenLine) -> bool:
+    """Whether two lines are of one entry."""
     if here.line == there.line:
         return True
-    # What somebody edited on one side is no other entry.
-    return (here.entry.unverified or there.entry.unverified) and (
-        (here.entry.seq, here.entry.id) == (there.entry.seq, there.entry.id)
-    )
+    if (here.entry.seq, here.entry.id) != (there.entry.seq, there.entry.id):
+        return False
+    # What somebody edited on one side is no other entry, nor is what was erased there, or repeated what was.
+    return any(e.unverified or e.void or isinstance(e, _REPEATING) for e in (here.entry, there.entry))
+
+
+_REPEATING = (Fold, Head, Set, Start)
 
 
 def _last(log: Log) -> int:

@@ -7,16 +7,17 @@ from collections.abc import Collection
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log.entry import Fork
 from turnlog.store import Listed, Store
+from turnlog.transfer.agreement import are_same
 from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing
 
 
-def came_from(there: Store, sessions: Collection[Listed], here: Store, going: Outgoing) -> bool:
-    """Whether this came from there, and has nothing that its original there has not."""
+def came_from(there: Store, sessions: Collection[Listed], here: Store, going: Outgoing) -> Outgoing | None:
+    """What this came from there, as it would come again, if this has nothing that its original there has not."""
     try:
         image = _image_of(there, sessions, here, going)
-        return image is not None and _begins_like(image, going)
+        return image if image is not None and _begins_like(image, going) else None
     except (NotFound, Corrupt, Unsupported):
-        return False  # what cannot be read is no reason to leave anything out
+        return None  # what cannot be read is no reason to leave anything out
 
 
 def _image_of(there: Store, sessions: Collection[Listed], here: Store, going: Outgoing) -> Outgoing | None:
@@ -37,7 +38,7 @@ def _called(there: Store, going: Outgoing, name: str, first: str | None, cut: in
         log = there.open(name, read_only=True, first=first) if name else None
     except NotFound:
         return None
-    return None if log is None else outgoing(there, log).as_called(going.id, cut)
+    return None if log is None else outgoing(there, log).as_called(going.id, cut, second_of(going))
 
 
 def _fork_of(
@@ -55,5 +56,15 @@ def _fork_of(
 
 
 def _begins_like(whole: Outgoing, part: Outgoing) -> bool:
-    known = (item.line for item in whole.lines() if isinstance(item, Shipment))
-    return all(item.line == next(known, None) for item in part.lines() if isinstance(item, Shipment))
+    known = (item for item in whole.lines() if isinstance(item, Shipment))
+    for item in part.lines():
+        if isinstance(item, Shipment) and ((other := next(known, None)) is None or not are_same(item, other)):
+            return False
+    return True
+
+
+def second_of(going: Outgoing) -> str:
+    """The id of the first entry behind the first line: what a fork was made for."""
+    lines = (item.entry.id for item in going.lines() if isinstance(item, Shipment))
+    next(lines, None)
+    return next(lines, "")

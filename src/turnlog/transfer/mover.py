@@ -25,7 +25,8 @@ from turnlog.thread.garbage import forget_unneeded
 from turnlog.thread.history import opened
 from turnlog.transfer.agreement import Meeting, meet
 from turnlog.transfer.blobs import Cargo, Carrier, held
-from turnlog.transfer.image import came_from
+from turnlog.transfer.erased import Erasures
+from turnlog.transfer.image import came_from, second_of
 from turnlog.transfer.merge import merge, merges
 from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing
 from turnlog.transfer.private import bring_private
@@ -66,6 +67,7 @@ class Mover:
         self._dry_run = dry_run
         self._include_ignored = include_ignored
         self._carrier = Carrier(source, target)
+        self._erasures = Erasures(source, target, dry_run=dry_run)
         self._placed: dict[_Which, list[_Part]] = {}
         self._rows: dict[_Which, Transferred] = {}
         self._moving: list[_Which] = []
@@ -117,14 +119,17 @@ class Mover:
     def _settle(self, name: _Which, found: Listed | None) -> None:
         """Move one session, and say what became of it."""
         there = self._there.get(name)
-        if found is not None and there is not None and _is_same(found, there):
+        is_same = found is not None and there is not None and _is_same(found, there)
+        if is_same and self._erasures.are_there(name.first):
             self._placed[name] = [_Part(_END, name, ())]
             self._rows[name] = Transferred(name.id)
             return
-        if name in self._deleted and name in self._live:
-            self._rows[name] = Transferred(name.id, "deleted")
-            return
         try:
+            if name in self._deleted and name in self._live:
+                self._rows[name] = Transferred(name.id, "deleted")
+                with closing(self._source.open(name.id, read_only=True, first=name.first)) as log:
+                    self._rows[name].erased = self._erasures.apply(outgoing(self._source, log))
+                return
             self._move(name)
         except Unavailable:
             raise
@@ -144,10 +149,13 @@ class Mover:
         log = self._source.open(name.id, read_only=True, first=name.first)
         try:
             going = outgoing(self._source, log)
-            is_image = came_from(self._target, self._there.values(), self._source, going)
-            going = going if is_image else self._beside_its_parent(going)
+            image = came_from(self._target, self._there.values(), self._source, going)
+            going = self._beside_its_parent(going) if image is None else going
             row = self._rows[name] = Transferred(name.id)
-            self._placed[name] = [] if is_image else self._send(going, row)
+            if image is not None:
+                row.erased = self._erasures.apply_to_original(name.first, image)
+            self._placed[name] = self._send(going, row) if image is None else []
+            row.outcome = "erased" if row.erased and row.outcome == "same" else row.outcome
             return self._placed[name]
         finally:
             self._moving.pop()
@@ -196,6 +204,7 @@ class Mover:
         for _ in range(_TRIES):
             if going.source in self._live and self._is_another(going):
                 raise _another(going.id)
+            row.erased += self._erasures.apply(going)
             theirs = self._log_there(going.id, going.first)
             try:
                 found = meet(going, theirs)
@@ -203,6 +212,7 @@ class Mover:
                     break
                 if not found.has_theirs:
                     self._carry(going, found, row, is_new=theirs is None)
+                    row.erased += self._erasures.apply(going)
                     row.outcome = row.outcome if row.outcome != "same" else "new" if theirs is None else "grown"
                     break
                 if found.common is None:
@@ -210,7 +220,7 @@ class Mover:
                 parts.append(_Part(found.common.origin, _Which(going.id, going.first), going.cuts))
                 if may_merge and self._merged(going, found, row):
                     return parts
-                going = going.forked(found.common, found.mine)
+                going = going.forked(found.common, found.mine, name=self._named(going, found.common, found.mine))
                 row.outcome, row.into = "forked", going.id
             except (Conflict, AlreadyExists):
                 continue  # somebody wrote there meanwhile: look again
@@ -224,6 +234,17 @@ class Mover:
         if not row.entries:
             row.outcome = "same"
         return [*parts, _Part(_END, _Which(going.id, going.first), going.cuts)]
+
+    def _named(self, going: Outgoing, common: Shipment, first: Shipment) -> str | None:
+        """What the fork is called there that begins with an entry which was erased since; None if there is none."""
+        for which, row in self._there.items() if first.entry.void else ():
+            fork = row.start.fork if row.start is not None else None
+            if fork is None or (fork.base, fork.seq, fork.id) != (going.first, common.entry.seq, common.entry.id):
+                continue
+            with closing(self._target.open(which.id, read_only=True, first=which.first)) as log:
+                if second_of(outgoing(self._target, log)) == first.entry.id:
+                    return which.first
+        return None
 
     def _dropped(self, going: Outgoing) -> frozenset[str]:
         with opened(self._source, self._source.open(going.source[0], read_only=True, first=going.source[1])) as history:
@@ -253,7 +274,8 @@ class Mover:
         deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
         digest, sent = sha256(), 0
         first = _BEGINNING_BYTES if is_new else _BYTES
-        for chunk in _chunks(going.lines(after=found.last), row.problems, first):
+        for portion in _chunks(going.lines(after=found.last), row.problems, first):
+            chunk = self._erasures.in_flight(going, portion)
             if self._dry_run:
                 cargo = self._carrier.load(chunk, lambda: self._dropped(going))
                 row.blobs += len(cargo.lacking) + len(cargo.made)

@@ -56,7 +56,7 @@ class Outgoing:
         self._original = start
         self._made = made
         """That line, if it is not the one here."""
-        self._since = since
+        self.since = since
         """Only what comes after this entry."""
         self.cuts = cuts
         """Where it was cut, the first time first: whatever comes after is counted one higher."""
@@ -77,7 +77,7 @@ class Outgoing:
         made = self._made
         if made is not None and made.seq > after:
             yield Shipment(made, line_of(made), 0, {})
-        for item in self._log.lines(after=max(self._since, after - len(self.cuts))):
+        for item in self._log.lines(after=max(self.since, after - len(self.cuts))):
             if isinstance(item, Damage):
                 yield item
                 continue
@@ -89,7 +89,7 @@ class Outgoing:
         entry = item.entry
         if self._made is None:
             return Shipment(entry, item.line, entry.seq, {})
-        is_alone = bool(entry.batch) and entry.seq + entry.more - entry.batch < self._since
+        is_alone = bool(entry.batch) and entry.seq + entry.more - entry.batch < self.since
         changed, line, blobs = renumbered(entry, self.number, self._store.get, is_alone=is_alone)
         return Shipment(changed, line, entry.seq, blobs)
 
@@ -97,25 +97,26 @@ class Outgoing:
         """The number of its last entry there."""
         for item in self._log.read(reverse=True):
             if isinstance(item, Entry):
-                return self.number(item.seq) if item.seq > self._since else self.start.seq
+                return self.number(item.seq) if item.seq > self.since else self.start.seq
         return self.start.seq
 
     # ── what it becomes where it cannot stay what it is ────────────────────────────────────────────
 
-    def forked(self, common: Shipment | None, first: Shipment) -> Outgoing:
+    def forked(self, common: Shipment | None, first: Shipment, *, name: str | None = None) -> Outgoing:
         """The part behind the last entry that both sides have, as a fork of theirs; `first` is where it begins.
 
-        Without any such entry they are two sessions that only have the same id: this one gets another.
+        Without any such entry they are two sessions that only have the same id: this one gets another. `name` is what
+        it is called there already, where `first` does not say it any more, because it was erased.
         """
         if common is None:
-            since = self._since if self._made is not None else self._original.seq
+            since = self.since if self._made is not None else self._original.seq
             return self._as(self._called(first.line), since, self.cuts)
         cut = common.entry.seq
         history = History(self._store, self._log)
-        facts = history.state_at(common.origin or self._since).wide
+        facts = history.state_at(common.origin or self.since).wide
         host = first.entry.host if isinstance(first.entry, Writer) else None
         made = replace(
-            self._called(b"%d" % cut, first.line),
+            self._called(b"%d" % cut, first.line) if name is None else replace(self.start, id=name, session=None),
             seq=cut + 1,
             at=first.entry.at,
             clock=None,
@@ -124,17 +125,22 @@ class Outgoing:
             fork=Fork(self.id, cut, common.entry.id, host, first=self.first if self.first != self.id else None),
         )
         history.close()
-        return self._as(made, common.origin or self._since, (*self.cuts, cut))
+        return self._as(made, common.origin or self.since, (*self.cuts, cut))
 
-    def as_called(self, name: str, cut: int) -> Outgoing | None:
-        """What becomes of it behind that entry, where both sides went on, if that is what is called by this name."""
+    def as_called(self, name: str, cut: int, second: str) -> Outgoing | None:
+        """What becomes of it behind that entry, where both sides went on, if that is what is called by this name.
+
+        Where the line that gave it the name was erased, the id of that entry tells, `second`.
+        """
         lines = (item for item in self.lines(after=max(0, cut - 1)) if isinstance(item, Shipment))
         common = next(lines, None) if cut else None
         first = next(lines, None)
         if first is None or (cut and (common is None or common.entry.seq != cut)):
             return None
         told = (b"%d" % cut, first.line) if cut else (first.line,)
-        return self.forked(common, first) if self._called(*told).id == name else None
+        if self._called(*told).id == name:
+            return self.forked(common, first)
+        return self.forked(common, first, name=name) if cut and first.entry.void and first.entry.id == second else None
 
     def _called(self, *what: bytes) -> Start:
         """Its first line, with the id of what comes of it for this reason: always the same."""

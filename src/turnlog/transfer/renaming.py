@@ -8,6 +8,7 @@ from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.draft import MAX_ID
 from turnlog.store import Store, derived
+from turnlog.thread.removal.erasing import erase_there
 from turnlog.transfer.outgoing import outgoing
 
 
@@ -32,4 +33,6 @@ def restore_as(store: Store, session: str, name: str) -> None:
                     derived.put(store, item.blobs)
                 lines.append(item.line)
             store.adopt(name, lines, after=0, parent=going.start.fork)
+        if known := derived.erasures(store, found.first).get(found.first):
+            erase_there(store, name, going.first, [one for one in known if not one.part and one.seq > going.since])
     store.purge(session, deleted=True)

@@ -13,7 +13,8 @@ class Transferred(Struct):
     id: str
     outcome: str = "same"
     """`new`, `grown`, `same`; `forked`: the other side had gone on with it, too; `merged`: what was new needed no fork;
-    `deleted`: it is in the trash there, and was left alone; `failed`."""
+    `erased`: there was nothing new but what was erased here, and is there now; `deleted`: it is in the trash there, and
+    was left alone; `failed`."""
     entries: int = 0
     """How many were sent."""
     blobs: int = 0
@@ -24,4 +25,6 @@ class Transferred(Struct):
     """What is damaged or missing here, and so there as well."""
     private: int = 0
     """Checkpoints that came without the contents of ignored files, which stay where they are."""
+    erased: int = 0
+    """How many entries were erased there because they were here."""
     error: TurnlogError | None = None

@@ -20,7 +20,7 @@ from turnlog.catalog.read import foreign
 from turnlog.catalog.read.announcer import Announcer
 from turnlog.catalog.read.gone import GoneSessions
 from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
-from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, ends_of, stamp_of
+from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
 from turnlog.layout import TRASH
@@ -122,6 +122,7 @@ class Indexer:
         self._database.checkpoint()
 
     def _take_all(self, jobs: list[_Job], total: int, finder: Finder) -> None:
+        self._add_forks(jobs)
         for job in jobs:
             if self._progress is not None:
                 self._progress("indexing", self.read_bytes, total)
@@ -131,6 +132,18 @@ class Indexer:
         if self._progress is not None and jobs:
             self._progress("indexing", total, total)
         self._announce_inner(jobs, finder)
+
+    def _add_forks(self, jobs: list[_Job]) -> None:
+        """Where a log was written anew, its forks repeat what was erased in it: they are read again, whole."""
+        there = {job.native for job in jobs if job.source is None}
+        for job in jobs:  # grows while it is gone through
+            if job.source is None and job.before is not None and job.before.inode != job.stamp.inode:
+                for id, native, is_ours, agent, path, key in self._watchlist.forks_of(job.native):
+                    fork = self._job(id, native, is_ours, agent, path, key) if native not in there else None
+                    if fork is not None and fork.before is not None:
+                        there.add(native)
+                        fork.before = fork.before._replace(inode=-1, mark=None)
+                        jobs.append(fork)
 
     # ── what there is to do ───────────────────────────────────────────────────────────────────────
 
@@ -156,11 +169,13 @@ class Indexer:
                 job = _Job(None, native, path, stamp, self._watchlist.own(native))
                 job.is_deleted = is_deleted
                 jobs[path, "", OURS] = job
-        for one, is_deleted in changes.grown:
+        for one, is_deleted, ends in changes.grown:
             before, at = self._watchlist.own(one.id), one.last.at if one.last is not None else None
-            is_other = before is not None and not self._watchlist.stamp_of(before.id).startswith(f"{one.first} ")
+            said = "" if before is None else self._watchlist.stamp_of(before.id)
+            is_same = said.startswith(f"{one.first} ") and said.rpartition(" ")[2] == ends.rpartition(" ")[2]
+            is_other = before is not None and not is_same
             job = _Job(None, one.id, "", Stamp(one.size_bytes, (ms_of(at) or 0) * 1_000_000, is_other), before)
-            job.is_deleted, job.told, job.parts = is_deleted, ends_of(one), {}
+            job.is_deleted, job.told, job.parts = is_deleted, ends, {}
             jobs["", one.id, OURS] = job
         for number in changes.gone:
             self._remove(number, is_ours=1)
@@ -280,6 +295,8 @@ class Indexer:
             session = before.id
             self._batch.mark_dirty()
             self._loose |= shared_by(self._batch.db, [session])  # it may be gone from it afterwards
+            if job.source is None and before.inode != job.stamp.inode:
+                self._batch.flag(UNSCRUBBED)  # it was written anew: something may have been erased in it
         self._changed.add(session)
         try:
             row = self._read(job, session)

@@ -36,8 +36,8 @@ class Changes(NamedTuple):
     """The number, agent, home and path of folders whose names are others."""
     homes: Sequence[tuple[str, str]] = ()
     """Agents and folders that nobody has looked at yet."""
-    grown: Sequence[tuple[Listed, bool]] = ()
-    """Sessions of ours in a store that keeps no files, of which there is more than was read; and whether deleted."""
+    grown: Sequence[tuple[Listed, bool, str]] = ()
+    """Sessions of ours in a store that keeps no files that are not as they were read; whether deleted; their ends."""
     gone: Sequence[int] = ()
     """The numbers of sessions that such a store has no longer."""
 
@@ -65,22 +65,30 @@ def _size(found: os.stat_result) -> int:
 
 
 def purged(watchlist: Watchlist) -> Changes:
-    """The files of ours that are no longer there, and nothing else."""
-    gone = [WatchedFile(id, path) for id, path in watchlist.files_of(OURS) if not os.path.lexists(path)]
-    return Changes(gone)
+    """The files of ours that are no longer there, or were written anew because something was erased; nothing else."""
+    found: list[WatchedFile] = []
+    for id, path, inode in watchlist.inodes_of(OURS):
+        stamp = stamp_of(path)
+        if stamp is None or (stamp.size >= 0 and stamp.inode != inode):
+            found.append(WatchedFile(id, path))
+    return Changes(found)
 
 
-def ends_of(one: Listed) -> str:
-    """How a log begins and ends: another text whenever it is another one, or there is more of it."""
-    return f"{one.first} {one.last.id if one.last is not None else ''}"
+def _ends_of(one: Listed, erased: int) -> str:
+    """How a log begins and ends: another text whenever it is another one, there is more of it, or less was left."""
+    return f"{one.first} {one.last.id if one.last is not None else ''} {erased}"
 
 
 def compared(watchlist: Watchlist, store: Store) -> Changes:
     """Compare what is known of our sessions in a store that keeps no files with all that are there now."""
+    from turnlog.store.derived import erasures
+
     known = watchlist.own_ends()
     # Where a deleted one is called the same, the other one counts.
     there = {one.id: (one, place == "deleted") for place in ("deleted", "live") for one in store.listing(place)}
-    grown = [one for id, one in there.items() if known.get(id, (0,))[1:] != (ends_of(one[0]), one[1])]
+    erased = sum(map(len, erasures(store).values()))  # of any: forks repeat what others said
+    ends = {id: _ends_of(one, erased) for id, (one, _) in there.items()}
+    grown = [(*one, ends[id]) for id, one in there.items() if known.get(id, (0,))[1:] != (ends[id], one[1])]
     return Changes(grown=grown, gone=[number for id, (number, *_) in known.items() if id not in there])
 
 

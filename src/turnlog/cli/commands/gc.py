@@ -21,7 +21,7 @@ from turnlog.machine.location import folder_of
 from turnlog.machine.retention import duration_of, set_trash_for
 from turnlog.machine.space import set_limit, size_of
 from turnlog.session import Home
-from turnlog.thread.purging import Purged
+from turnlog.thread.removal.purging import Purged
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:

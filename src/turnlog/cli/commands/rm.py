@@ -15,7 +15,7 @@ from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
 from turnlog.cli.frame.command import home_location, print_json, shared, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
-from turnlog.thread.purging import Purged
+from turnlog.thread.removal.purging import Purged
 
 CHANGES = shape.LOG
 FIELDS = {
@@ -51,7 +51,8 @@ def command(
 
     `turnlog restore` brings back what is in the trash. Forks of a session keep working either way. Files of other
     agents are never touched. What --purge removes is gone from the index as well when the command is done; what
-    forks and subagents still have of it is named. To remove old sessions, see `turnlog gc --older-than`.
+    forks and subagents still have of it is named. `turnlog erase` removes single
+    messages, `turnlog gc --older-than` old sessions.
 
     \b
     turnlog rm k3f9                   into the trash

@@ -113,6 +113,8 @@ def _head(entry: Head) -> str:
 
 
 def _set(entry: Set) -> str:
+    if entry.void:
+        return f"{entry.key} [erased]"
     return f"{entry.key} is no more" if entry.unset else f"{entry.key} = {as_json(entry.value)}"
 
 

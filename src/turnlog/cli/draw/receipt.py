@@ -12,7 +12,8 @@ from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, moment, one_line, size
 from turnlog.cli.frame import shape
 from turnlog.log.ids import handle_of
-from turnlog.thread.purging import Purged
+from turnlog.thread.removal.erasing import ErasureReceipt
+from turnlog.thread.removal.purging import Purged
 from turnlog.thread.report import Info
 
 REMOVED = {
@@ -54,3 +55,24 @@ def show_sessions(rows: Iterable[Info]) -> None:
     cells = [(row.handle, moment(row.updated_at)[:16], str(row.seq), row.title or "") for row in rows]
     for line in table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)):
         print(line, file=sys.stderr)
+
+
+def print_erasure(handle: str, receipt: ErasureReceipt) -> None:
+    """What was erased, and what is out of reach."""
+    seqs = ", ".join(str(one.seq) for one in receipt.entries) or "nothing: it was erased before"
+    print(one_line(f"erased in session {handle}: {seqs}"))
+    if receipt.also:
+        print(f"{count(len(receipt.also), 'line')} that repeated it changed as well")
+    if receipt.blobs:
+        print(f"{count(receipt.blobs, 'blob')} removed, {size(max(0, receipt.freed_bytes))} given back")
+    for one in receipt.needed:
+        users = ", ".join(f"{handle_of(user.session)}:{user.seq}" for user in one.entries) or "a checkpoint"
+        print(one_line(f"still there: {one.digest[:19]}…, which {users} needs"))
+    if receipt.summaries:
+        told = ", ".join(str(one.seq) for one in receipt.summaries)
+        print(f"look at the summaries that came later, which may quote it: {told}")
+    for place in receipt.copies:
+        print(one_line(f"not changed: {place}"))
+    for why in receipt.left:
+        print(one_line(f"not finished: {why}"))
+    print("the file system, its snapshots and your backups may have it still")

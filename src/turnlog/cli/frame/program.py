@@ -26,7 +26,8 @@ _GROUPS = {
     "Take back": ["run", "hooks", "diff", "blame", "why", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
     "Other agents": ["mcp", "formats", "keep", "import", "export"],
     "Sessions of your own": [
-        "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "mv", "push", "pull", "sync",
+        "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "erase", "mv", "push", "pull",
+        "sync",
     ],
     "Care": ["doctor", "gc", "index", "prices", "completion", "demo"],
     "Programs and agents": ["setup", "api"],

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from msgspec.json import encode
 
@@ -27,11 +28,15 @@ from turnlog.store.capability import Repaired, Surveyed
 from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.glimpse import first_id, glimpse
-from turnlog.store.files.layout import BASES, DERIVED, Layout
+from turnlog.store.files.layout import BASES, DERIVED, ERASED, ERASING, Layout
 from turnlog.store.files.names import session_id_of
 from turnlog.store.files.newest import newest_first
 from turnlog.store.files.sessionfile import SessionFile
 from turnlog.store.files.trash import Trash, listed
+
+if TYPE_CHECKING:
+    from turnlog.log.erasure.content import ErasingPlan, Erasure
+    from turnlog.store.files.erasing import FileErasing
 
 _FOLDERS: dict[Place, str] = {"live": SESSIONS, "deleted": TRASH, "aside": BASES}
 
@@ -61,7 +66,7 @@ class FileStore:
         self.unneeded, self.damaged_blobs, self.is_scattered = blobs.unneeded, blobs.damaged_blobs, blobs.is_scattered
 
         self._trash = Trash(self._layout, blobs, clock)
-        self.delete, self.restore, self.purge = self._trash.delete, self._trash.restore, self._trash.purge
+        self.delete, self.restore = self._trash.delete, self._trash.restore
 
     def _log(self, path: str, session_id: str, *, read_only: bool = False, fd: int = -1) -> SessionFile:
         durable = self._durable
@@ -78,10 +83,9 @@ class FileStore:
             self._layout.make_ready()
             self._refuse_taken(session_id, first, is_live=place == SESSIONS)
             path = self._layout.path(place, first if place == BASES else session_id)
-            temporary = self._layout.new_name(place)
+            temporary, fd = self._layout.begin_file(place)
             log: SessionFile | None = None
             try:
-                fd = self._disk.open(temporary, os.O_RDWR | os.O_APPEND, create=True)
                 log = self._log(temporary, session_id, fd=fd)
                 fill(log)
                 if parent is None:
@@ -89,11 +93,14 @@ class FileStore:
                 else:
                     self._link_beside(parent, temporary, path)
                 log.named(path)
+                self._disk.unlock(fd)
                 self._disk.discard(temporary)
             except BaseException as error:
                 self._disk.discard(temporary)
                 if log is not None:
                     log.close()
+                else:
+                    self._disk.close(fd)
                 if isinstance(error, FileExistsError):
                     raise taken(session_id) from None
                 raise
@@ -110,6 +117,11 @@ class FileStore:
         parent: Fork | None = None,
         deleted: bool = False,
     ) -> None:
+        self._finish_erasing()
+        told = (line for line in lines if b'"void":' in line)
+        if any(entry_of(item).void for line in told for item in entries_of([line], after=0)):
+            with disk_errors(f"opening {self._layout.folder}"):
+                self._layout.know_erasures()
         if not after:
             [start, *_] = entries_of(lines, after=0)
             place = SESSIONS
@@ -127,6 +139,41 @@ class FileStore:
             log.adopt(lines, after=after)
         finally:
             log.close()
+
+    def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
+        self._finish_erasing()
+        self._trash.purge(session_id, deleted=deleted, after=after)
+
+    # ── erasing ───────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _erasing(self) -> FileErasing:
+        from turnlog.store.files.erasing import FileErasing  # hardly anybody needs it
+
+        return FileErasing(self._layout, self._blobs)
+
+    def _finish_erasing(self) -> None:
+        """Somebody may have died who was erasing: whoever writes next goes on with it first."""
+        if self._has(ERASING):
+            self._erasing.finish()
+
+    def _has(self, place: str) -> bool:
+        with disk_errors(f"looking at {self._layout.folder}"):
+            return self._disk.exists(os.path.join(self._layout.folder, place))
+
+    def erase(self, plan: ErasingPlan) -> str:
+        return self._erasing.erase(plan)
+
+    def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
+        return self._erasing.erasures(first) if self._has(ERASED) else {}
+
+    def unsettled(self) -> dict[str, ErasingPlan]:
+        return self._erasing.unsettled() if self._has(ERASING) else {}
+
+    def settle(self, name: str) -> None:
+        self._erasing.settle(name)
+
+    # ── finding ───────────────────────────────────────────────────────────────────────────────────
 
     def _refuse_taken(self, session_id: str, first: str, *, is_live: bool) -> None:
         live, deleted = self._layout.path(SESSIONS, session_id), self._layout.path(TRASH, session_id)
@@ -152,6 +199,8 @@ class FileStore:
                 return
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> SessionFile:
+        if not read_only:
+            self._finish_erasing()
         with disk_errors(f"opening session {session_id}"):
             if read_only:
                 return self._log(self._base_path(session_id, first), session_id, read_only=True)

@@ -186,6 +186,14 @@ class Disk:
         except BlockingIOError:
             self._wait_for_lock(fd, fcntl.LOCK_EX)
 
+    def try_lock(self, fd: int) -> bool:
+        """The same without waiting: whether nobody else has it."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
     def lock_shared(self, fd: int) -> None:
         """A lock that many may hold at once, and nobody while another holds the writer's."""
         try:

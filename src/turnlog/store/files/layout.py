@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from turnlog.errors import Corrupt, Unsupported
-from turnlog.layout import HOME_FILE, LAYOUT, LAYOUT_LINE, SESSIONS, TRASH
+from turnlog.layout import ERASED_LAYOUT, HOME_FILE, LAYOUT, SESSIONS, TRASH, layout_line
 from turnlog.log.ids import word
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed, is_session_file
 
-BASES, BLOBS, DERIVED = "bases", "blobs", "derived"
+BASES, BLOBS, DERIVED, ERASED, ERASING = "bases", "blobs", "derived", "erased", "erasing"
 _ABANDONED_S = 3600.0
 """Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
 _OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.lock")
@@ -29,6 +29,7 @@ class Layout:
         self.disk = disk
         self._is_ready = False
         self._is_current = False
+        self._has_erasures = False
         with disk_errors(f"opening {self.folder}"):
             self._check()
 
@@ -46,15 +47,16 @@ class Layout:
             layout = msgspec.json.decode(data, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Corrupt(f"{path} is not what we wrote", hint=f"it should hold {LAYOUT}") from None
-        self._is_current = layout == LAYOUT
+        self._is_current = layout in (LAYOUT, ERASED_LAYOUT)
+        self._has_erasures = "erasures" in layout
         for part, version in layout.items():
-            known = LAYOUT.get(part, 0)
+            known = ERASED_LAYOUT.get(part, 0)
             if not isinstance(version, int) or version > known:
                 raise Unsupported(
                     f"{self.folder} has {part} version {version}; this Turnlog knows {known}",
                     hint="a newer Turnlog wrote there: upgrade this one",
                 )
-        for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED):
+        for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED, ERASED, ERASING):
             place = os.path.join(self.folder, name)
             if self.disk.exists(place):
                 self.disk.make_private(place)
@@ -73,11 +75,7 @@ class Layout:
             folders.insert(0, path)
             path = os.path.dirname(path)
         for path in folders:
-            try:
-                self.disk.mkdir(path)
-            except FileExistsError:
-                continue
-            self.disk.sync_folder(os.path.dirname(path))
+            self.make_folder(path)
         self.disk.refuse_remote(self.folder)
         for name in _OLD:
             path = os.path.join(self.folder, name)
@@ -86,8 +84,26 @@ class Layout:
         if is_new:
             self._sync_above()
         if is_new or not self._is_current:
-            self.write_file(layout, LAYOUT_LINE)
+            self.write_file(layout, layout_line(ERASED_LAYOUT if self._has_erasures else LAYOUT))
         self._is_ready = True
+
+    def know_erasures(self) -> None:
+        """From now on whoever does not know what an erased line is leaves this home alone."""
+        self.make_ready()
+        self._check()
+        if not self._has_erasures:
+            self.write_file(os.path.join(self.folder, HOME_FILE), layout_line(ERASED_LAYOUT))
+            self._has_erasures = True
+        for name in (ERASED, ERASING):
+            self.make_folder(os.path.join(self.folder, name))
+
+    def make_folder(self, path: str) -> None:
+        """A folder, whose name is on the disk."""
+        try:
+            self.disk.mkdir(path)
+        except FileExistsError:
+            return
+        self.disk.sync_folder(os.path.dirname(path))
 
     def _sync_above(self) -> None:
         """Whoever made the folders above may have died before their names were on the disk; the layout comes last."""
@@ -140,9 +156,9 @@ class Layout:
             names = self.disk.listdir(os.path.join(self.folder, place))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [name for name in names if is_session_file(name) and not (place == TRASH and self._is_back(name))]
+        return [name for name in names if is_session_file(name) and not (place == TRASH and self.is_back(name))]
 
-    def _is_back(self, name: str) -> bool:
+    def is_back(self, name: str) -> bool:
         """Whether somebody died who was restoring or deleting it: then it is a session, and not a deleted one."""
         here, there = (os.path.join(self.folder, place, name) for place in (TRASH, SESSIONS))
         return self.disk.exists(there) and self.disk.exists(here) and os.path.samefile(here, there)
@@ -160,6 +176,33 @@ class Layout:
             path = os.path.join(folder, name)
             if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
                 self.disk.unlink(path)
+
+    def begin_file(self, place: str) -> tuple[str, int]:
+        """A new file that gets its name when it is whole, open and locked: so nobody takes it for abandoned."""
+        while True:
+            path = self.new_name(place)
+            fd = self.disk.open(path, os.O_RDWR | os.O_APPEND, create=True)
+            try:
+                self.disk.lock(fd)
+                if self.is_still(fd, path):
+                    return path, fd
+            except BaseException:
+                self.disk.close(fd)
+                self.disk.discard(path)
+                raise
+            self.disk.close(fd)
+
+    def remove_if_abandoned(self, path: str) -> None:
+        """What never got its name, if nobody holds it."""
+        try:
+            fd = self.disk.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            if self.disk.try_lock(fd):
+                self.disk.unlink(path)
+        finally:
+            self.disk.close(fd)
 
     def sizes(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""

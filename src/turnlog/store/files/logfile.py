@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from turnlog.errors import Conflict, TurnlogError, Unavailable
 from turnlog.store.files.disk import Disk, Room, as_error, renew_after_fork
-from turnlog.store.files.handle import FileHandle, ReadingHandle
+from turnlog.store.files.handle import FileHandle, ReadingHandle, identity
 from turnlog.store.files.known import KnownIds
 from turnlog.store.files.tail import Placed, Tail, is_adoptable
 from turnlog.store.files.unsynced import Unsynced
@@ -98,11 +98,30 @@ class LogFile:
 
     def copy(self) -> ReadingHandle:
         """A descriptor to read from at leisure what is there now."""
-        self.open()
+        self._open_current()
         if self._unsynced.unsure:
             self._try_to_cut()
             self.open()
         return self.handle.copy()
+
+    def _open_current(self) -> None:
+        """Have a descriptor of the file that has the name now: it was written anew if something was erased in it."""
+        handle = self.handle
+        if handle.fd >= 0 and self.version() not in (None, handle.identity):
+            tail = self.tail
+            handle.leave()
+            self.open()
+            if tail is not None and tail.is_in(handle.read, handle.size()):
+                self.tail = tail
+        else:
+            self.open()
+
+    def version(self) -> tuple[int, int] | None:
+        """Which file it is that has the name; None if there is none, because it was moved."""
+        try:
+            return identity(self._disk.stat(self.handle.path))
+        except FileNotFoundError:
+            return None
 
     # ── the lock ──────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +220,7 @@ class LogFile:
 
     def has_grown(self, seq: int) -> bool:
         """Whether there may be entries after `seq`."""
-        self.open()
+        self._open_current()
         tail = self.tail
         return tail is None or tail.last != seq or self.handle.size() != tail.end
 

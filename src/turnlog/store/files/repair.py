@@ -33,7 +33,7 @@ def look(disk: Disk, path: str, *, visit: Visit | None = None) -> Survey:
     with disk_errors(f"reading {path}"):
         fd = disk.open(path, os.O_RDONLY)
         try:
-            return Survey(_reader(disk, fd), disk.fstat(fd).st_size, visit=visit)
+            return Survey(reader_of(disk, fd), disk.fstat(fd).st_size, visit=visit)
         finally:
             disk.close(fd)
 
@@ -47,7 +47,7 @@ def repair(
     name in one step, and each is on the disk before the next step depends on it.
     """
     path = os.path.join(folder, "sessions", file_name(session_id))
-    with disk_errors(f"repairing session {session_id}"), _open_locked(disk, path) as held:
+    with disk_errors(f"repairing session {session_id}"), open_locked(disk, path) as held:
         return _Repair(disk, path, held.fileno(), without).run(os.path.join(folder, "trash"), clock())
 
 
@@ -56,7 +56,7 @@ class _Repair:
         self._disk = disk
         self._path = path
         self._fd = fd
-        self._read = _reader(disk, fd)
+        self._read = reader_of(disk, fd)
         self._size = disk.fstat(fd).st_size
         self._without = without
         self._survey = Survey(self._read, self._size, without=without)
@@ -112,10 +112,11 @@ class _Repair:
     def _write(self, temporary: str, line: bytes, note: int) -> None:
         fd = self._disk.open(temporary, os.O_RDWR, create=True)
         try:
+            self._disk.lock(fd)  # so that nobody takes it for abandoned
             for piece in _pieces(self._read, self._size, self._cuts):
                 self._disk.write(fd, piece)
             self._disk.write(fd, line)
-            self._check(_reader(self._disk, fd), self._disk.fstat(fd).st_size, note)
+            self._check(reader_of(self._disk, fd), self._disk.fstat(fd).st_size, note)
             self._disk.sync(fd)
         finally:
             self._disk.close(fd)
@@ -147,14 +148,16 @@ class _Repair:
         self._disk.sync_folder(trash)
 
 
-def _reader(disk: Disk, fd: int) -> Read:
+def reader_of(disk: Disk, fd: int) -> Read:
+    """What reads an open file."""
+
     def read(length: int, offset: int) -> bytes:
         return disk.pread(fd, length, offset)
 
     return read
 
 
-def _open_locked(disk: Disk, path: str) -> Held:
+def open_locked(disk: Disk, path: str) -> Held:
     """The file that has this name now, with the writer's lock."""
     while True:
         held = disk.hold(path)

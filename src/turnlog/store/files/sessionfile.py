@@ -212,6 +212,10 @@ class SessionFile:
         with self._file.mutex, disk_errors(f"looking at session {self.id}"):
             return self._file.has_grown(seq)
 
+    def version(self) -> object:
+        with disk_errors(f"looking at session {self.id}"):
+            return self._file.version()
+
     def stamp(self) -> object:
         with disk_errors(f"looking at session {self.id}"):
             status = self._disk.stat(self._file.handle.path)

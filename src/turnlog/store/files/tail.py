@@ -10,6 +10,7 @@ from turnlog.log.assemble import Oversize, backward, forward
 from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_wide
+from turnlog.log.written import entry_of
 from turnlog.store.files.lines import Read, last_newline, lines, lines_back
 
 _SHORTEST_LINE = 64
@@ -125,7 +126,16 @@ class Tail:
     def is_in(self, read: Read, size: int) -> bool:
         """Whether that file holds the log that we know."""
         start = self.good - len(self.trace)
-        return size >= self.good and read(len(self.trace), start) == self.trace
+        if size < self.good or read(len(self.trace), start) == self.trace:
+            return size >= self.good
+        # The last line may have been erased: it is as long as it was, and has its number.
+        for _, line in lines_back(read, self.good):
+            try:
+                found = entry_of(decode(line))
+            except Unreadable:
+                return False
+            return found.seq == self.last and is_verified(line)
+        return False
 
     def _note(self, offset: int, entry: AnyEntry, saw: Saw) -> None:
         self.last = entry.seq

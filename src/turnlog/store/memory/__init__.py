@@ -13,9 +13,12 @@ from datetime import UTC, datetime
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork, Start, is_wide
+from turnlog.log.erasure.content import ErasingPlan, Erasure
+from turnlog.log.ids import word
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
 from turnlog.store import (
+    IMPORTED,
     Adding,
     Clock,
     Freed,
@@ -53,6 +56,8 @@ class MemoryStore:
         self._bases: dict[str, MemoryLog] = {}
         self._blobs: dict[str, bytes] = {}
         self._derived: dict[str, bytes] = {}
+        self._erasures: dict[str, dict[tuple[int, str], Erasure]] = {}
+        self._unsettled: dict[str, ErasingPlan] = {}
         self._collected = 0
         self._sharing = BlobLock()
 
@@ -222,6 +227,35 @@ class MemoryStore:
         """See `Logs.close`."""
 
     # ── beside the contract ───────────────────────────────────────────────────────────────────────
+
+    def erase(self, plan: ErasingPlan) -> str:
+        with self._mutex:
+            for one in plan.logs:
+                for place in (self._logs, self._trash, self._bases):
+                    for log in place.values():
+                        if log.first == one.first:
+                            log.erase(one.erasures)
+                known = self._erasures.setdefault(one.first, {})
+                for erasure in one.erasures:
+                    known.setdefault((erasure.seq, erasure.part), erasure)
+            for name in [name for name in self._derived if name.startswith(IMPORTED)]:
+                del self._derived[name]  # what was read of a source may say what was said
+            name = word(16)
+            self._unsettled[name] = plan
+            return name
+
+    def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
+        with self._mutex:
+            wanted = self._erasures if first is None else {first} & self._erasures.keys()
+            return {name: list(self._erasures[name].values()) for name in wanted}
+
+    def unsettled(self) -> dict[str, ErasingPlan]:
+        with self._mutex:
+            return dict(self._unsettled)
+
+    def settle(self, name: str) -> None:
+        with self._mutex:
+            self._unsettled.pop(name, None)
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
         return {name for name in digests if not self.has(name)}

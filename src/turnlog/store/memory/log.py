@@ -8,9 +8,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from turnlog.errors import AlreadyExists, Conflict, NotFound
-from turnlog.log.codec import Damage, Flawed
+from turnlog.log.codec import Damage, Flawed, decode
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
+from turnlog.log.erasure.content import Erasure
+from turnlog.log.erasure.line import erased_line
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
 from turnlog.store import Clock, in_order
 
@@ -27,6 +29,7 @@ class MemoryLog:
         self._flaws: dict[int, str] = {}
         """What is wrong with lines that came from elsewhere."""
         self._clock = clock
+        self._version = 0
         self._first = seq
         self._mutex = threading.RLock()
 
@@ -91,9 +94,28 @@ class MemoryLog:
         """What is kept of it for forks when it is purged."""
         kept = MemoryLog(self.id, self._clock, 1)
         kept._keep(self._between(0, upto + 1))
-        kept._lines, kept._flaws = self._lines, self._flaws
+        kept._lines, kept._flaws = dict(self._lines), dict(self._flaws)
         kept.is_gone = True
         return kept
+
+    def erase(self, erasures: list[Erasure]) -> None:
+        """See `Erases.erase`."""
+        with self._mutex:
+            parts = {(one.id, one.seq if one.part else 0): one.part for one in erasures}
+            for index, entry in enumerate(self.entries):
+                for key in {(entry.id, 0), (entry.id, entry.seq)} & parts.keys():
+                    line = erased_line(self._lines[entry.seq], parts[key])
+                    if line == self._lines[entry.seq]:
+                        continue
+                    left = entry_of(decode(line))
+                    self._lines[entry.seq], self.entries[index] = line, left
+                    self._flaws.pop(entry.seq, None)
+                    if self._by_id.get(entry.id) is entry:
+                        self._by_id[entry.id] = left
+            self._version += 1
+
+    def version(self) -> object:
+        return self._version
 
     def sync(self, seq: int) -> None:
         """See `Log.sync`."""
@@ -108,7 +130,7 @@ class MemoryLog:
 
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         for item in self.read(after=after):
-            yield item if isinstance(item, Damage) else WrittenLine(item, self._lines[item.seq])
+            yield item if isinstance(item, Damage) else WrittenLine(item, bare(self._lines[item.seq]))
 
     def find(self, entry_id: str) -> AnyEntry | None:
         with self._mutex:
@@ -116,7 +138,7 @@ class MemoryLog:
 
     def stamp(self) -> object:
         with self._mutex:
-            return len(self.entries), self.entries[-1].id if self.entries else ""
+            return len(self.entries), self.entries[-1].id if self.entries else "", self._version
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
         """See `Log.wait`. Nobody tells."""

@@ -22,6 +22,7 @@ from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import PostgresBlobs
 from turnlog.store.postgres.creating import CREATE, MORE, portions, row_of
 from turnlog.store.postgres.dedicated import DedicatedConnection
+from turnlog.store.postgres.erasing import PostgresErasing
 from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
 from turnlog.store.postgres.log import PostgresLog
@@ -42,7 +43,7 @@ _FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
 _ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
 _MOVED = "update turnlog.own_sessions set is_deleted = %s where id = %s"
 _MOVE = """
-update turnlog.session set place = %s
+update turnlog.session set place = %s, deleted_ms = %s
 where tenant = %s and key = %b and place = %s and last_seq = coalesce(%s, last_seq) returning num
 """
 _HOLDER = """
@@ -103,6 +104,10 @@ class PostgresStore:
         self.add, self.put, self.get, self.has, self.stream = blobs.add, blobs.put, blobs.get, blobs.has, blobs.stream
         self.keeping, self.collect = blobs.keeping, blobs.collect
         self.lacking, self.packs, self.unneeded = blobs.lacking, blobs.packs, blobs.unneeded
+
+        erasing = PostgresErasing(pool, tenant)
+        self.erase, self.erasures = erasing.erase, erasing.erasures
+        self.unsettled, self.settle = erasing.unsettled, erasing.settle
 
         listing = Listing(pool, tenant)
         self.listing, self.ids, self.newest = listing.listing, listing.ids, listing.newest
@@ -207,7 +212,8 @@ class PostgresStore:
 
         def job(connection: Connection, again: bool) -> bool:
             try:
-                row = connection.execute(_MOVE, (target, self._tenant, key, source, after)).fetchone()
+                moment = self._clock() if target == "deleted" else None
+                row = connection.execute(_MOVE, (target, moment, self._tenant, key, source, after)).fetchone()
             except psycopg.errors.UniqueViolation:
                 raise (in_trash if target == "deleted" else taken)(session_id) from None
             if row is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 from typing import Any, LiteralString
 
 from turnlog.errors import NotFound
@@ -26,7 +27,8 @@ select s.key, s.recent, s.last_ms, s.id, s.bytes,
     (select line from turnlog.entry
         where tenant = s.tenant and root = s.root and session = s.num and seq = s.wide_seq),
     (select line from turnlog.entry
-        where tenant = s.tenant and root = s.root and session = s.num and seq = s.last_seq)
+        where tenant = s.tenant and root = s.root and session = s.num and seq = s.last_seq),
+    s.deleted_ms
 from turnlog.session as s where s.tenant = %s and s.place = %s
 """
 _BY_KEY: LiteralString = _ROW + " and s.key >= %b order by s.key limit %s"
@@ -104,7 +106,7 @@ def _state(deleted: bool) -> str:
 
 
 def _found(row: tuple[Any, ...]) -> Listed:
-    _, _, _, session_id, size, first, wide, last = row
+    _, _, _, session_id, size, first, wide, last, deleted_ms = row
     start, fact = _peek(first), _peek(wide)
     return Listed(
         id_text(bytes(session_id)),
@@ -112,6 +114,7 @@ def _found(row: tuple[Any, ...]) -> Listed:
         fact if isinstance(fact, Set) else None,
         _peek(last),
         size,
+        None if deleted_ms is None else datetime.fromtimestamp(deleted_ms / 1000, UTC),
     )
 
 

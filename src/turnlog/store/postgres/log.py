@@ -202,7 +202,12 @@ class PostgresLog:
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
     def stamp(self) -> object:
-        return self._rows.num, self._end()
+        return self._rows.num, self._end(), self.version()
+
+    def version(self) -> object:
+        query = "select erased from turnlog.session where tenant = %s and num = %s"
+        rows = self._pool.rows(f"looking at session {self.id}", query, (self._rows.tenant, self._rows.num))
+        return rows[0][0] if rows else None
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
         """See `Log.wait`. Longer than asked, because it is told; but messages may be lost."""

@@ -51,6 +51,11 @@ class Watchlist:
         rows = self._db.execute("SELECT id, path FROM files WHERE agent = ?", (agent,))
         return [(number, path_of(path)) for number, path in rows]
 
+    def inodes_of(self, agent: str) -> list[tuple[int, str, int]]:
+        """The same with their inodes."""
+        rows = self._db.execute("SELECT id, path, inode FROM files WHERE agent = ?", (agent,))
+        return [(number, path_of(path), inode) for number, path, inode in rows]
+
     def agent_of(self, file: int) -> str | None:
         """Whose file it is; None if it is not known any more."""
         return self._one("SELECT agent FROM files WHERE id = ?", file)
@@ -81,6 +86,13 @@ class Watchlist:
             "SELECT s.id, s.native, s.is_ours, s.agent, s.path, s.key FROM parts p JOIN sessions s ON s.id = p.session "
             "WHERE p.file = ?",
             (file,),
+        )
+        return [(id, native, ours, agent, path_of(path), key) for id, native, ours, agent, path, key in rows]
+
+    def forks_of(self, native: str) -> list[tuple[int, str, int, str | None, str, str]]:
+        """The same of our sessions that continue one of ours."""
+        rows = self._db.execute(
+            "SELECT id, native, is_ours, agent, path, key FROM sessions WHERE is_ours AND fork = ?", (native,)
         )
         return [(id, native, ours, agent, path_of(path), key) for id, native, ours, agent, path, key in rows]
 

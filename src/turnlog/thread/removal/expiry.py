@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from turnlog.errors import Invalid
 from turnlog.store import Listed, Store
-from turnlog.thread.purging import Found, Purged, Remnant, Removed, everything, remove
+from turnlog.thread.removal.purging import Found, Purged, Remnant, Removed, everything, remove
 from turnlog.thread.report import Info, info_of
 
 Keep = Collection[str] | Callable[[Info], bool]

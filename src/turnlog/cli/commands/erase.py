@@ -1,0 +1,139 @@
+"""`turnlog erase`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+import click
+import msgspec
+
+from turnlog.cli.draw.entryline import in_one_line
+from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.receipt import print_erasure
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import count, one_line
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.agentshell import refuse_agent
+from turnlog.cli.frame.command import home_location, print_json, session_option, shared, this_home
+from turnlog.cli.frame.shape import DRY_RUN, SESSION
+from turnlog.cli.pick.session import names
+from turnlog.errors import Invalid, NotFound
+from turnlog.log.entry import AnyEntry
+from turnlog.session import Session
+from turnlog.thread.removal.erasing import containing
+
+_ENTRY = {"session": shape.SESSION, "seq": shape.number(), "id": shape.text(), "type": shape.text()}
+CHANGES = shape.LOG
+FIELDS = {
+    "session": SESSION,
+    "dry_run": DRY_RUN,
+    "entries": shape.items("what was erased, or would be", _ENTRY),
+    "[at]": shape.time("when"),
+    "[by]": shape.text("whom it was erased by"),
+    "[reason]": shape.text("why"),
+    "[also]": shape.each("lines that repeated it and were changed for it", _ENTRY),
+    "[blobs]": shape.number("how many long texts and files went with it"),
+    "[freed_bytes]": shape.number("what those took"),
+    "[needed]": shape.each(
+        "blobs that stay", {"digest": shape.text(), "entries": shape.each("who refers to it", _ENTRY)}
+    ),
+    "[summaries]": shape.each("compactions that came later, which may quote it", _ENTRY),
+    "[copies]": shape.texts("where else it was written to or read from, and is as it was"),
+    "[left]": shape.texts("what stands in the way of finishing it"),
+}
+
+
+@click.command()
+@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
+@session_option
+@click.option("--matching", metavar="TEXT", help="Every entry of the session in which that text stands.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; kept with the entry.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
+@shared
+@click.pass_context
+def command(
+    context: click.Context,
+    entries: tuple[str, ...],
+    session: str | None,
+    matching: str | None,
+    reason: str,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Erase what single entries say, for good.
+
+    ENTRY is the number of an entry, or its id: `turnlog log` shows them. Its number, place and time stay, with who
+    erased it, when and why; forks, contexts and exports say that something was erased. It shows what it is about, and
+    asks. Nothing brings it back, also not another home that still has it: push, pull and sync carry the erasure there.
+
+    What other agents have in their own files stays, and is named. To remove a whole session, see `turnlog rm --purge`.
+
+    \b
+    turnlog erase 12 --reason "a key"       one entry of this folder's newest session
+    turnlog erase -s k3f9 12 13
+    turnlog erase --matching hunter2        every entry with that text
+    """
+    if bool(entries) == (matching is not None):
+        raise click.UsageError("give entries, or --matching TEXT")
+    if not dry_run:
+        refuse_agent("`erase`")
+    with this_home() as home:
+        found = home.resume(names(home).own(session, deleted=False))
+        chosen, others = _chosen(found, entries) if matching is None else containing(found.history, matching)
+        if not chosen:
+            raise NotFound(
+                f"no entry of session {one_line(found.handle)} has that text", hint="`turnlog log` shows them"
+            )
+        if dry_run:
+            told = [{"session": found.id, "seq": one.seq, "id": one.id, "type": one.type} for one in chosen]
+            if as_json:
+                print_json({"session": found.id, "dry_run": True, "entries": told})
+            else:
+                _show(chosen, others, sys.stdout)
+            return
+        if not yes:
+            _refuse_unasked(as_json=as_json)
+            _show(chosen, others, sys.stderr)
+            if not ask(f"erase {'it' if len(chosen) == 1 else count(len(chosen), 'entry', 'entries')} for good?"):
+                print("nothing was erased", file=sys.stderr)
+                context.exit(1)
+        receipt = found.erase(*chosen, reason=reason)
+    from turnlog.cli.pick.catalog import forget_purged
+
+    forget_purged(home_location())
+    if as_json:
+        print_json({"session": found.id, "dry_run": False, **msgspec.to_builtins(receipt)})
+        return
+    print_erasure(found.handle, receipt)
+
+
+def _chosen(session: Session, names: tuple[str, ...]) -> tuple[list[AnyEntry], list[AnyEntry]]:
+    found: list[AnyEntry] = []
+    for name in names:
+        entry = session.history.at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
+        if entry is None:
+            raise NotFound(
+                f"no entry {name!r:.80} in session {one_line(session.handle)}", hint="`turnlog log` shows them"
+            )
+        found.append(entry)
+    return found, []
+
+
+def _refuse_unasked(*, as_json: bool) -> None:
+    if not can_ask(as_json=as_json):
+        where = "with --json it cannot" if as_json else "there is no terminal"
+        raise Invalid(f"erase asks first, and {where}", hint="--yes does it without asking")
+
+
+def _show(entries: list[AnyEntry], others: list[AnyEntry], where: TextIO) -> None:
+    cells = [(str(entry.seq), entry.type, in_one_line(entry)) for entry in entries]
+    for line in table(("SEQ", "TYPE", "SAYS"), cells, right=(0,)):
+        print(line, file=where)
+    for entry in others:
+        told = (
+            f"it stands in entry {entry.seq}, too, a {entry.type}, which cannot be erased: purge the session for that"
+        )
+        print(f"note: {told}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Entries and lines whose content was erased."""

@@ -1,0 +1,115 @@
+"""What a home does to remove sessions: into the trash and back, for good, and when they are past their time."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from turnlog.session.lookup import exactly, log_to_read
+from turnlog.store import Clock, Store
+from turnlog.store.capability import Erases, ability
+from turnlog.thread.history import History
+from turnlog.thread.report import Info, info_of
+from turnlog.thread.settings import Settings
+from turnlog.thread.target import Target, seq_of
+
+if TYPE_CHECKING:
+    from turnlog.thread.removal.expiry import Keep
+    from turnlog.thread.removal.purging import Purged
+
+
+class Disposal:
+    """See above."""
+
+    settings: Settings
+    _clock: Clock | None
+
+    def __init__(self) -> None:
+        self._is_settled = False
+
+    @property
+    def store(self) -> Store:
+        """What keeps its logs and blobs."""
+        raise NotImplementedError
+
+    def delete(self, session: str, *, after: Target | None = None) -> None:
+        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working.
+
+        `after` is the last entry that the caller has seen, such as `session.seq`; anything else is a `Conflict`.
+        """
+        store, last = self.store, None if after is None else seq_of(after)
+        exactly(lambda name: store.delete(name, after=last), session)
+        self._empty_by_itself()
+
+    def expire(
+        self, older_than: timedelta, *, keep: Keep = (), only_deleted: bool = False, dry_run: bool = False
+    ) -> Purged:
+        """Remove for good what nothing happened in for that long, and what was deleted before that.
+
+        `keep` are ids of sessions that stay, or says of each (an `Info`) whether it does. A session goes together with
+        its forks and subagents, when the last of them is past its time. With `only_deleted`, only the trash is emptied.
+        """
+        from turnlog.thread.removal.expiry import expire
+
+        now = None if self._clock is None else datetime.fromtimestamp(self._clock() / 1000, UTC)
+        return expire(self.store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
+
+    def _empty_by_itself(self) -> Purged | None:
+        stays = self.settings.trash_for
+        return None if stays is None else self.expire(stays, only_deleted=True)
+
+    def restore(self, session: str, *, as_: str | None = None) -> None:
+        """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
+
+        Under another id it is another session, with all that was in it; forks of the old one keep what they need.
+        """
+        if as_ is None or as_ == session:
+            exactly(self.store.restore, session)
+            return
+        from turnlog.transfer.renaming import restore_as
+
+        store = self.store
+        exactly(lambda name: restore_as(store, name, as_), session)
+
+    def purge(
+        self,
+        session: str,
+        *,
+        deleted: bool | None = None,
+        subagents: bool = False,
+        forks: bool = False,
+        after: Target | None = None,
+    ) -> Purged:
+        """Remove the session with that id for good, deleted or not, and what nobody else needs of its files.
+
+        Its `subagents` and `forks` go with it if told, and theirs; otherwise they stay, what forks need of it is kept
+        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which.
+        `after` as in `delete`.
+        """
+        from turnlog.thread.removal.purging import purge
+
+        store, last = self.store, None if after is None else seq_of(after)
+        return exactly(
+            lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
+            session,
+        )
+
+    def forks(self, session: str, *, deleted: bool = False) -> list[Info]:
+        """The sessions that continue the one with that id, the newest first; those in the trash if `deleted`."""
+        from turnlog.thread.removal.purging import Found, forks_of
+
+        with closing(log_to_read(self.store, session)) as log:
+            first = History(self.store, log).first
+        place = "deleted" if deleted else "live"
+        found = forks_of((Found(place, row) for row in self.store.listing(place)), first)
+        return [info_of(one.row) for one in sorted(found, key=lambda one: one.row.order, reverse=True)]
+
+    def _finish_erasing(self, *, again: bool = False) -> None:
+        """Somebody may have died who was erasing: what is left to do is done before anything is written."""
+        if again or not self._is_settled:
+            self._is_settled = True
+            if (eraser := ability(self.store, Erases)) is not None and eraser.unsettled():
+                from turnlog.thread.removal.erasing import settle
+
+                settle(self.store)

@@ -1,0 +1,57 @@
+"""A session of which entries can be erased, and that says which were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from msgspec.structs import replace
+
+from turnlog.errors import Invalid
+from turnlog.machine.process import this_person
+from turnlog.session.readonly import ReadOnlySession, Surroundings
+from turnlog.thread.creator import Creator
+from turnlog.thread.target import Target, seq_of
+
+if TYPE_CHECKING:
+    from turnlog.thread.removal.erasing import ErasureReceipt
+
+
+class Owner(Surroundings, Protocol):
+    """What a session asks of its home besides."""
+
+    @property
+    def creator(self) -> Creator:
+        """What makes forks and subagents."""
+        ...
+
+
+class ErasableSession(ReadOnlySession):
+    """See above."""
+
+    def erase(self, *entries: Target, reason: str = "", by: str | None = None) -> ErasureReceipt:
+        """What these entries say is gone for good; their numbers, places, times and ids stay, with who did it and why.
+
+        Whoever reads them, in this session and in its forks, is told that something was erased. Nothing brings it back:
+        neither another home that still has it, nor the file of an agent that it was imported from. `by` is you, if not
+        told. The receipt says what was removed, and what is out of reach.
+        """
+        from turnlog.thread.removal.erasing import erase
+
+        if not entries:
+            raise Invalid("nothing to erase", hint="give entries, or their numbers")
+        with self.history.mutex:
+            seqs = [seq_of(entry) for entry in entries]
+            receipt = erase(self._store, self.history, seqs, by=this_person() if by is None else by, why=reason)
+            self.history.renew()
+            return replace(receipt, copies=self._copies())
+
+    def _copies(self) -> list[str]:
+        """Where else it may be: in files that other agents were given, or that it was read from."""
+        from turnlog.thread.handed import Handed
+
+        handed = Handed(cast("Owner", self._home).creator.made.location).all().items()
+        told = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
+        told += [path for path in self._state.aliases.values() if path]
+        origins = (cast("dict[str, Any]", entry.origin) for entry in self.entries() if isinstance(entry.origin, dict))
+        agents = {str(origin.get("agent")) for origin in origins}
+        return sorted({*told, *(f"the files of {agent}, from which it was imported" for agent in agents)})

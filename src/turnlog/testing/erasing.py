@@ -1,0 +1,141 @@
+"""What a store promises of erasing: what an entry said is gone wherever the store has it, and the rest stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from turnlog.log.block import Text
+from turnlog.log.entry import Head, Message, Note, Set
+from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
+from turnlog.log.written import WrittenLine
+from turnlog.store import Log, Store
+from turnlog.store.capability import Erases, ability
+from turnlog.store.derived import find, version
+from turnlog.testing.appending import Connected
+from turnlog.testing.build import draft, read, said
+from turnlog.testing.removing import fork
+
+AT = datetime(2026, 11, 18, tzinfo=UTC)
+
+
+def plan(first: str, *erasures: Erasure, blobs: list[str] | None = None) -> ErasingPlan:
+    """What erases these entries of one log."""
+    return ErasingPlan([ErasedLog("s", first, list(erasures))], blobs or [])
+
+
+def gone(seq: int, id: str, part: str = "") -> Erasure:
+    """That one entry is to be erased."""
+    return Erasure(seq=seq, id=id, at=AT, by="ada", why="asked for", part=part)
+
+
+class Erasing(Connected):
+    """Erasing entries, for stores that can."""
+
+    @pytest.fixture
+    def eraser(self, store: Store) -> Erases:
+        """The store as one that erases."""
+        found = ability(store, Erases)
+        if found is None:
+            pytest.skip("this store does not erase")
+        return found
+
+    @pytest.fixture
+    def three(self, log: Log) -> Log:
+        """A log in which something was said."""
+        for index, text in enumerate(("the first", "the secret", "the last")):
+            log.append([said(text, id=f"m{index}")], after=99, head=index + 1 if index else 0)
+        log.sync(4)
+        return log
+
+    def test_the_content_is_gone_and_the_place_stays(self, eraser: Erases, store: Store, three: Log) -> None:
+        before = read(three)
+        seen = version(three)
+        eraser.erase(plan("s", gone(3, "m1")))
+        for log in (three, store.open("s"), store.open("s", read_only=True)):
+            after = read(log)
+            assert "the secret" not in str(after)
+            assert [(e.seq, e.id, e.at, e.parent, e.type) for e in after] == [
+                (e.seq, e.id, e.at, e.parent, e.type) for e in before
+            ]
+            assert [entry for entry in after if entry.seq != 3] == [entry for entry in before if entry.seq != 3]
+            assert find(log, "m1") == after[2]
+            assert after[2].void
+        assert version(three) != seen or seen is None
+
+    def test_backwards_and_in_a_stretch_it_is_the_same(self, eraser: Erases, three: Log) -> None:
+        eraser.erase(plan("s", gone(3, "m1")))
+        assert read(three, reverse=True) == read(three)[::-1]
+        [entry] = read(three, after=2, before=4)
+        assert entry.void and isinstance(entry, Message) and entry.blocks == [Text(text="[erased]")]
+
+    def test_who_did_it_when_and_why_is_known(self, eraser: Erases, three: Log) -> None:
+        assert eraser.erasures() == {}
+        eraser.erase(plan("s", gone(3, "m1")))
+        again = Erasure(seq=3, id="m1", at=AT, by="bob", why="again")
+        eraser.erase(plan("s", again, gone(4, "m2")))
+        assert eraser.erasures() == {"s": [gone(3, "m1"), gone(4, "m2")]}
+        assert eraser.erasures("s")["s"][0].by == "ada", "the first one did it"
+        assert eraser.erasures("another") == {}
+
+    def test_appending_goes_on(self, eraser: Erases, store: Store, three: Log) -> None:
+        """The last line may be the one that was erased."""
+        eraser.erase(plan("s", gone(4, "m2")))
+        [after] = three.append([said("and on")], after=4, head=4)
+        three.sync(after.seq)
+        other = store.open("s")
+        [more] = other.append([draft(Note(text="and on"))], after=after.seq, head=0)
+        other.sync(more.seq)
+        assert [entry.seq for entry in read(three)] == [1, 2, 3, 4, after.seq, more.seq]
+        assert "the last" not in str(read(three))
+
+    def test_a_retry_is_answered_with_what_is_left(self, eraser: Erases, three: Log) -> None:
+        eraser.erase(plan("s", gone(3, "m1")))
+        [there] = three.append([said("the secret", id="m1")], after=4, head=4)
+        assert there.void and "the secret" not in str(read(three))
+
+    def test_in_the_trash_and_aside(self, eraser: Erases, store: Store, three: Log) -> None:
+        child = fork(store, "s", read(three)[3], "child")
+        store.delete("s")
+        eraser.erase(plan("s", gone(3, "m1")))
+        assert "the secret" not in str(read(store.open("s", read_only=True)))
+        store.purge("s")
+        eraser.erase(plan("s", gone(2, "m0")))
+        aside = store.open("s", read_only=True, first="s")
+        assert "the first" not in str(read(aside)) and "the last" in str(read(aside))
+        assert set(eraser.erasures()) == {"s"}
+        child.close()
+
+    def test_a_part_that_repeats_a_fact(self, eraser: Erases, log: Log) -> None:
+        facts = {"pin": "the secret", "mode": "plan"}
+        log.append([draft(Set(key="pin", value="the secret", id="set"))], after=99, head=0)
+        log.append([draft(Head(to=0, asof=1, why="rewind", facts=facts, id="head"))], after=99, head=0)
+        eraser.erase(plan("s", gone(2, "set"), gone(3, "head", "fact:pin")))
+        _, fact, head = read(log)
+        assert isinstance(head, Head) and head.facts == {"mode": "plan"}
+        assert isinstance(fact, Set) and fact.key == "pin" and fact.value is None
+
+    def test_copies_of_an_erased_log_are_the_same(self, eraser: Erases, store: Store, three: Log) -> None:
+        eraser.erase(plan("s", gone(3, "m1")))
+        lines = [item.line for item in three.lines() if isinstance(item, WrittenLine)]
+        store.purge("s")
+        store.adopt("s", lines, after=0)
+        log = store.open("s")
+        assert [item.line for item in log.lines() if isinstance(item, WrittenLine)] == lines
+        eraser.erase(plan("s", gone(4, "m2")))
+        assert [bool(entry.void) for entry in read(log)] == [False, False, True, True]
+
+    def test_it_is_unsettled_until_its_blobs_are_gone(self, eraser: Erases, three: Log) -> None:
+        wanted = plan("s", gone(3, "m1"), blobs=["sha256:" + "0" * 64])
+        name = eraser.erase(wanted)
+        assert eraser.unsettled() == {name: wanted}
+        eraser.settle(name)
+        eraser.settle(name)
+        assert eraser.unsettled() == {}
+
+    def test_what_is_not_there_is_no_error(self, eraser: Erases, store: Store, three: Log) -> None:
+        """It may have been purged meanwhile; the record stays, so that it does not come back either."""
+        store.purge("s")
+        eraser.erase(plan("s", gone(3, "m1")))
+        assert set(eraser.erasures()) == {"s"}

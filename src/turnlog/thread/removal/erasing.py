@@ -1,0 +1,240 @@
+"""Erasing entries: which lines say the same, which blobs go with them, and what the receipt says of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Corrupt, Invalid, NotFound
+from turnlog.log.entry import AnyEntry, Compaction, Entry, Fold, Head, Set, Start
+from turnlog.log.erasure.content import FACT, STATE, ErasedLog, ErasingPlan, Erasure, refuse_unerasable, stripped
+from turnlog.store import Freed, Store, derived
+from turnlog.thread.garbage import forget_unneeded
+from turnlog.thread.history import History, opened
+from turnlog.thread.removal.purging import Found, everything, forks_of
+
+
+class ErasedEntry(Struct, frozen=True):
+    """An entry of which nothing is left but its place."""
+
+    session: str
+    seq: int
+    id: str
+    type: str
+
+
+class NeededBlob(Struct, frozen=True):
+    """A blob that stays, because other entries refer to it."""
+
+    digest: str
+    entries: list[ErasedEntry]
+    """Those that do; none where it is a file of a checkpoint."""
+
+
+class ErasureReceipt(Struct, frozen=True):
+    """What an erasure did, and what it cannot reach."""
+
+    at: datetime
+    by: str
+    reason: str
+    entries: list[ErasedEntry]
+    also: list[ErasedEntry]
+    """Lines that repeated it, and were changed for it: folds, and those that repeat facts."""
+    blobs: int
+    freed_bytes: int
+    needed: list[NeededBlob]
+    summaries: list[ErasedEntry]
+    """Compactions that came later: nobody can tell whether they quote it."""
+    copies: list[str]
+    """Where else it was written to or read from, and is as it was."""
+    left: list[str]
+    """What stands in the way of finishing it."""
+
+
+def plan_of(store: Store, history: History, wanted: Iterable[Erasure]) -> list[ErasedLog]:
+    """What has to be erased, log by log: these entries, and the lines that repeat what they say."""
+    found: dict[tuple[str, str], dict[tuple[int, str], Erasure]] = {}
+    logs: list[Found] | None = None
+    for one in wanted:
+        owner, entry = history.owner_of(one.seq), history.at(one.seq)
+        assert entry is not None
+        found.setdefault((owner.id, owner.first), {})[one.seq, ""] = replace(one, id=entry.id)
+        if isinstance(entry, (Set, Start)) and not entry.void:
+            logs = everything(store) if logs is None else logs
+            for which, other, part in _repeats(store, logs, owner, history.whole(entry)):
+                found.setdefault(which, {})[other.seq, part] = replace(one, seq=other.seq, id=other.id, part=part)
+    return [ErasedLog(session, first, list(some.values())) for (session, first), some in found.items()]
+
+
+def _refuse(history: History, seq: int) -> AnyEntry:
+    """The entry, or why nothing can be erased of it."""
+    entry = history.at(seq)
+    if entry is None:
+        raise NotFound(f"no entry {seq} in session {history.id}", hint="`turnlog log` shows what there is")
+    refuse_unerasable(entry)
+    if not entry.void and stripped(entry) == entry:
+        raise Invalid(f"entry {seq} ({entry.type}) holds nothing that could be erased")
+    return entry
+
+
+def erase_there(store: Store, session: str, first: str, erasures: list[Erasure]) -> None:
+    """Erase what was erased in another copy of a session, as it was done there."""
+    with opened(store, store.open(session, read_only=True, first=first)) as history:
+        logs = plan_of(store, history, erasures)
+        derived.erases(store).erase(ErasingPlan(logs, sorted(_blobs_of(store, logs))))
+    settle(store)
+
+
+def _repeats(
+    store: Store, logs: list[Found], owner: History, entry: Set | Start
+) -> Iterator[tuple[tuple[str, str], AnyEntry, str]]:
+    """The lines that say a fact again, in its log and in those that go on from there, and which part of them."""
+    name, value = fact_of(entry)
+    waiting = [((owner.id, owner.first), entry.seq)]
+    for (session, first), after in waiting:  # grows while it is gone through
+        waiting += [(one.which, 0) for one in forks_of(logs, first) if _inherits(one, entry.seq)]
+        with closing(store.open(session, read_only=True, first=first)) as log:
+            reader = History(store, log)
+            for other in log.read(after=after):
+                if isinstance(other, Entry) and (part := repeated_part(reader.whole(other), name, value)):
+                    yield (session, first), other, part
+
+
+def fact_of(entry: Set | Start) -> tuple[str, Any]:
+    """What an entry says that others may repeat."""
+    return (entry.key, entry.value) if isinstance(entry, Set) else ("title", entry.title)
+
+
+def _inherits(one: Found, seq: int) -> bool:
+    return one.row.start is not None and one.row.start.fork is not None and one.row.start.fork.seq >= seq
+
+
+def repeated_part(entry: Entry, name: str, value: Any) -> str:
+    """Which part of an entry says a fact again; empty if none does."""
+    if isinstance(entry, Fold) and entry.state is not None:
+        state: dict[str, Any] = msgspec.to_builtins(entry.state)
+        said = [state.get(where, {}).get(name) for where in ("facts", "wide", "start")]
+        return STATE if value in said or name == "title" else ""
+    is_head = isinstance(entry, Head) and entry.facts.get(name) == value
+    is_set = isinstance(entry, Set) and entry.key != name and (entry.all or {}).get(name) == value
+    is_start = isinstance(entry, Start) and name in ("title", "workspace") and getattr(entry, name) == value
+    return FACT + name if is_head or is_set or is_start else ""
+
+
+def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: str) -> ErasureReceipt:
+    """Erase entries of a session, inherited ones where they are. See `Session.erase`."""
+    eraser = derived.erases(store)
+    at = datetime.now(UTC).replace(microsecond=0)
+    wanted = list(dict.fromkeys(seqs))
+    entries = [_refuse(history, seq) for seq in wanted]
+    new = [Erasure(seq=entry.seq, id=entry.id, at=at, by=by, why=why) for entry in entries if not entry.void]
+    logs = plan_of(store, history, new)
+    types = {(one.session, gone.seq): history.at(gone.seq) for one in logs for gone in one.erasures}
+    blobs = _blobs_of(store, logs)
+    freed, left = Freed(), list[str]()
+    if logs:
+        eraser.erase(ErasingPlan(logs, sorted(blobs)))
+        freed, left = settle(store)
+    told = [
+        ErasedEntry(one.session, gone.seq, gone.id, _type(types[one.session, gone.seq], gone))
+        for one in logs
+        for gone in one.erasures
+    ]
+    parts = {(one.session, gone.seq) for one in logs for gone in one.erasures if gone.part}
+    return ErasureReceipt(
+        at, by, why,
+        [one for one in told if (one.session, one.seq) not in parts],
+        [one for one in told if (one.session, one.seq) in parts],
+        freed.blobs, freed.size_bytes, _needed(store, blobs), _summaries(history, wanted), [], left,
+    )  # fmt: skip
+
+
+def _type(entry: AnyEntry | None, gone: Erasure) -> str:
+    return "fold" if gone.part == STATE else entry.type if entry is not None else "fact"
+
+
+def settle(store: Store) -> tuple[Freed, list[str]]:
+    """Finish what was begun: the blobs that nobody else needs go. What stands in the way of that is told."""
+    eraser = derived.erases(store)
+    blobs = size = 0
+    left: list[str] = []
+    for name, plan in eraser.unsettled().items():
+        try:
+            freed = forget_unneeded(store, set(plan.blobs)) if plan.blobs else Freed()
+        except Corrupt as error:
+            left.append(f"long texts and files that belonged to it may still be there: {error.message}")
+            continue
+        blobs, size = blobs + freed.blobs, size + freed.size_bytes
+        eraser.settle(name)
+    return Freed(blobs, size), left
+
+
+def _blobs_of(store: Store, logs: list[ErasedLog]) -> set[str]:
+    """What the lines refer to that go."""
+    found: set[str] = set()
+    for one in logs:
+        ids = {gone.id for gone in one.erasures}
+        with closing(store.open(one.session, read_only=True, first=one.first)) as log:
+            for gone in log.read(after=min(gone.seq for gone in one.erasures) - 1):
+                if isinstance(gone, Entry) and gone.id in ids:
+                    found.update(gone.blobs)
+    return found
+
+
+def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
+    """Those that are still there, and who refers to them."""
+    there = blobs - derived.lacking(store, blobs) if blobs else set[str]()
+    if not there:
+        return []
+    users: dict[str, list[ErasedEntry]] = {digest: [] for digest in sorted(there)}
+    for log in derived.all_logs(store):
+        with closing(log):
+            for entry in log.read():
+                if isinstance(entry, Entry) and not there.isdisjoint(entry.blobs):
+                    for digest in there.intersection(entry.blobs):
+                        users[digest].append(ErasedEntry(log.id, entry.seq, entry.id, entry.type))
+    return [NeededBlob(digest, entries) for digest, entries in users.items()]
+
+
+def _summaries(history: History, seqs: list[int]) -> list[ErasedEntry]:
+    later = (entry for entry in history.forward(min(seqs)) if isinstance(entry, Compaction) and not entry.void)
+    return [ErasedEntry(history.owner_of(entry.seq).id, entry.seq, entry.id, entry.type) for entry in later]
+
+
+def containing(history: History, text: str) -> tuple[list[AnyEntry], list[AnyEntry]]:
+    """The entries in which that text stands: those that can be erased, and those that cannot."""
+    can: list[AnyEntry] = []
+    cannot: list[AnyEntry] = []
+    for entry in history.forward():
+        whole = history.whole(entry)
+        if (
+            entry.void
+            or isinstance(entry, Fold)
+            or not any(text in said for said in _texts(msgspec.to_builtins(whole)))
+        ):
+            continue
+        try:
+            refuse_unerasable(entry)
+        except Invalid:
+            cannot.append(entry)
+        else:
+            (cannot if stripped(entry) == entry else can).append(entry)
+    return can, cannot
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _texts(item)

@@ -1,0 +1,334 @@
+"""Erasing entries: gone wherever the home has them, whatever stops it; and everything else as it was."""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.faces import location
+from tests.store.crashlab import fast_folder, home_at
+from tests.store.faultlab import FailingDisk
+from turnlog import Catalog, Invalid, NotFound, Text, TurnlogError
+from turnlog.log.block import Image
+from turnlog.log.entry import Head, Message, Set
+from turnlog.session.readonly import ReadOnlySession
+from turnlog.store.files.disk import Disk
+
+SECRET = "ZQ-only-once"
+LONG = SECRET + "-in-a-blob " + "x" * 70_000
+
+
+@pytest.fixture(params=["memory", "files", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[turnlog.Home]:
+    with turnlog.open(location(request, tmp_path / "home"), checkpoints=False) as home:
+        yield home
+
+
+def found_in(folder: Path | str, text: str = SECRET) -> list[str]:
+    """The files below a folder that have that text, compressed ones unpacked."""
+    found = []
+    for path in Path(folder).rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            if text.encode() in data:
+                found.append(path.name)
+    return found
+
+
+def said(session: ReadOnlySession) -> list[str]:
+    return [message.blocks[0].text for message in session.context() if isinstance(message.blocks[0], Text)]
+
+
+def test_what_was_said_is_gone_and_its_place_stays(home: turnlog.Home):
+    session = home.create()
+    session.user("before")
+    entry = session.user(SECRET, meta={"note": SECRET})
+    session.assistant("after")
+    fork = session.fork()
+    receipt = session.erase(entry, reason="a key", by="ada")
+    assert (receipt.by, receipt.reason) == ("ada", "a key")
+    assert [(one.session, one.seq, one.id, one.type) for one in receipt.entries] == [
+        (session.id, entry.seq, entry.id, "message")
+    ]
+    for one in (session, fork, home.read(session.id), home.read(fork.id)):
+        assert said(one) == ["before", "[erased]", "after"]
+        left = one.find(entry.id)
+        assert left is not None and (left.seq, left.at, left.parent) == (entry.seq, entry.at, entry.parent)
+        assert SECRET not in str(list(one.entries()))
+    [known] = session.erasures()
+    assert (known.seq, known.id, known.by, known.why, known.at) == (entry.seq, entry.id, "ada", "a key", receipt.at)
+    assert session.damage == []
+    session.user("and on")
+    assert said(home.read(session.id))[-1] == "and on"
+
+
+def test_an_inherited_entry_is_erased_where_it_is(home: turnlog.Home):
+    session = home.create()
+    entry = session.user(SECRET)
+    fork = session.fork()
+    fork.user("in the fork")
+    home.delete(session.id)
+    assert [one.session for one in fork.erase(entry.seq).entries] == [session.id]
+    assert said(fork) == ["[erased]", "in the fork"]
+    home.restore(session.id)
+    assert said(home.read(session.id)) == ["[erased]"]
+
+
+def test_others_who_have_it_open_see_it_gone(home: turnlog.Home):
+    session = home.create()
+    entry = session.user(SECRET)
+    other, reader = home.resume(session.id), home.read(session.id)
+    assert said(other) == said(reader) == [SECRET]
+    session.erase(entry)
+    assert said(other) == said(reader) == ["[erased]"]
+    other.assistant("and on")
+    session.refresh()
+    assert said(session) == ["[erased]", "and on"]
+    assert [entry.seq for entry in reader.entries()][-1] == other.seq
+
+
+def test_a_long_text_goes_and_one_that_others_need_stays(home: turnlog.Home):
+    session = home.create()
+    alone = session.user(LONG)
+    picture = [Image(data=b"\x89PNG" + SECRET.encode() * 9, media_type="image/png")]
+    shared = session.user(picture)
+    twice = session.user(picture)
+    receipt = session.erase(alone, shared)
+    assert receipt.blobs == 1
+    [needed] = receipt.needed
+    assert [(one.session, one.seq) for one in needed.entries] == [(session.id, twice.seq)]
+    assert session.erase(twice).blobs == 1
+    assert home.gc().blobs == 0
+
+
+def test_facts_go_wherever_they_are_repeated(home: turnlog.Home):
+    session = home.create(title=f"{SECRET} title")
+    session.set("mode", "plan")
+    session.set("pin", SECRET)
+    session.set("workspace", "/w")
+    node = session.user("x")
+    session.rewind(to=node)
+    for number in range(260):
+        session.note(str(number))
+    fork = session.fork()
+    assert any(entry.type == "fold" for entry in session.entries())
+    pin = next(entry for entry in session.entries() if isinstance(entry, Set) and entry.key == "pin")
+    receipt = session.erase(pin, 1)
+    assert receipt.also
+    fork.refresh()
+    for one in (session, fork, home.read(session.id), home.read(fork.id)):
+        assert one.facts == {"mode": "plan", "workspace": "/w"}
+        assert SECRET not in str(list(one.entries()))
+        assert one.title is None
+    [head] = [entry for entry in session.entries() if isinstance(entry, Head)]
+    assert head.facts == {"mode": "plan"}
+    assert [row.title for row in home.sessions()] == [None, None]
+    session.set("pin", "another")
+    assert home.read(session.id).facts["pin"] == "another"
+
+
+def test_what_it_cost_and_what_hangs_together_stays(home: turnlog.Home):
+    session = home.create()
+    session.user("go")
+    call = turnlog.ToolCall(id="c1", name="bash", input={"command": SECRET})
+    asked = session.assistant([Text(SECRET), call], model="m", usage=turnlog.Usage(input_tokens=7, output_tokens=3))
+    session.tool_result(call, SECRET)
+    usage, stats = session.usage(), session.stats()
+    session.erase(asked, asked.seq + 1)
+    again = home.read(session.id)
+    assert again.usage() == usage and again.stats() == stats
+    assert [message.role for message in again.context()] == ["user", "assistant", "tool"]
+    assert again.pending() == []
+    assert SECRET not in str(again.context().messages)
+
+
+def test_what_cannot_be_erased_says_so(home: turnlog.Home):
+    session = home.create()
+    entry = session.user(SECRET)
+    with pytest.raises(NotFound, match="no entry 99"):
+        session.erase(99)
+    with pytest.raises(Invalid, match="writer"):
+        session.erase(2)
+    with pytest.raises(Invalid, match="nothing"):
+        session.erase()
+    assert session.erase(entry).entries
+    assert session.erase(entry).entries == [], "it was erased already"
+    assert len(session.erasures()) == 1
+
+
+def test_a_summary_that_came_later_is_named(home: turnlog.Home):
+    session = home.create()
+    entry = session.user(SECRET)
+    summary = session.compact(f"they said {SECRET}")
+    assert [one.seq for one in session.erase(entry).summaries] == [summary.seq]
+    session.erase(summary)
+    assert said(session) == ["[erased]"]
+    session.uncompact()
+    assert said(session) == ["[erased]"]
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_byte_of_it_is_left_in_the_home_or_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = tmp_path / "home"
+    with turnlog.open(place) as home, Catalog(home, agents=False) as catalog:
+        session = home.create()
+        entry = session.user(f"{SECRET} is what I typed first")
+        fork = session.fork()
+        fork.user("another")
+        assert len(catalog.search(SECRET)) == 1
+        assert any(SECRET in card.preview for card in catalog.cards())
+        session.erase(entry)
+        catalog.forget_purged()
+        assert found_in(tmp_path) == []
+        assert len(catalog.search(SECRET)) == 0
+        assert not any(SECRET in card.preview for card in catalog.cards())
+        second = fork.user(SECRET)
+        catalog.sync()
+        fork.erase(second)
+        catalog.sync()
+        assert found_in(tmp_path) == []
+
+
+def test_what_was_left_of_writes_and_repairs_goes_as_well(tmp_path: Path):
+    place = tmp_path / "home"
+    with turnlog.open(place) as home:
+        session = home.create(id="s")
+        session.user("before")
+        path = place / "sessions" / "s.jsonl"
+        torn = b'{"type":"message","seq":9,"role":"user","blocks":[{"type":"text","text":"' + SECRET.encode()
+        path.write_bytes(path.read_bytes() + torn)
+        session = home.resume("s")
+        entry = session.user(SECRET)
+        damaged = path.read_bytes().replace(b"before", b"BEFORE")
+        session.close()
+        path.write_bytes(damaged.replace(b'"type":"writer"', b'"type":"wri\0er"'))
+        home.store.repair("s", without=())
+        assert len(found_in(place)) == 2
+        (place / "sessions" / ".new-0123456789abcdef").write_text(SECRET)
+        session = home.resume("s")
+        session.erase(entry)
+        assert found_in(place) == []
+        assert not [item for item in session.damage if item.seq is None]
+        assert "BEFORE" in str(session.messages())
+
+
+def test_an_older_version_is_told_to_upgrade_only_from_then_on(tmp_path: Path):
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.create()
+        entry = session.user(SECRET)
+        assert "erasures" not in (tmp_path / "home" / "home.json").read_text()
+        session.erase(entry)
+        assert '"erasures":1' in (tmp_path / "home" / "home.json").read_text()
+    with turnlog.open(tmp_path / "home") as home:
+        home.create().user("and on")
+    assert '"erasures":1' in (tmp_path / "home" / "home.json").read_text()
+
+
+def _story(folder: str, disk: Disk | None = None) -> tuple[turnlog.Home, turnlog.Session, Message, Message]:
+    home = home_at(folder, disk)
+    session = home.create(id="s")
+    session.user("before")
+    entry, long = session.user(SECRET), session.user(LONG)
+    session.fork(id="fork")
+    session.user("after")
+    return home, session, entry, long
+
+
+def _check(folder: str, *, must: bool) -> bool:
+    """Whether it is gone; all of it, or nothing of it."""
+    with home_at(folder) as home:
+        session = home.resume("s")
+        texts = [message.blocks[0].text for message in session.messages()]  # pyright: ignore[reportAttributeAccessIssue]
+        is_gone = texts[1] == "[erased]"
+        assert is_gone or not must
+        assert texts == (["before", "[erased]", "[erased]", "after"] if is_gone else ["before", SECRET, LONG, "after"])
+        assert session.damage == []
+        if is_gone:
+            assert found_in(folder) == []
+            assert len(session.erasures()) == 2
+            assert not os.listdir(os.path.join(folder, "erasing"))
+            assert home.gc(dry_run=True).blobs == 0
+        session.user("and on")
+        return is_gone
+
+
+def test_killed_anywhere_it_is_finished_or_untouched():
+    """Every call to the system is the last one once."""
+    with fast_folder() as top:
+        outcomes = set()
+        for number in range(1, 400):
+            folder = os.path.join(top, str(number))
+            disk = FailingDisk(at=0)
+            _, session, entry, long = _story(folder, disk)
+            disk._at, disk._for_ever = disk.calls + number, True
+            try:
+                session.erase(entry, long)
+            except TurnlogError:
+                outcomes.add(_check(folder, must=False))
+            else:
+                assert _check(folder, must=True)
+                if not disk.failed:
+                    break
+        assert outcomes == {True, False}
+        assert not disk.failed, "not every call was reached"
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_an_error_of_the_disk_is_typed_and_it_can_be_tried_again(error: int):
+    with fast_folder() as top:
+        for number in range(1 + (error == errno.EIO), 400, 3):
+            folder = os.path.join(top, str(number))
+            disk = FailingDisk(at=0, error=error)
+            home, session, entry, long = _story(folder, disk)
+            disk._at = disk.calls + number
+            try:
+                session.erase(entry, long)
+            except TurnlogError:
+                disk.heal()
+                session.erase(entry, long)
+            home.close()
+            assert _check(folder, must=True)
+            if not disk.failed:
+                return
+
+
+def test_somebody_appends_and_somebody_else_erases_meanwhile(tmp_path: Path):
+    with turnlog.open(tmp_path / "home", durability="flush") as home:
+        session = home.create(id="s")
+        entries = [session.user(f"{SECRET} {number}") for number in range(24)]
+        errors: list[BaseException] = []
+
+        def append() -> None:
+            own = home.resume("s")
+            for number in range(60):
+                own.note(f"note {number}")
+
+        def erase(some: list[Message]) -> None:
+            own = home.resume("s")
+            for entry in some:
+                own.erase(entry)
+
+        def watched(work, *args) -> None:
+            try:
+                work(*args)
+            except BaseException as error:
+                errors.append(error)
+
+        jobs = ((append,), (erase, entries[::2]), (erase, entries[1::2]), (erase, entries[::3]))
+        threads = [threading.Thread(target=watched, args=args) for args in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        fresh = home.read("s")
+        assert [e.text for e in fresh.entries(kind="note")] == [f"note {n}" for n in range(60)]  # pyright: ignore
+        assert fresh.damage == []
+        assert found_in(tmp_path) == []
