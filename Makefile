@@ -8,6 +8,7 @@ ARGS    ?=
 VENV    := .venv
 PEERS   := .venv-peers
 RELEASE := .venv-release
+BROWSER := .venv-browser
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
 ADAPTED := langgraph openai-agents
@@ -19,7 +20,7 @@ LOCK    := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-versio
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test quick test-agents test-adapters check fmt bench bench-peers mutants soak release lock clean
+.PHONY: help venv demo test quick test-agents test-web test-adapters check fmt bench bench-peers mutants soak release lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +49,9 @@ test-adapters: $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks'
 		echo "== $$name"; \
 		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$(echo $$name | tr - _) $(ARGS) || exit 1; \
 	done
+
+test-web: $(BROWSER)/.ready ## Let a real browser use `turnlog web` (needs chromium; 165 MB, once)
+	$(BROWSER)/bin/python -m pytest tests/web -n 0 $(ARGS)
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .
@@ -89,7 +93,7 @@ lock: ## Lock the dependencies again (ARGS=--upgrade for newer ones)
 	$(LOCK) --group dev --group browser --output-file requirements/browser.lock
 
 clean: ## Remove the environments, caches and builds
-	rm -rf $(VENV) $(PEERS) $(RELEASE) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(RELEASE) $(BROWSER) $(AGENTS) $(TOOLS) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A venv that lost its interpreter, or was interrupted before it got pip, is made again.
@@ -122,6 +126,13 @@ build/adapters/%/.ready: requirements/adapter-%.lock
 	@build/adapters/$*/bin/python $(PIP) install --no-deps --require-hashes -r requirements/adapter-$*.lock
 	@build/adapters/$*/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@build/adapters/$*/bin/python $(PIP) check
+	@touch $@
+
+$(BROWSER)/.ready: pyproject.toml requirements/browser.lock
+	@$(call fresh_venv,$(BROWSER))
+	@$(BROWSER)/bin/python $(PIP) install --no-deps --require-hashes -r requirements/browser.lock
+	@$(BROWSER)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
+	@$(BROWSER)/bin/python $(PIP) check
 	@touch $@
 
 $(RELEASE)/.ready: requirements/release.lock

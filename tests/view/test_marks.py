@@ -12,6 +12,7 @@ from turnlog.log.entry import Message
 from turnlog.view.html import HtmlRows
 from turnlog.view.row import Attachment, Call, Output, Prose, Row, Rows, Speaker, Thought
 from turnlog.view.style import STYLE
+from turnlog.view.visible import safe
 
 
 def drawn(row: Row, query: str) -> str:
@@ -79,3 +80,9 @@ def test_every_colour_can_be_read_on_every_background():
         texts = ("ink", "pale", "blue", "green", "red", "yellow")
         for text, ground in itertools.product(texts, grounds):
             assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+
+
+def test_a_text_is_made_safe_the_same_way_whatever_else_is_in_it():
+    for code in range(128):
+        plain = f"a{chr(code)}b"
+        assert safe(plain) + "ä" == safe(plain + "ä")

@@ -116,7 +116,7 @@ def test_a_place_by_number_or_id_and_one_that_is_not_there(served: Served):
     assert len(hits) == 1
     outline = served.get(f"/s/{ONE}/outline", first="0")
     assert outline.text.count("please look at case") >= 50
-    assert "failed: " in served.get(f"/s/{ONE}/outline", first="20").text
+    assert "failed: bash" in served.get(f"/s/{ONE}/outline", first="20").text
     assert re.search(r"case 0</a><small>\$0\.001", outline.text)
 
 

@@ -44,7 +44,7 @@ class LookedAt:
         self.foreign: ForeignLog | None = None
         self._stack = ExitStack()
         self._brings_in = brings_in
-        self._brought_at = 0.0
+        self._brought_at = self._asked_at = 0.0
         self._redactor, self._learnt = Redactor(), 0
         self._others: dict[int, ConversationPieces] = {}
         source: EntrySource
@@ -117,11 +117,12 @@ class LookedAt:
     def _look(self) -> int | None:
         if self.session is not None:
             self._bring_in(self.session)
-            if not self.session.history.log.wait(self.session.seq):
+            history = self.session.history
+            if not history.log.wait(self.session.seq):
                 return None
-            self.session.refuse_purged()
-            self.session.refresh()
-            return self.pieces.grow()
+            self._refuse_purged(self.session)
+            with history.mutex:
+                return self.pieces.grow() if history.catch_up() else None
         assert self.foreign is not None
         now = stamp_of(self._place)
         if now == self._seen:
@@ -129,6 +130,12 @@ class LookedAt:
         self._seen = now
         first = self.foreign.grow()
         return None if first is None else self.pieces.renew(self.foreign.outline, first)
+
+    def _refuse_purged(self, session: ReadOnlySession) -> None:
+        """Whether it is still there is asked once a second."""
+        if time.monotonic() - self._asked_at > 1:
+            self._asked_at = time.monotonic()
+            session.refuse_purged()
 
     def _bring_in(self, session: ReadOnlySession) -> None:
         """What was said since, where hooks tell of the turns: its agent wrote it, and here it is read."""

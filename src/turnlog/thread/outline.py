@@ -98,6 +98,8 @@ class Outline:
         self.tools: list[str] = []
         self.labels: dict[int, str] = {}
         """By `seq`."""
+        self._calls: dict[str, str] = {}
+        """The tool of each call that has no result yet."""
         self.last = 0
         """The last entry that was taken, whether it stands here or not."""
 
@@ -112,7 +114,7 @@ class Outline:
         if entry.parent is None and kind is not Head and kind is not Turn and not is_told:
             return
         at = entry.clock or entry.at
-        size, flags, tool, label = _about(entry)
+        size, flags, tool, label = _about(entry, self._calls)
         self.seqs.append(entry.seq)
         self.parents.append(_parent(entry))
         self.times.append(0 if at is None else round(at.timestamp() * 1000))
@@ -238,10 +240,10 @@ def _parent(entry: AnyEntry) -> int:
     return _NO_PARENT if entry.parent is None else entry.parent
 
 
-def _about(entry: AnyEntry) -> tuple[int, int, str, str]:
+def _about(entry: AnyEntry, calls: dict[str, str]) -> tuple[int, int, str, str]:
     """Its size, its flags, its tools, and its label."""
     if isinstance(entry, Message):
-        return _message(entry)
+        return _message(entry, calls)
     if isinstance(entry, Compaction):
         size = sum(len(text_of(item.blocks)) for item in entry.replacement if isinstance(item, Message))
         sizes = [f"{number:,}" for number in (entry.tokens_before, entry.tokens_after) if number is not None]
@@ -261,7 +263,7 @@ def _about(entry: AnyEntry) -> tuple[int, int, str, str]:
     return 0, 0, "", ""
 
 
-def _message(message: Message) -> tuple[int, int, str, str]:
+def _message(message: Message, calls: dict[str, str]) -> tuple[int, int, str, str]:
     size, flags = 0, ERROR * (message.error is not None)
     tools: list[str] = []
     for block in message.blocks:
@@ -269,11 +271,12 @@ def _message(message: Message) -> tuple[int, int, str, str]:
             size += len(block.text)
         elif isinstance(block, ToolCall):
             tools.append(block.name)
+            calls[block.id] = block.name
             flags |= CALLS
         elif isinstance(block, ToolResult):
             content = block.content
             size += len(content if isinstance(content, str) else text_of(cast("list[Any]", content)))
-            tools.append(block.name or "")
+            tools.append(calls.pop(block.call, "") or block.name or "")
             flags |= ERROR * block.is_error
     label = ""
     if message.role == "user" and is_prompt(message):

@@ -20,6 +20,7 @@ _UNSAFE = re.compile(
     f"|(?<![^\x00-\x7f])[{_JOINERS}]|[{_JOINERS}](?![^\x00-\x7f])"
     "|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"  # one chooses how a character looks, more are a message
 )
+_UNSAFE_ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
 
 
@@ -30,7 +31,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 def safe(text: str) -> str:
     """The text with everything escaped that is not plainly visible. Lines and tabs stay."""
-    return _UNSAFE.sub(_escaped, text)
+    # Most texts are ASCII, and long ones nearly always: there one simple class tells, many times faster.
+    return (_UNSAFE_ASCII if text.isascii() else _UNSAFE).sub(_escaped, text)
 
 
 def one_line(text: str) -> str:

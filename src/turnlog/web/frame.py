@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
@@ -15,7 +17,15 @@ from turnlog.web.viewer import viewer_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-esc = HtmlRows().plain
+_plain = HtmlRows().plain
+
+
+@lru_cache(maxsize=20_000)
+def esc(text: str) -> str:
+    """Text that means nothing to HTML, nor in an attribute. Names and titles are asked for again and again."""
+    return _plain(text)
+
+
 THEMES = ("system", "light", "dark")
 
 
@@ -77,9 +87,14 @@ def button(text: str, action: str, *, command: str = "", at: int = 0, testid: st
     return f'<button type="button" class="needs-script" data-action="{action}"{more}>{esc(text)}</button>'
 
 
+@lru_cache(maxsize=5_000)
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
 def address_of(name: str, page: str = "", /, **query: object) -> str:
     """The address of a session, or of a page of it."""
-    place = f"/s/{quote(name, safe='')}" + (f"/{page}" if page else "")
+    place = f"/s/{_quoted(name)}" + (f"/{page}" if page else "")
     asked = {key: value for key, value in query.items() if value not in (None, "")}
     return place + (f"?{urlencode(asked)}" if asked else "")
 
@@ -108,17 +123,17 @@ def age(ms: int | None, now: datetime | None = None) -> str:
     """How long ago, in two characters or three; a time in the future is told as a day."""
     if not ms:
         return ""
-    at = datetime.fromtimestamp(ms / 1000, UTC)
-    seconds = ((now or datetime.now(UTC)) - at).total_seconds()
+    seconds = (time.time() if now is None else now.timestamp()) - ms / 1000
     if seconds < -60:
-        return at.strftime("%Y-%m-%d")
+        return moment(ms)[:10]
     for size, unit in ((60, "s"), (60, "m"), (24, "h"), (7, "d")):
         if seconds < size:
             return "now" if unit == "s" else f"{int(seconds)}{unit}"
         seconds /= size
-    return f"{int(seconds)}w" if seconds < 9 else at.strftime("%Y-%m-%d")
+    return f"{int(seconds)}w" if seconds < 9 else moment(ms)[:10]
 
 
+@lru_cache(maxsize=5_000)
 def moment(ms: int | None) -> str:
     """A time, for people here."""
     return "" if not ms else datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
@@ -128,8 +143,12 @@ def when(ms: int | None) -> str:
     """How long ago, with the time beside it for who points at it."""
     if not ms:
         return ""
-    at = datetime.fromtimestamp(ms / 1000, UTC)
-    return f'<time datetime="{at.isoformat()}" title="{moment(ms)}">{age(ms)}</time>'
+    return f'<time datetime="{_iso(ms)}" title="{moment(ms)}">{age(ms)}</time>'
+
+
+@lru_cache(maxsize=5_000)
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
 
 
 def tabs(name: str, here: str, *, is_ours: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
@@ -157,8 +158,9 @@ def _row(item: Difference) -> str:
         body = "<p>It is ignored by git: what is in it is not shown.</p>"
         told = ""
     elif item.lines:
-        cut = item.lines[:_LONGEST]
-        more = f"<p>… {len(item.lines) - len(cut):,} more characters</p>" if len(cut) < len(item.lines) else ""
+        lines = re.sub(r"\A---[^\n]*\n\+\+\+[^\n]*\n", "", item.lines)  # the path stands above
+        cut = lines[:_LONGEST]
+        more = f"<p>… {len(lines) - len(cut):,} more characters</p>" if len(cut) < len(lines) else ""
         body = HtmlRows().diff(cut.split("\n")) + more
     else:
         body = f"<p>{esc(_why_no_lines(item))}</p>"

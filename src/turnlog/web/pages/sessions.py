@@ -23,7 +23,7 @@ from turnlog.web.viewer import Viewer, viewer_of
 if TYPE_CHECKING:
     from turnlog.catalog import Card, FoundPage, Hit
 
-_ROWS, _FOUND = 400, 30
+_ROWS, _FOUND = 400, 20
 """So many are on a page: of all sessions, and of those in which something was found."""
 _CHIPS = 4
 _PARTS = 8
@@ -141,7 +141,7 @@ def dot(state: str) -> str:
 
 def _row(card: Card, *, below: str = "", title: str = "") -> str:
     updated = round(card.updated_at.timestamp() * 1000) if card.updated_at is not None else None
-    project = PurePath(card.workspace).name if card.workspace else ""
+    project = card.workspace.rstrip("/").rpartition("/")[2] if card.workspace else ""
     turns = count(card.turns, "turn") if card.is_indexed else ""
     cost = dollars(_micros(card), is_partial=bool(card.unpriced)) if card.is_indexed and _is_paid(card) else ""
     tags = "".join(f"<i>{esc(tag)}</i>" for tag in card.tags)

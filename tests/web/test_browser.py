@@ -1,0 +1,270 @@
+"""The pages in a real browser: `make test-web`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("playwright", reason="`make test-web` installs what drives a browser")
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+import turnlog
+from tests.catalog.machine import Machine
+from tests.web.conftest import Served, furnish
+from turnlog import Message, Text, ToolCall, ToolResult
+
+LONG = 12_000
+ALL = (
+    "/", "/?q=haystack3", "/?q=nothingatall", "/?q=since:nonsense", "/help", "/usage", "/usage?by=agent&since=",
+    "/nowhere", "/s/talk-one", "/s/talk-one?q=haystack3", "/s/claude-code%3Aaaaa1111", "/s/codex%3Abbbb2222",
+    "/s/evil-one", "/s/work-one/changes", "/s/work-one/rewind?to=turn:1", "/s/talk-one/tree", "/s/talk-one/stats",
+    "/s/evil-one/stats", "/s/evil-one/tree",
+)  # fmt: skip
+
+
+def browser_here() -> str:
+    """The browser that is installed, or the one line that installs one."""
+    names = (os.environ.get("TURNLOG_BROWSER", ""), "chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if found is None:
+        pytest.fail("no browser: `apt install chromium`, or set TURNLOG_BROWSER", pytrace=False)
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=browser_here(), args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with pytest.MonkeyPatch.context() as patch:
+        machine = Machine(tmp_path_factory.mktemp("browser"), patch)
+        furnish(machine)
+        place = machine.folder / "project"
+        place.mkdir()
+        (place / "a.py").write_text("one\ntwo\n")
+        with turnlog.open(str(machine.home), checkpoints=True, durability="flush") as home:
+            with home.create(id="work-one", workspace=place, title="Work") as session, session.turn():
+                session.user("change it, please")
+                (place / "a.py").write_text("one\nthree\n")
+                session.assistant("did it")
+            with home.create(id="long-one", title="A long one") as session:
+                for start in range(0, LONG, 100):
+                    drafts: list[Any] = []
+                    for number in range(start, start + 100, 4):
+                        call = ToolCall(id=f"c{number}", name="bash", input={"command": f"ls {number}"})
+                        drafts += [
+                            Message(role="user", blocks=[Text(text=f"prompt {number}")]),
+                            Message(role="assistant", blocks=[Text(text="I look"), call]),
+                            Message(role="tool", blocks=[ToolResult(call=call.id, content=f"output {number}\n" * 9)]),
+                            Message(role="assistant", blocks=[Text(text=f"answer {number}")]),
+                        ]
+                    session.append(*drafts)
+        running = Served(machine)
+        yield running
+        assert running.stop()[0] == 0
+
+
+class Watched:
+    """A context in which everything that should not happen is noted."""
+
+    def __init__(self, served: Served, context: BrowserContext) -> None:
+        self.served, self.context = served, context
+        self.problems: list[str] = []
+        self.page = self.open()
+        self.page.goto(served.url)
+
+    def open(self) -> Page:
+        page = self.context.new_page()
+        page.on("dialog", lambda dialog: (self.problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("pageerror", lambda error: self.problems.append(f"error {error}"))
+        page.on(
+            "console",
+            lambda said: said.type == "error" and "status of 4" not in said.text and self.problems.append(said.text),
+        )
+        page.on("request", lambda asked: self._is_ours(asked.url) or self.problems.append(f"asked {asked.url}"))
+        return page
+
+    def _is_ours(self, url: str) -> bool:
+        return url.startswith((f"http://127.0.0.1:{self.served.port}/", "data:", "blob:"))
+
+    def go(self, path: str) -> Page:
+        self.page.goto(f"http://127.0.0.1:{self.served.port}{path}")
+        return self.page
+
+
+def watched(served: Served, browser: Browser, **options: Any) -> Watched:
+    return Watched(served, browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options}))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_page_is_accessible_and_runs_nothing_of_what_it_shows(
+    served: Served, browser: Browser, scheme: Any, width: int
+):
+    there = watched(served, browser, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    for path in ALL:
+        page = there.go(path)
+        page.locator("h1").wait_for(state="attached")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        found = Axe().run(page)
+        serious = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+        told = [(path, one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in serious]
+        assert not told
+    assert there.problems == []
+    there.context.close()
+
+
+def test_everything_can_be_read_without_a_script(served: Served, browser: Browser):
+    there = watched(served, browser, java_script_enabled=False)
+    page = there.go("/")
+    page.get_by_test_id("search").fill("haystack3")
+    page.get_by_test_id("search").press("Enter")
+    page.get_by_test_id("hit").locator("a").first.click()
+    expect(page.locator("article.asked mark").first).to_be_visible()
+    there.go("/s/talk-one")
+    page.get_by_text("Earlier:").click()
+    assert "from=" in page.url
+    there.go("/s/work-one/changes")
+    page.get_by_test_id("change").locator("summary").click()
+    expect(page.locator("ins", has_text="+three")).to_be_visible()
+    there.go("/usage")
+    expect(page.get_by_test_id("usage-total")).to_be_visible()
+    there.context.close()
+
+
+def test_typing_narrows_and_keys_open_move_and_close(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/")
+    rows = page.get_by_test_id("session")
+    everything = rows.count()
+    page.keyboard.press("/")
+    expect(page.get_by_test_id("search")).to_be_focused()
+    page.keyboard.type("haystack3 jk?u")
+    page.get_by_test_id("search").fill("login page")
+    expect(rows).to_have_count(1)
+    assert "q=login" in page.url
+    page.get_by_test_id("search").fill("")
+    expect(rows).to_have_count(everything)
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(rows.first.locator("a").first).to_be_focused()
+    name = rows.first.get_attribute("data-name") or ""
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("conversation")).to_have_attribute("data-name", name)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("u")
+    expect(rows).to_have_count(everything)
+    assert there.problems == []
+    there.context.close()
+
+
+def test_a_long_session_stays_small_wherever_one_reads(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/long-one")
+    last = page.locator(f"article[aria-posinset='{LONG * 3 // 4}']")
+    expect(last).to_be_in_viewport()
+    page.keyboard.press("Home")
+    expect(page.locator("article[aria-posinset='1']")).to_be_in_viewport()
+    for _ in range(12):
+        page.mouse.wheel(0, 6000)
+        page.wait_for_timeout(80)
+    places = [int(place) for place in page.locator("article").evaluate_all("all => all.map((one) => one.ariaPosInSet)")]
+    assert places == list(range(places[0], places[0] + len(places)))
+    assert places[-1] > 120
+    assert page.evaluate("document.querySelectorAll('*').length") < 5000
+    page.keyboard.press("End")
+    expect(last).to_be_in_viewport()
+    there.go("/s/long-one?at=6000")
+    expect(page.locator("article.asked")).to_be_in_viewport()
+    page.locator("nav.outline a[data-seq]").nth(5).click()
+    expect(page.locator("article:focus")).to_be_in_viewport()
+    assert there.problems == []
+    there.context.close()
+
+
+def test_news_comes_at_the_end_and_moves_nobody_who_reads_above(served: Served, browser: Browser):
+    there = watched(served, browser)
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="live-two", title="Live") as session:
+        for number in range(30):
+            session.user(f"ask {number}")
+            session.assistant("well\n\n" * 10)
+        page = there.go("/s/live-two")
+        expect(page.get_by_test_id("live")).to_have_attribute("data-state", "live")
+        began = time.monotonic()
+        session.assistant("breaking news")
+        expect(page.get_by_text("breaking news")).to_be_in_viewport()
+        assert time.monotonic() - began < 3
+        page.locator("article").nth(20).scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        before = page.evaluate("scrollY")
+        session.assistant("more of it")
+        expect(page.get_by_test_id("new")).to_be_visible()
+        assert abs(page.evaluate("scrollY") - before) < 4
+        page.get_by_test_id("new").click()
+        expect(page.get_by_text("more of it")).to_be_in_viewport()
+        expect(page.get_by_test_id("new")).to_be_hidden()
+    path = served.machine.claude("aaaa1111", 0)
+    page = there.go(f"/s/{quote('claude-code:aaaa1111', safe='')}")
+    expect(page.get_by_test_id("live")).to_have_attribute("data-state", "live")
+    served.machine.claude("aaaa1111")
+    assert path.exists()
+    expect(page.get_by_text("the needle is there").last).to_be_visible()
+    assert there.problems == []
+    there.context.close()
+
+
+def test_rename_and_take_a_turn_back_and_undo_it(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/work-one")
+    page.get_by_test_id("title-edit").click()
+    page.get_by_test_id("title-input").fill("Better work")
+    page.get_by_test_id("title-input").press("Enter")
+    expect(page.locator("h1")).to_have_text("Better work")
+    expect(page).to_have_title("Better work · turnlog")
+    file = Path(served.machine.folder / "project/a.py")
+    page.get_by_role("link", name="Changes").click()
+    page.get_by_text("Take back turn 1").click()
+    expect(page.get_by_test_id("plan").locator("[data-path='a.py']")).to_be_visible()
+    page.get_by_test_id("confirm").click()
+    page.get_by_test_id("undo").click()
+    assert file.read_text() == "one\ntwo\n"
+    page.get_by_test_id("confirm").click()
+    expect(page.get_by_text("Done: undo")).to_be_visible()
+    assert file.read_text() == "one\nthree\n"
+    assert there.problems == []
+    there.context.close()
+
+
+def test_words_are_walked_through_and_places_remembered(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/talk-one?q=case&from=0")
+    page.keyboard.press("n")
+    expect(page.locator("mark.now")).to_have_count(1)
+    first = page.locator("mark.now").bounding_box()
+    page.keyboard.press("n")
+    assert page.locator("mark.now").bounding_box() != first
+    page.get_by_role("button", name="Theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    assert there.problems == []
+    there.context.close()
