@@ -22,9 +22,7 @@ from turnlog.rewind.relay import TurnRelay, native_of, worker_of
 from turnlog.store import Store, derived
 from turnlog.thread.alias import session_under
 from turnlog.thread.appender import Appender
-from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
-from turnlog.thread.made import Made
 from turnlog.thread.settings import Settings
 from turnlog.workspace.git import repository_place, worktree_of
 
@@ -48,7 +46,7 @@ class LiveEvent:
         self._pid = payload.pid or caller(pid)
         location = default_home()
         self.store: Store = connect(location)
-        self._made = Made(location)
+        self._location = location
         self._folder = folder_of(location)
         self._space = space(self._folder)
         self._is_full = False
@@ -212,8 +210,11 @@ class LiveEvent:
         workspace = workspace_path(top_of(folder)[0])
         # Its first entry is called like it: whoever imports the same has the same session.
         start = Start(id=name, session=name, agent=self._agent.name, workspace=workspace, origin=origin)
+        from turnlog.thread.creator import Creator
+        from turnlog.thread.made import Made
+
         try:
-            made = Creator(self.store, self._made, None).begin([start])
+            made = Creator(self.store, Made(self._location), None).begin([start])
         except AlreadyExists:  # another hook of the same session was faster
             return self._opened(name)
         self.name = name

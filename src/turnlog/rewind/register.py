@@ -64,14 +64,13 @@ def enter(store: Store, worker: Worker) -> list[str]:
 
 
 def leave(store: Store, turn: str) -> None:
-    """A turn of this process ended. Who began only this one is taken out; many cost no more than the first."""
-    if _entered.get(process_word()) == 1 and turns_here() <= {turn}:
-        strike(store, process_word())
+    """A turn of this process ended. Who began only this one is taken out; many cost no more than the first.
 
-
-def strike(store: Store, word: str) -> None:
-    """That process works in no turn any more."""
-    _keep(store, [row for row in _load(store) if row.word != word])
+    An agent stays as long as it is there: it begins one turn after the other.
+    """
+    word = process_word()
+    if _entered.get(word) == 1 and turns_here() <= {turn}:
+        _keep(store, [row for row in _load(store) if row.word != word])
 
 
 def _load(store: Store) -> list[_Row]:

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from turnlog.errors import Conflict
 from turnlog.log.entry import Changed, Checkpoint, Entry, Note, Track, Turn, Writer
-from turnlog.log.ids import word, word_for, word_of
+from turnlog.log.ids import word, word_for
 from turnlog.rewind.bracket import Bracket
 from turnlog.rewind.coverage import Coverage
-from turnlog.rewind.register import Worker, strike
+from turnlog.rewind.register import Worker
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
 from turnlog.thread.content import given_up
@@ -132,9 +132,7 @@ class TurnRelay:
         ended = Turn(state=state, turn=turn)
         with self._store.keeping():
             files = self._files_at(ended, "end", refused, [])
-            done = self._append(lambda: [*files, ended] if self.open_turn == turn else None)
-        strike(self._store, word_of(turn))
-        return done
+            return self._append(lambda: [*files, ended] if self.open_turn == turn else None)
 
     def _files_at(self, turn: Turn, when: str, refused: str, gone: list[str]) -> list[Entry]:
         if refused:
@@ -153,7 +151,6 @@ class TurnRelay:
         turn = self.open_turn
         if turn is None or native_of(turn) is None or not self._is_open(native):
             return False  # whoever began it ends it
-        strike(self._store, word_of(turn))
         return self._append(lambda: [Turn(state="aborted", turn=turn)] if self.open_turn == turn else None)
 
     def _append(self, make: Callable[[], Sequence[Entry] | None]) -> bool:

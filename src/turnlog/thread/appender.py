@@ -21,7 +21,6 @@ from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
 from turnlog.thread.fact import check_fact, masked, with_all
 from turnlog.thread.history import History, opened
-from turnlog.thread.target import move_to
 from turnlog.version import __version__
 
 _FOLD_BYTES = 128 << 10
@@ -206,6 +205,8 @@ class Appender:
                     known = [found for entry in entries if (found := derived.find(self._log, entry.id)) is not None]
                     if len(known) == len(made) and not once:
                         return list(map(self.history.whole, known))
+                    from turnlog.thread.target import move_to  # a hook never moves, and would wait for it
+
                     made.insert(0, replace(move_to(self.history, to), id=f"{entries[0].id}/to"))
                     base = to
                 try:

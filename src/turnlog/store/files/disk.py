@@ -308,16 +308,20 @@ def waited_too_long(fd: int) -> Unavailable:
 class Room:
     """Room that a growing file has behind its end, in proportion to what is there: a small one takes none."""
 
-    __slots__ = ("end",)
+    __slots__ = ("_is_asked_for", "end")
 
     _LEAST, _MOST = 16 << 10, 256 << 10
 
     def __init__(self) -> None:
         self.end = self._LEAST
         """Up to here there is nothing to be done."""
+        self._is_asked_for = False
 
     def make(self, disk: Disk, fd: int, size: int) -> None:
-        """Room for what comes after `size`."""
+        """Room for what comes after `size`; none for who appends once and is gone."""
+        if not self._is_asked_for:
+            self._is_asked_for = True
+            return
         length = min(max(size // 4, self._LEAST), self._MOST)
         self.end = size + length
         disk.reserve(fd, size, length)
