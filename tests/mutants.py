@@ -1425,6 +1425,27 @@ MUTANTS = [
         ("tests/workspace/test_two_agents.py",),
     ),
     Mutant(
+        "what others may have done in turns that were given up is told apart as well",
+        "rewind/others.py",
+        "is_clear = all(view.is_turn and view.before is not None and view.after is not None for view in seen)",
+        "is_clear = True",
+        ("tests/workspace/test_two_agents.py",),
+    ),
+    Mutant(
+        "wherever an agent goes is scanned",
+        "live/event.py",
+        "if main is not None and repository_place(main) == repository_place(top) and not",
+        "if main is not None and not",
+        ("tests/live/test_where.py",),
+    ),
+    Mutant(
+        "the turn that begins is brought in before it begins",
+        "live/past.py",
+        "reading.steps = takewhile(is_before, reading.steps)",
+        "takewhile(is_before, reading.steps)",
+        ("tests/live/test_past.py",),
+    ),
+    Mutant(
         "an edit that failed is declared",
         "live/payload.py",
         "if self._failed or self._tool.lower()",

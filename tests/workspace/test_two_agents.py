@@ -9,6 +9,7 @@ import pytest
 import turnlog
 from tests.workspace.relaylab import Hook
 from turnlog.blame.authorship import blame
+from turnlog.log.entry import Drop
 from turnlog.machine.process import process_of
 
 
@@ -179,3 +180,20 @@ def test_edits_of_one_file_at_once_are_of_both(two, home, place: Path):
     other.reports("a")
     assert one.plan() == other.plan() == {"a": "conflict"}
     assert authors(home, place / "a") == ["several", "several"]
+
+
+def test_what_the_other_may_have_done_in_turns_that_nobody_can_look_at_stays(two, home, place: Path):
+    one, other = two
+    other.hook("begin", "t0")
+    other.hook("end", None)
+    one.hook("begin", "t1")
+    other.hook("begin", "t2")
+    one.edits("a", "one\n")
+    other.hook("end", None)
+    other.hook("begin", "t3")
+    other.hook("end", None)
+    one.hook("end", None)
+    assert one.plan() == {"a": "modify"}
+    points = [point for point in other.session.checkpoints() if point.turn and point.turn.endswith("t2")]
+    other.session.append(Drop(checkpoints=[point.id for point in points]))
+    assert one.plan() == {"a": "conflict"}

@@ -35,6 +35,7 @@ class Work(Struct, frozen=True):
     """Where it has no end: the checkpoint of ours at which it was over; None if it may go on."""
     what: str
     paths: frozenset[str] | None
+    is_turn: bool
     session: str
     workspace: str
     """Where its workspace lies now."""
@@ -52,8 +53,8 @@ class _Ours(Struct):
     """Turns of others that ours are parts of: what an agent did in a `turnlog run` is not another's work."""
 
 
-def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Work]:
-    """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint.
+def work_of_others(store: Store, history: History, since: Checkpoint, until: Checkpoint | None = None) -> list[Work]:
+    """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint; not what came later.
 
     Asked is every session whose folder is one of those that are covered, lies in one or is around one; and those of
     other worktrees of the same repository, for they may have come here.
@@ -63,6 +64,7 @@ def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Wo
     now = [path_text(os.fsencode(path)) for _, path, _, _ in roots_of(history.state)]
     then = [_where(root, workspace) for root in since.roots if not root.is_private]
     places = [_place(path) for path in {*now, *then}]
+    last = None if until is None else until.at
     repositories = {_repository(place) for place in places} - {None}
 
     @cache
@@ -76,7 +78,7 @@ def work_of_others(store: Store, history: History, since: Checkpoint) -> list[Wo
     for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
         if row.id == history.id or row.workspace is None or since.at is None:
             continue
-        if not is_near(row.workspace):
+        if not is_near(row.workspace) or (last is not None and row.created_at is not None and row.created_at > last):
             continue
         with opened(store, store.open(row.id, read_only=True)) as theirs:
             if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
@@ -119,7 +121,8 @@ def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _
         if span.end is None or span.end.at is None or since.at is None or span.end.at >= since.at:
             how = "may have changed it, too" if span.doubt else "changed it at the same time"
             what = f"session {row.handle}, {span.what}, {how}"
-            yield Work(came.fill(span.begin, span.end), span.end, until, what, span.paths, row.id, row.workspace or "")
+            begin = came.fill(span.begin, span.end)
+            yield Work(begin, span.end, until, what, span.paths, span.is_turn, row.id, row.workspace or "")
 
 
 def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
@@ -142,6 +145,7 @@ class _View(Struct):
     """Whether `after` is what we saw: of our own folder."""
     paths: frozenset[bytes] | None
     what: str
+    is_turn: bool
 
 
 def seen_by_others(
@@ -155,11 +159,13 @@ def seen_by_others(
     views = [view for work in others for view in _views(work, root, here, now, overlay)]
 
     def who(path: bytes) -> str | None:
-        for view in views:
-            if has_seen(view, path):
-                is_ours = testimony.is_ours(here + path)
-                return view.what if is_ours is None else "" if is_ours else None
-        return ""
+        seen = [view for view in views if has_seen(view, path)]
+        if not seen:
+            return ""
+        # Only turns are told apart, and only where all of them can be looked at.
+        is_clear = all(view.is_turn and view.before is not None and view.after is not None for view in seen)
+        is_ours = testimony.is_ours(here + path) if is_clear else None
+        return seen[0].what if is_ours is None else "" if is_ours else None
 
     def has_seen(view: _View, path: bytes) -> bool:
         if not (here + path).startswith(view.place):
@@ -192,7 +198,7 @@ def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overla
         end, seen = (work.end, root) if work.end is not None else (work.until or now, ours)
         look = overlay.comparable(work.begin, end, root)
         before, after = _looked(look, work.begin, root), _looked(look, end, seen)
-        yield _View(place, before, after, work.end is None, paths, work.what)
+        yield _View(place, before, after, work.end is None, paths, work.what, work.is_turn)
 
 
 def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:

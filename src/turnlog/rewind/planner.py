@@ -48,7 +48,7 @@ class Planner:
 
     def without_others(self, before: Checkpoint, after: Checkpoint, found: list[Difference]) -> list[Difference]:
         """The same differences without those that are surely of other sessions, which worked at the same time."""
-        others = {work.session for work in work_of_others(self._store, self._history, before)}
+        others = {work.session for work in work_of_others(self._store, self._history, before, after)}
         if not others or not found:
             return found
         testimony = self._files.testimony(others, before, after)
