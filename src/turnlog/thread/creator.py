@@ -17,7 +17,6 @@ from turnlog.log.ids import new_session_id
 from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
 from turnlog.store import Clock, Store, derived
-from turnlog.thread.appender import batch_of
 from turnlog.thread.fact import masked, with_all
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
@@ -36,6 +35,8 @@ class Creator:
         start = self._start(id, **fields)
         if not drafts:
             return self.begin([start])
+        from turnlog.thread.appender import batch_of  # who only reads does not load what writes
+
         facts = {name: value for name in ("title", "workspace") if (value := getattr(start, name)) is not None}
         entries = [masked(entry) if isinstance(entry, Set) else entry for entry in batch_of(drafts, None)]
         with self.store.keeping():

@@ -341,6 +341,7 @@ HELP = """Find what was said and done, in every session of every agent: the newe
     turnlog search 'migrat* -draft'        words that begin so, and not that one
     turnlog search 'self._cache.get('      code, as it stands; '*ession_la*' also inside a word
     turnlog search timeout agent:codex since:7d role:tool
+
     \b
     Filters, which `turnlog ls` and `turnlog usage` take as well:
       agent:codex          workspace:api        role:user (assistant, tool, …)
