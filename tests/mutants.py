@@ -64,6 +64,7 @@ ROBOT = "tests/cli/test_robot.py"
 SCHEMA = "tests/cli/test_schema.py"
 SETUP = "tests/cli/test_setup.py"
 SHOWN_ATTACKS = "tests/view/test_attack.py"
+WEB_FILES, WEB_GUARD, WEB_PAGES = "tests/web/test_files.py", "tests/web/test_guard.py", "tests/web/test_pages.py"
 REDACTED = "tests/view/test_redact.py"
 MOVING = "tests/moving/test_moving.py"
 BOTH_SIDES = "tests/moving/test_both_sides.py"
@@ -1316,6 +1317,35 @@ MUTANTS = [
         "        if name in self._deleted and name in self._live:\n",
         "        if False:\n",
         (MOVING,),
+    ),
+    # ── in the browser ──
+    Mutant(
+        "web: any name of this machine is answered",
+        "web/guard.py",
+        "if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):",
+        "if len(hosts) != 1:",
+        (WEB_GUARD,),
+    ),
+    Mutant(
+        "web: what changes something needs no token of its page",
+        "web/guard.py",
+        """if not hmac.compare_digest(headers.get("x-turnlog-token", "").encode(), self._page_token.encode()):""",
+        "if False:",
+        (WEB_GUARD,),
+    ),
+    Mutant(
+        "web: a rewind of another plan than the one on the page",
+        "web/pages/rewind.py",
+        "            if given.plan != _stamp(session, plan):",
+        "            if not given.plan:",
+        (WEB_FILES,),
+    ),
+    Mutant(
+        "web: a result is parted from its call",
+        "reader/conversation.py",
+        """if not (self._asked and (not is_node or kind == "tool")):""",
+        "if not (self._asked and not is_node):",
+        (WEB_PAGES, "tests/reader/test_conversation.py"),
     ),
     # ── what is shown, and what is not ──
     Mutant(

@@ -157,3 +157,16 @@ def test_one_that_is_purged_says_so(desk: Desk) -> None:
         looked.look()
         looked.look()
     assert looked.problem
+
+
+def test_what_was_erased_is_gone_from_what_lies_open(desk: Desk) -> None:
+    session = desk.home.create(id="talk")
+    asked = session.user("a zebra in the attic")
+    session.assistant("well")
+    looked = desk.open(desk.catalog.find("talk"))
+    assert "zebra" in looked.pieces.landmarks()[0][1].label
+    session.erase(asked.seq, reason="asked for")
+    looked._asked_at = 0.0
+    assert looked.look() == 0
+    assert "zebra" not in looked.pieces.landmarks()[0][1].label
+    assert "zebra" not in str(list(looked.read(0, 9)))

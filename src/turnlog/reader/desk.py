@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnlog.errors import NotFound, TurnlogError
@@ -45,6 +46,7 @@ class LookedAt:
         self._stack = ExitStack()
         self._brings_in = brings_in
         self._brought_at = self._asked_at = 0.0
+        self._file = _inode(card.path)
         self._redactor, self._learnt = Redactor(), 0
         self._others: dict[int, ConversationPieces] = {}
         source: EntrySource
@@ -120,7 +122,9 @@ class LookedAt:
             history = self.session.history
             if not history.log.wait(self.session.seq):
                 return None
-            self._refuse_purged(self.session)
+            if self._is_another(self.session):
+                self.session.refresh()
+                return self.pieces.renew(outline_for(self.session), 1)
             with history.mutex:
                 return self.pieces.grow() if history.catch_up() else None
         assert self.foreign is not None
@@ -131,11 +135,14 @@ class LookedAt:
         first = self.foreign.grow()
         return None if first is None else self.pieces.renew(self.foreign.outline, first)
 
-    def _refuse_purged(self, session: ReadOnlySession) -> None:
-        """Whether it is still there is asked once a second."""
-        if time.monotonic() - self._asked_at > 1:
-            self._asked_at = time.monotonic()
-            session.refuse_purged()
+    def _is_another(self, session: ReadOnlySession) -> bool:
+        """Whether its file was written anew, because something in it was erased or repaired; asked once a second."""
+        if time.monotonic() - self._asked_at < 1:
+            return False
+        self._asked_at = time.monotonic()
+        session.refuse_purged()
+        before, self._file = self._file, _inode(self.card.path)
+        return 0 not in (before, self._file) and before != self._file
 
     def _bring_in(self, session: ReadOnlySession) -> None:
         """What was said since, where hooks tell of the turns: its agent wrote it, and here it is read."""
@@ -174,6 +181,13 @@ class LookedAt:
     def close(self) -> None:
         """Let go of it."""
         self._stack.close()
+
+
+def _inode(path: str) -> int:
+    try:
+        return Path(path).stat().st_ino if path else 0
+    except OSError:
+        return 0  # it is gone, or lies in a database
 
 
 class Desk:
