@@ -124,6 +124,32 @@ def test_usage_writes_tokens_in_full(desk: Desk):
     assert done["structuredContent"]["groups"][0]["input"] == 1_234_567
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        'why does "the basket forget', "basket: localhost:8080 forgets it", "basket " + "and more words " * 400,
+        "Traceback: basket\n" + "\n".join(f"  File x{number}.py:{number}" for number in range(120)), "-basket",
+    ],
+)  # fmt: skip
+def test_a_sentence_or_an_error_message_that_is_no_query_is_taken_as_words(desk: Desk, query: str):
+    session = write("The basket forgets its vouchers")
+    done = desk.call("search_sessions", query=query)
+    assert [hit["session"] for hit in done["structuredContent"]["hits"]] == [session]
+    assert "Taken as plain words" in done["content"][0]["text"]
+    assert "there is no role:boss" in desk.error("search_sessions", query="basket role:boss")
+
+
+def test_folders_may_be_called_anything(person: Path, tmp_path: Path):
+    odd = tmp_path / "we\"b, sh\\op ' workspace:x"
+    odd.mkdir()
+    os.chdir(odd)
+    mine = write("The voucher bug")
+    write("The voucher bug of another", workspace=str(tmp_path / "webshop"))
+    desk = Desk()
+    assert desk.sessions("voucher") == [mine]
+    desk.close()
+
+
 # ── what may be told ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -220,10 +246,12 @@ def test_a_key_never_leaves(person: Path):
             Path("config.txt").write_text(f"voucher\nkey = {KEY}\n")
             session.tool_result("c1", output)
         id = session.id
+        titled = f"wombat {'and more ' * 14}{KEY}"
+        home.create(workspace=".", agent="my-agent", title=titled).user("hi")
     claude_session(person, str(Path.cwd()), OLD, f"the voucher is {KEY}", "x" * 70 + f" {KEY}")
     desk = Desk()
     told = [everything_of(desk, id), everything_of(desk, OLD)]
-    for query in ("voucher", KEY, "filler", KEY[:30], "MIIEowIBAAKCAQEA7*", "anna", "hunter2*", "config key"):
+    for query in ("voucher", KEY, "filler", KEY[:30], "MIIEowIBAAKCAQEA7*", "anna", "hunter2*", "wombat"):
         told.append(json.dumps(desk.call("search_sessions", query=query, limit=50)))
     told.append(json.dumps(desk.call("list_changes", path="config.txt")))
     desk.close()
@@ -256,12 +284,17 @@ def test_nothing_is_written_but_the_catalog(person: Path, tmp_path: Path):
     id = write()
     claude_session(person, str(Path.cwd()), OLD, "Why does the basket forget its vouchers?")
     Path("a.txt").write_text("one\n")
+    with turnlog.open() as home:
+        covered = home.create(workspace=".", agent="my-agent")
+        with covered.turn():
+            covered.user("write two")
+            Path("a.txt").write_text("one\ntwo\n")
     before = everything_in(tmp_path)
     desk = Desk()
-    for session in (id, OLD):
+    for session in (id, OLD, covered.id):
         everything_of(desk, session)
     desk.call("search_sessions", query="how does the basket forget")
-    desk.call("list_changes", path="a.txt")
+    assert len(desk.data("list_changes", path="a.txt")["stretches"]) == 2
     desk.close()
     assert everything_in(tmp_path) == before
 
@@ -300,6 +333,13 @@ def test_the_session_that_asks_is_left_out(asking: Path, way: str, monkeypatch: 
     named = desk.call("search_sessions", meta=meta, query=f"vouchers session:{OWN}")["structuredContent"]["hits"]
     assert {hit["session"] for hit in named} == {OWN}
     assert desk.data("read_session", session=OWN)["entries"]
+    desk.close()
+
+
+def test_what_another_agent_says_of_itself_is_not_believed_of_this_one(asking: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", OLD)  # it was started in the shell of that one
+    desk = Desk(client="gemini-cli-mcp-client")
+    assert OLD in desk.sessions("vouchers vanish")
     desk.close()
 
 

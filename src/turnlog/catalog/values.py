@@ -180,10 +180,6 @@ class RecalledPage(NamedTuple):
     """Whether there are more than were counted."""
     is_cut: bool
     """Whether it was too much to look through."""
-    sessions: int
-    """In how many sessions one place has all of the words."""
-    next: int | None
-    """Where to go on."""
 
 
 class Spending(NamedTuple):

@@ -53,7 +53,9 @@ class Caller:
         return sorted({*natives, *ours})
 
     def _told(self, meta: dict[str, Any]) -> set[str]:
-        told = [meta.get("threadId"), meta.get("sessionId"), environment().get("CLAUDE_CODE_SESSION_ID")]
+        told = [meta.get("threadId"), meta.get("sessionId")]
+        if self.agent in ("claude-code", ""):  # another agent may have been started in its shell
+            told.append(environment().get("CLAUDE_CODE_SESSION_ID"))
         return {one for one in told if isinstance(one, str) and 8 <= len(one) <= 200 and one.isprintable()}
 
     def _lately(self, catalog: Catalog) -> list[Card]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.listing import now_ms
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import Page, called, hits_of, opened, wanted_of
-from turnlog.catalog.index.terms import Term, may_begin_inside
+from turnlog.catalog.index.terms import Needle, Term, may_begin_inside
 from turnlog.catalog.values import RecalledPage, RecalledPlace
 from turnlog.errors import Invalid
 
@@ -56,11 +56,22 @@ def nothing(match: EntryMatch) -> bool:
     return False
 
 
-class _Place:
-    """A place, and what it has of the question."""
+class _Place(NamedTuple):
+    """A place in an index: an entry, or a session that is called so; and what it has of the question."""
 
-    def __init__(self, number: int, match: EntryMatch | None, hit: Hit | None, words: tuple[str, ...], near: bool):
-        self.number, self.match, self.hit, self.words, self.is_near = number, match, hit, words, near
+    number: int
+    """Of the index."""
+    match: EntryMatch | None
+    hit: Hit | None = None
+    words: tuple[str, ...] = ()
+    is_near: bool = False
+
+    @property
+    def session(self) -> tuple[int, str]:
+        """Which session that is."""
+        if self.match is not None:
+            return self.number, str(self.match.session)
+        return self.number, self.hit.card.name if self.hit is not None else ""
 
 
 def recall(
@@ -84,9 +95,8 @@ def recall(
     wanted = [wanted_of(index, asked, None, span) for index in indexes]
     walk = _Walk(indexes, wanted, skips)
     order = walk.all_words(asked, span)
-    told = len(order)
     if len(order) < offset + limit and len([term for term in asked.terms if not term.negated]) > 1:
-        order += _Near(indexes, wanted, skips).places(asked, {place_key(place) for place in order})
+        order += _Near(indexes, wanted, skips).places(asked, {place.session for place in order})
     if len(order) < offset + limit:
         order += walk.more_of_each()
     shown = order[offset : offset + limit]
@@ -96,23 +106,18 @@ def recall(
         left=max(0, len(order) - offset - limit),
         is_more=walk.is_more and len(order) > offset + limit,
         is_cut=walk.is_cut,
-        sessions=told,
-        next=offset + limit if len(order) > offset + limit else None,
     )
 
 
-def place_key(place: _Place) -> tuple[int, str]:
-    """Which session that is."""
-    if place.match is not None:
-        return place.number, str(place.match.session)
-    return place.number, place.hit.card.name if place.hit is not None else ""
-
-
 def _shown(indexes: Sequence[Index], wanted: list[Wanted], place: _Place, clean: Clean) -> RecalledPlace | None:
-    if place.hit is not None:
-        return RecalledPlace(place.hit._replace(snippet=clean(place.hit.snippet)), place.words, place.is_near)
-    assert place.match is not None
     asked = wanted[place.number]
+    if place.hit is not None:
+        from turnlog.catalog.ask.snippet import snippet
+
+        needles = [Needle(term) for term in asked.terms if not term.negated]
+        text, marks = snippet(clean(place.hit.card.title or place.hit.card.id), needles)
+        return RecalledPlace(place.hit._replace(snippet=text, marks=marks), place.words, place.is_near)
+    assert place.match is not None
     terms = asked.terms if not place.is_near else tuple(_near_term(word) for word in place.words)
     found = hits_of(indexes[place.number], [place.match], asked._replace(terms=terms), clean)
     return next((RecalledPlace(hit, place.words, place.is_near) for hit in found), None)
@@ -132,16 +137,16 @@ class _Walk:
         if not found and not self.is_cut and any(map(may_begin_inside, asked.terms)):
             self._wanted[:] = [one._replace(terms=opened(asked.terms)) for one in self._wanted]
             found = self._entries(self._wanted)
-        places = [(match.id, _Place(number, match, None, (), False)) for number, match in found]
+        places = [(match.id, _Place(number, match)) for number, match in found]
         for number, (index, one) in enumerate(zip(self._indexes, self._wanted, strict=True)):
             hits = called(index, asked, one.sessions, span, _READ, None)
             names = {match.session for of, match in found if of == number} if hits else set[int]()
             known = {card.name for card in index.cards_by_row(names).values()} if names else set[str]()
-            places += [(hit.cursor, _Place(number, None, hit, (), False)) for hit in hits if hit.card.name not in known]
+            places += [(hit.cursor, _Place(number, None, hit)) for hit in hits if hit.card.name not in known]
         places.sort(key=lambda one: one[0], reverse=True)
         first: dict[tuple[int, str], _Place] = {}
         for _, place in places:
-            if first.setdefault(place_key(place), place) is not place:
+            if first.setdefault(place.session, place) is not place:
                 self._others.append(place)
         return list(first.values())
 
@@ -169,24 +174,22 @@ class _Near:
     def places(self, asked: Query, known: set[tuple[int, str]]) -> list[_Place]:
         """The best place of each session that is not known already, the best session first."""
         words = self._rarest(asked)
-        best: dict[tuple[int, int], dict[int, tuple[float, EntryMatch, list[str]]]] = {}
-        had: dict[tuple[int, int], set[str]] = {}
+        best: dict[tuple[int, int], dict[int, tuple[EntryMatch, list[str]]]] = {}
         for word, _ in words:
             for number, match in self._having(asked, word):
                 key = (number, match.session)
                 if (number, str(match.session)) not in known and not self._skips(match):
-                    had.setdefault(key, set()).add(word)
-                    best.setdefault(key, {}).setdefault(match.id, (0.0, match, []))[2].append(word)
+                    best.setdefault(key, {}).setdefault(match.id, (match, []))[1].append(word)
         weights = dict(words)
         ranked: list[tuple[float, int, _Place]] = []
         for key, matches in best.items():
             scored = [
                 (sum(weights[word] for word in here) * _WEIGHTS.get(match.role, 1.0), match.id, match, here)
-                for _, match, here in matches.values()
+                for match, here in matches.values()
             ]
             top, id, match, here = max(scored, key=lambda one: one[:2])
-            session = sum(weights[word] for word in had[key])
-            ranked.append((session + top, id, _Place(key[0], match, None, tuple(here), True)))
+            session = sum(weights[word] for word in {word for _, here in matches.values() for word in here})
+            ranked.append((session + top, id, _Place(key[0], match, words=tuple(here), is_near=True)))
         ranked.sort(key=lambda one: one[:2], reverse=True)
         least = ranked[0][0] / 4 if ranked else 0.0  # what has only a word that is everywhere is no answer
         return [place for score, _, place in ranked if score >= least]

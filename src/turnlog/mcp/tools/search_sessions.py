@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.ask.query import FILTERS, parse
 from turnlog.catalog.ask.recall import nothing, recall
 from turnlog.errors import Invalid
 from turnlog.mcp.caller import is_call, left_out
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
 from turnlog.mcp.quote import QUOTED
+from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
     from turnlog.catalog.values import Hit, RecalledPage, RecalledPlace
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 _LIMIT = 5
 _FAR = 100_000
+_LONGEST, _WORDS = 20_000, 60
+"""So much of a long text is looked at, and so many words of it are looked for."""
+_FILTERED = re.compile(rf"(?:^|\s)-?(?:{'|'.join(FILTERS)}):")
 
 
 def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
@@ -24,6 +30,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     query, limit, offset = arguments["query"], arguments.get("limit", _LIMIT), offset_of(arguments.get("cursor"))
     if not query.strip():
         raise Invalid("query: nothing to look for", hint="an error message, a file, a topic, a question")
+    query, slip = _understood(query)
     own = library.own(meta)
     hidden, without_calls = left_out(query, own)
     asked = library.scope.narrowed(query, *hidden)
@@ -40,7 +47,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         number for number, place in enumerate(page.places) if _may_be_told(library, place.hit, own if hidden else [])
     ]
     rows = [_row(library, page.places[number]) for number in told]
-    notes = library.notes()
+    notes = [*slip, *library.notes()]
     if page.is_cut:
         notes.append("That is a lot to look through, and only the newest was: another word or since: makes it less.")
 
@@ -60,6 +67,18 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         return result("\n".join([head, *lines, *foot, *notes]), data)
 
     return fitted(rows, make, SEARCH_BYTES)
+
+
+def _understood(query: str) -> tuple[str, list[str]]:
+    """The query; one that is no query but a sentence or an error message with marks in it, as its words."""
+    try:
+        parse(query)
+    except Invalid as error:
+        words = list(dict.fromkeys(re.findall(r"[^\W_]+", query[:_LONGEST])))[:_WORDS]
+        if _FILTERED.search(query) or not words:
+            raise
+        return " ".join(words), [f"Taken as plain words: {one_line(error.message)}."]
+    return query, []
 
 
 def _may_be_told(library: Library, hit: Hit, own: Sequence[str]) -> bool:
