@@ -6,7 +6,6 @@ import pytest
 
 from tests.catalog.machine import Machine
 from turnlog.catalog import Catalog
-from turnlog.catalog.ask import paging
 from turnlog.catalog.index.terms import distance
 from turnlog.errors import Invalid
 
@@ -71,9 +70,8 @@ def test_a_word_that_is_nowhere_is_taken_for_the_nearest(catalog: Catalog):
     assert catalog.found("qqqqqqqqqqq haystack").missing == ("qqqqqqqqqqq",)
 
 
-def test_many_are_counted_no_further_and_it_is_said_where_that_was(catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(paging, "_COUNTED", 4)
-    page = catalog.found("haystack")
+def test_many_are_counted_no_further_and_it_is_said_where_that_was(catalog: Catalog):
+    page = catalog.found("haystack", counted=4)
     assert page.is_more
     assert page.reached == catalog.search("haystack", limit=4)[-1].at
 

@@ -358,15 +358,20 @@ class Catalog:
         limit: int = 10,
         page: int = 1,
         sort: str = "time",
+        counted: int = 5_000,
     ) -> FoundPage:
         """The same by session: the newest places of each, how many there are in all, and what comes near if none is.
 
-        `sort` is `time` for the newest first, or `relevance`: titles, prompts, answers, tools.
+        `sort` is `time` for the newest first, or `relevance`: titles, prompts, answers, tools. So many places are
+        counted; of more it is only said that there are.
         """
         from turnlog.catalog.ask.paging import found
 
         place = None if workspace is None else workspace_path(workspace)
-        return found(*self._indexes(), query=query, workspace=place, limit=limit, page=page, sort=sort, now_ms=now_ms())
+        return found(
+            *self._indexes(), query=query, workspace=place, limit=limit, page=page, sort=sort, counted=counted,
+            now_ms=now_ms(),
+        )  # fmt: skip
 
     @question
     def usage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.ask.listing import now_ms
+from turnlog.catalog.ask.listing import now_ms, sessions_shown
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import sessions_meant
 from turnlog.catalog.index.conditions import Condition
@@ -48,6 +48,11 @@ def tools(indexes: Sequence[Index], card: Card | None = None, *, query: str = ""
             sums[name] = [one + int(more) for one, more in zip(sums.get(name, [0, 0, 0]), numbers, strict=True)]
     found = [ToolUse(name, *numbers) for name, numbers in sums.items()]
     return sorted(found, key=lambda one: (-one.calls, one.tool))
+
+
+def how_many(indexes: Sequence[Index], query: str) -> int:
+    """How many sessions a list for that query has."""
+    return sum(index.count(sessions_shown(index, query, None, everything=False, deleted=False)) for index in indexes)
 
 
 def context(indexes: Sequence[Index], card: Card, *, most: int = _MOST) -> list[ContextPoint]:

@@ -60,6 +60,7 @@ def found(
     limit: int = 10,
     page: int = 1,
     sort: str = "time",
+    counted: int = _COUNTED,
     now_ms: int,
 ) -> FoundPage:
     """A page of sessions. Where nothing has all of the words, what has most of the rarest of them."""
@@ -69,7 +70,7 @@ def found(
         raise Invalid(f"no order by {sort!r:.40}", hint=f"by {' or '.join(SORTS)}")
     asked = parse(query)
     span = span_of(asked, now_ms=now_ms)
-    first = _Walk(indexes, asked, workspace, span)
+    first = _Walk(indexes, asked, workspace, span, counted)
     if first.groups or first.is_cut:
         return first.page(limit, page, sort)
     asked, instead = _corrected(indexes, asked)
@@ -87,8 +88,10 @@ def found(
 class _Walk:
     """The newest places in all indexes, as sessions."""
 
-    def __init__(self, indexes: Sequence[Index], asked: Query, workspace: str | None, span: TimeSpan) -> None:
-        self._indexes = indexes
+    def __init__(
+        self, indexes: Sequence[Index], asked: Query, workspace: str | None, span: TimeSpan, counted: int = _COUNTED
+    ) -> None:
+        self._indexes, self._counted = indexes, counted
         self._wanted = [wanted_of(index, asked, workspace, span) for index in indexes]
         self.groups: dict[tuple[int, str], _Group] = {}
         self.is_cut = self._is_more = False
@@ -104,7 +107,7 @@ class _Walk:
     def _take(self, wanted: list[Wanted]) -> None:
         for number, (index, one) in enumerate(zip(self._indexes, wanted, strict=True)):
             is_sure = all(term.kind in index.sure for term in one.terms)
-            read = Page(index, one, _COUNTED if is_sure else _READ)
+            read = Page(index, one, self._counted if is_sure else _READ)
             self.is_cut |= read.is_cut
             if read.next is not None:
                 self._is_more, self._reached = True, max(self._reached or 0, read.next >> SHIFT)

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from turnlog.catalog.ask.detail import how_many
 from turnlog.catalog.ask.query import HELP, Query, parse
 from turnlog.errors import Invalid
 from turnlog.view.number import count, dollars
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _ROWS, _FOUND = 400, 20
 """So many are on a page: of all sessions, and of those in which something was found."""
+_PLACES = 1_500
+"""So many places are counted for a page."""
 _CHIPS = 4
 _PARTS = 8
 SORTS = {"age": "Age", "cost": "Cost", "turns": "Turns"}
@@ -67,11 +70,12 @@ ROUTES = [Route("/", sessions), Route("/stream", stream)]
 def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
     told = standing_of(viewer)
     if asked.terms:
-        found = viewer.catalog.found(query, limit=_FOUND, page=number)
-        total = len(viewer.catalog.lines(query)) if found.is_more else found.total
+        found = viewer.catalog.found(query, limit=_FOUND, page=number, counted=_PLACES * number)
+        total = viewer.catalog.ask(how_many, query) if found.is_more else found.total
         if not found.sessions:
             return told + _nothing(viewer, query)
-        rows = "".join(_found(one.card, one.hits, one.more, query) for one in found.sessions)
+        plus = "+" if found.is_more else ""
+        rows = "".join(_found(one.card, one.hits, one.more, query, plus) for one in found.sessions)
         return (
             f"{told}{_count(total)}{_instead(found)}"
             f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=found.next is not None)}'
@@ -160,10 +164,10 @@ def _is_paid(card: Card) -> bool:
     return bool(_micros(card) or card.unpriced)
 
 
-def _found(card: Card, hits: Sequence[Hit], more: int, query: str) -> str:
+def _found(card: Card, hits: Sequence[Hit], more: int, query: str, plus: str) -> str:
     title = next((marked(hit.snippet, hit.marks) for hit in hits if not hit.entry and card.title), "")
     places = "".join(_hit(card, hit, query) for hit in hits if hit.entry)
-    rest = f'<li class="rest">{link(address_of(card.name, q=query), f"{more:,} more")}</li>' if more else ""
+    rest = f'<li class="rest">{link(address_of(card.name, q=query), f"{more:,}{plus} more")}</li>' if more else ""
     below = f'<ol class="hits">{places}{rest}</ol>' if places or rest else ""
     return _row(card, below=below, title=title)
 
