@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, cast
 
 from turnlog.mcp.offer import INSTRUCTIONS, NAME, offered, wrong_with
@@ -180,9 +179,10 @@ def serve(settings: ServerSettings) -> None:
     """Answer what comes in on stdin until it ends. Nothing but answers goes to what was stdout."""
     sink = os.dup(1)
     os.dup2(2, 1)  # whatever else prints is heard elsewhere
-    client = Client(sys.stdin.buffer, sink)
-    server = Server(settings, client)
-    try:
-        client.serve(server.answer, server.keep_up)
-    finally:
-        server.close()
+    with open(0, "rb", closefd=False) as source:
+        client = Client(source, sink)
+        server = Server(settings, client)
+        try:
+            client.serve(server.answer, server.keep_up)
+        finally:
+            server.close()

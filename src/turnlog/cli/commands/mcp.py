@@ -74,6 +74,7 @@ def work(
 def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_rewind: bool) -> None:
     if everywhere and workspace is not None:
         raise Invalid("--all is of every folder, --workspace of one", hint="leave one of them out")
+    import os
     import sys
 
     from turnlog.machine.folder import expand
@@ -84,7 +85,7 @@ def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_r
 
         if not Path(expand(workspace)).is_dir():
             raise NotFound(f"there is no folder {workspace}", hint="--workspace takes one that is there")
-    if sys.stdin.isatty():
+    if os.isatty(0):
         print("waiting for an agent to ask on stdin; `turnlog mcp install` gives it to one", file=sys.stderr)
     serve(ServerSettings(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind))
 
