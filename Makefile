@@ -120,6 +120,14 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 	@$(PEERS)/bin/python $(PIP) check
 	@touch $@
 
+# The tests of these frameworks are in their source distributions.
+build/adapters/openai-agents/.ready: build/adapters/sdist/openai-agents
+
+build/adapters/sdist/%: requirements/adapter-%.sdist $(VENV)/.ready
+	@mkdir -p $@
+	@$(VENV)/bin/python $(PIP) download --no-deps --no-build-isolation --no-binary :all: --require-hashes -r $< --dest $@
+	@touch $@
+
 build/adapters/%/.ready: requirements/adapter-%.lock
 	@mkdir -p build/adapters
 	@$(call fresh_venv,build/adapters/$*)

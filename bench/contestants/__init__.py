@@ -26,6 +26,7 @@ CONTESTANTS = {
     "raw": Contestant("raw write + fdatasync"),
     "turnlog": Contestant("turnlog", ("turnlog",)),
     "openai_agents": Contestant("openai-agents SQLiteSession", ("openai-agents",)),
+    "turnlog_openai_agents": Contestant("turnlog for OpenAI Agents", ("turnlog", "openai-agents")),
     "google_adk": Contestant("google-adk SqliteSessionService", ("google-adk",)),
     "strands": Contestant("strands FileSessionManager", ("strands-agents",)),
     "llm": Contestant("llm LogStore", ("llm",), can_tail=False),

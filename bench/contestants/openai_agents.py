@@ -15,8 +15,11 @@ class Store:
         self.path = folder / "agents.sqlite"
         self.sizes: list[int] = []
 
+    def open(self) -> Any:
+        return SQLiteSession("bench", self.path)
+
     async def create(self) -> None:
-        self.session = SQLiteSession("bench", self.path)
+        self.session = self.open()
 
     def native(self, index: int, message: Message) -> Any:
         role, parts = message
@@ -30,7 +33,7 @@ class Store:
         self.session.close()
 
     async def load(self) -> list[Any]:
-        session = SQLiteSession("bench", self.path)
+        session = self.open()
         try:
             return await session.get_items()
         finally:
@@ -38,7 +41,7 @@ class Store:
 
     async def tail(self, count: int) -> list[Any]:
         # Its unit is the item, and an assistant message with a call is two of them.
-        session = SQLiteSession("bench", self.path)
+        session = self.open()
         try:
             return await session.get_items(limit=sum(self.sizes[-count:]))
         finally:

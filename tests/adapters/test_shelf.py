@@ -95,6 +95,12 @@ def test_an_asynchronous_home_will_do(tmp_path):
     assert asyncio.run(work()) == 1
 
 
+def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Shelf("~/kept", "test").make("a").user("hi")
+    assert (tmp_path / "kept/sessions/a.jsonl").is_file()
+
+
 def test_it_closes_itself(tmp_path):
     class Adapter(Closing):
         def __init__(self):

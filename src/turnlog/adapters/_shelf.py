@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from turnlog import aio
 from turnlog.aio.threads import Threads
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
+from turnlog.machine.folder import expand
 from turnlog.session import Home, Session, open_home
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Shelf:
                 raise Invalid(f"this {self.framework} store is closed", hint="make another one")
             if self._home is None:
                 assert not isinstance(self._given, (Home, aio.Home))
-                self._home = open_home(self._given)
+                place = self._given
+                self._home = open_home(expand(place) if isinstance(place, str) and place.startswith("~") else place)
             return self._home
 
     def close(self) -> None:

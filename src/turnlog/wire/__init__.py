@@ -52,6 +52,14 @@ class Request(dict[str, Any]):
         self.report = report
 
 
+class Received(list[Message]):
+    """Messages made of a provider's own items, and what of those they do not say: `entry` is the how manyth item."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.report: list[Deviation] = []
+
+
 class Feed(Protocol):
     """A response that arrives in pieces."""
 

@@ -17,14 +17,14 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Rem
 from langgraph.checkpoint.base import create_checkpoint, empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 
 import turnlog
-from turnlog import Conflict, Invalid, Text
+from tests.adapters import theirs
+from turnlog import Conflict, Invalid
 from turnlog.adapters.langgraph import TurnlogSaver
 
 THREAD = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
@@ -212,6 +212,16 @@ def test_a_program_goes_on_where_it_was(tmp_path):
         assert session.labels == {"framework": "langgraph", "thread_id": "t1"}
         exported = session.export("claude-code", tmp_path / "exported.jsonl")
         assert exported
+
+
+def test_the_guide_runs(tmp_path):
+    builder = StateGraph(State)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "answer")
+    code = theirs.snippet("LangGraph").replace("~/.turnlog", str(tmp_path))
+    exec(compile(code, "frameworks.md", "exec"), {"builder": builder})
+    with turnlog.open(tmp_path) as home:
+        assert [message.role for message in home.resume("t1").messages()] == ["user", "assistant"]
 
 
 def test_every_message_is_there_once(tmp_path):
@@ -406,4 +416,3 @@ def test_the_log_is_what_the_format_says(tmp_path):
     kinds = [json.loads(line).get("kind", json.loads(line)["type"]) for line in log.read_text().splitlines()]
     assert kinds.count("message") == 2
     assert {"langgraph.checkpoint", "langgraph.writes"} <= set(kinds)
-    assert JsonPlusSerializer and Text

@@ -3,6 +3,7 @@
     request = openai.request(s.context(), model="gpt-5")                    # client.responses.create(**request)
     request = openai.request(s.context(), model="gpt-5", api="chat")        # client.chat.completions.create(**request)
     s.append(openai.draft(response))                                        # of either
+    s.append(*openai.messages(items))                                       # a history that somebody else kept
 
 The Responses API gives reasoning back only as `encrypted_content`; where a model does not send that by default,
 ask for it with `include=["reasoning.encrypted_content"]`.
@@ -18,10 +19,11 @@ from turnlog.log.entry import Message
 from turnlog.wire import Feed, Request, RequestBuilder, known_names, plain
 from turnlog.wire._tool import chosen, declared
 from turnlog.wire.openai import chat, responses
+from turnlog.wire.openai.item import messages
 from turnlog.wire.openai.part import ID_LIMIT, NAME_LIMIT, PROVIDER
 from turnlog.wire.openai.stream import ChatStream, ResponsesStream
 
-__all__ = ["PROVIDER", "Stream", "draft", "request"]
+__all__ = ["PROVIDER", "Stream", "draft", "messages", "request"]
 
 _APIS = ("responses", "chat")
 

@@ -156,13 +156,7 @@ def draft(data: dict[str, Any], known: dict[str, str], account: str | None) -> M
     """A response as one message: its first choice."""
     choice = (items(data.get("choices")) or [{}])[0]
     said = fields(choice.get("message"))
-    blocks: list[AnyBlock] = []
-    thought = said.get("reasoning_content") or said.get("reasoning")
-    if isinstance(thought, str):
-        blocks.append(Thinking(text=thought, provider=PROVIDER))
-    blocks += _texts(said, account)
-    for index, call in enumerate(items(said.get("tool_calls"))):
-        blocks.append(_call(call, f"{data.get('id') or 'call'}-{index}", known, account))
+    blocks = said_blocks(said, account, known, spare=str(data.get("id") or "call"))
     reason, error = choice.get("finish_reason"), data.get("error")
     stop = "error" if error else _STOPS.get(str(reason), "error") if reason else "aborted"
     if stop == "end" and said.get("tool_calls"):
@@ -179,6 +173,20 @@ def draft(data: dict[str, Any], known: dict[str, str], account: str | None) -> M
         error=error,
         meta=tagged(PROVIDER, {"partial": data.get("partial")}, None),
     )
+
+
+def said_blocks(
+    said: dict[str, Any], account: str | None, known: dict[str, str] | None = None, *, spare: str = "call"
+) -> list[AnyBlock]:
+    """What a message of the assistant is made of."""
+    blocks: list[AnyBlock] = []
+    thought = said.get("reasoning_content") or said.get("reasoning")
+    if isinstance(thought, str):
+        blocks.append(Thinking(text=thought, provider=PROVIDER))
+    blocks += _texts(said, account)
+    for index, call in enumerate(items(said.get("tool_calls"))):
+        blocks.append(_call(call, f"{spare}-{index}", known or {}, account))
+    return blocks
 
 
 def _texts(said: dict[str, Any], account: str | None) -> list[AnyBlock]:

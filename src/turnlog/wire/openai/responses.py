@@ -188,7 +188,7 @@ def _content(work: RequestBuilder, block: Text | Image | File, message: Message)
 
 def draft(data: dict[str, Any], known: dict[str, str], account: str | None) -> Message:
     """A response as one message."""
-    blocks = [block for item in items(data.get("output")) for block in _blocks(item, known, account)]
+    blocks = [block for item in items(data.get("output")) for block in item_blocks(item, known, account)]
     stop, error = _stop(data, blocks)
     partial = data.get("partial")
     return Message(
@@ -220,7 +220,8 @@ def _stop(data: dict[str, Any], blocks: list[AnyBlock]) -> tuple[str, Any]:
     return ("tool_use" if called else "end"), None
 
 
-def _blocks(item: dict[str, Any], known: dict[str, str], account: str | None) -> list[AnyBlock]:
+def item_blocks(item: dict[str, Any], known: dict[str, str], account: str | None) -> list[AnyBlock]:
+    """What an item of a response is made of."""
     kind = item.get("type")
     if kind == "message":
         return _texts(item, account)

@@ -1,0 +1,36 @@
+"""A framework's own tests, from its source distribution, with our store in the place of its own."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def snippet(title: str) -> str:
+    """The Python of a section of the guide."""
+    guide = (ROOT / "docs/guide/frameworks.md").read_text()
+    return guide.partition(f"\n## {title}\n")[2].partition("```python\n")[2].partition("```")[0]
+
+
+def run(framework: str, folder: Path, tests: list[str], *options: str) -> dict[str, str]:
+    """Unpack, run them with the plugin `swap` of that framework, and say of each test whether it passed."""
+    [archive] = (ROOT / "build/adapters/sdist" / framework).glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    [tree] = folder.iterdir()
+    report = folder / "report.xml"
+    plugins = ROOT / "tests/adapters" / framework.replace("-", "_")
+    command = [sys.executable, "-m", "pytest", "-p", "swap", "-p", "no:cacheprovider", "-q", f"--junitxml={report}"]
+    subprocess.run(
+        [*command, *options, *tests],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(plugins), "OPENAI_AGENTS_DISABLE_TRACING": "1"},
+        check=False,
+        stdout=subprocess.DEVNULL,
+    )
+    cases = ET.parse(report).getroot().iter("testcase")
+    return {case.attrib["name"]: "passed" if not len(case) else case[0].tag for case in cases}

@@ -1,0 +1,66 @@
+"""A provider's own items, as somebody else kept them, become messages."""
+
+import pytest
+
+from turnlog import File, Image, Invalid, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.wire import openai
+
+
+def test_items_of_the_responses_api_become_messages():
+    given = [
+        {"role": "developer", "content": "be brief"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "look"},
+                {"type": "input_image", "image_url": "data:image/png;base64,cHBw"},
+            ],
+        },
+        {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "so"}], "encrypted_content": "e"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yes"}]},
+        {"type": "function_call", "call_id": "c1", "name": "bash", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "out"},
+        {"type": "of next year", "x": 1},
+    ]
+    made = openai.messages(given)
+    assert [message.role for message in made] == [
+        "system",
+        "user",
+        "assistant",
+        "assistant",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert made[1].blocks == [Text("look"), Image(media_type="image/png", data=b"ppp")]
+    assert isinstance(made[2].blocks[0], Thinking)
+    assert made[3].blocks[0].text == "yes"
+    assert made[4].blocks == [ToolCall(id="c1", name="bash", input={"a": 1})]
+    assert made[5].blocks == [ToolResult(call="c1", content="out")]
+    assert isinstance(made[6].blocks[0], UnknownBlock)
+    assert [(one.did, one.what, one.entry) for one in made.report] == [("changed", "of next year", 6)]
+
+
+def test_messages_of_chat_completions_become_messages():
+    made = openai.messages(
+        [
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_id": "f1"}}]},
+            {
+                "role": "assistant",
+                "content": "yes",
+                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "out"},
+        ]
+    )
+    assert [message.role for message in made] == ["system", "user", "assistant", "tool"]
+    assert made[1].blocks == [Text("hi"), File(file="f1", provider="openai")]
+    assert made[2].blocks == [Text("yes"), ToolCall(id="c1", name="bash", input={})]
+    assert made.report == []
+
+
+def test_what_is_no_item_is_refused():
+    for odd in (3, "text", {"role": "nobody", "content": "x"}):
+        with pytest.raises(Invalid):
+            openai.messages([odd])
