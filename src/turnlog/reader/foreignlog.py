@@ -43,6 +43,7 @@ class ForeignLog:
         """Where it lies; it is read at `path`, if that is another."""
         self._there = replace(source, path=path) if path else source
         self._form = format_of(source.agent)
+        self._packer = ZstdCompressor(level=-5)  # to read it takes longer than it takes room
         self._begin()
         self._take(self._read())
 
@@ -162,8 +163,14 @@ class ForeignLog:
         self._open_bytes += sum(len(getattr(block, "text", "")) for block in getattr(entry, "blocks", None) or ())
         if len(self._open) >= _PIECE or self._open_bytes >= _BYTES:
             self._starts.append(self._open[0].seq)
-            self._pieces.append(_packed(self._open))
+            self._pieces.append(self._packed(self._open))
             self._open, self._open_bytes = [], 0
+
+    def _packed(self, entries: list[AnyEntry]) -> bytes | list[AnyEntry]:
+        try:
+            return self._packer.compress(_encode(entries))
+        except (UnicodeEncodeError, OverflowError):
+            return entries  # what is no text, or too large a number, stays as it is
 
     def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
         """Entries with `after < seq < before`, oldest first."""
@@ -199,13 +206,6 @@ def blocks_in(entry: AnyEntry) -> Iterator[AnyBlock]:
 
 def _between(entries: list[AnyEntry], after: int, before: int | None) -> Iterator[AnyEntry]:
     return (entry for entry in entries if entry.seq > after and (before is None or entry.seq < before))
-
-
-def _packed(entries: list[AnyEntry]) -> bytes | list[AnyEntry]:
-    try:
-        return ZstdCompressor(level=1).compress(_encode(entries))
-    except (UnicodeEncodeError, OverflowError):
-        return entries  # what is no text, or too large a number, stays as it is
 
 
 def _unpacked(piece: bytes | list[AnyEntry]) -> list[AnyEntry]:

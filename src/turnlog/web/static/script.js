@@ -342,7 +342,10 @@
       follow(`${talk.base}/stream`, feed.dataset.version, async (event) => {
         if (event.problem) {
           live.dataset.state = "ended";
-          tell(event.problem);
+          const alert = document.createElement("p");
+          alert.setAttribute("role", "alert");
+          alert.textContent = event.problem;
+          one(".foot").before(alert);
           return;
         }
         while (talk.busy) await new Promise((done) => setTimeout(done, 50));
