@@ -58,7 +58,6 @@ class _Kept(Struct):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Kept).decode
 
 
 def _name(history: History, source: Source) -> str:
@@ -67,11 +66,12 @@ def _name(history: History, source: Source) -> str:
 
 
 def _load(store: Store, history: History, source: Source) -> _Kept | None:
+    data = derived.load(store, _name(history, source))
     try:
-        kept = _decode(derived.load(store, _name(history, source)))
+        kept = msgspec.msgpack.decode(data, type=_Kept) if data else None
     except msgspec.DecodeError:
         return None
-    if (kept.shape, kept.first) != (_SHAPE, history.first) or kept.carried.seq > history.state.seq:
+    if kept is None or (kept.shape, kept.first) != (_SHAPE, history.first) or kept.carried.seq > history.state.seq:
         return None
     return kept
 

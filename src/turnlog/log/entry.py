@@ -4,8 +4,7 @@ A draft is an entry with `seq` 0. It has its id already; the store gives it `seq
 Nodes make the conversation: each has a `parent` and becomes the head. Marks are everything else.
 """
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`: to read the types of all these out of texts takes msgspec 5 ms.
 from datetime import datetime
 from typing import ClassVar, TypeGuard, get_args
 
@@ -107,6 +106,12 @@ class Message(Node, tag="message", frozen=True):
     first_token_ms: Number | None = None
 
 
+class Ref(Struct, tag_field="type", tag="ref", frozen=True, forbid_unknown_fields=True, gc=False):
+    """Stands for an earlier entry in a replacement, so that nothing is repeated."""
+
+    entry: EntryRef
+
+
 class Compaction(Node, tag="compaction", frozen=True):
     """From here on a model sees `replacement`, then everything from entry `keep`. What it replaces stays."""
 
@@ -119,12 +124,6 @@ class Compaction(Node, tag="compaction", frozen=True):
     model: str | None = None
     request: str | None = None
     usage: Usage | None = None
-
-
-class Ref(Struct, tag_field="type", tag="ref", frozen=True, forbid_unknown_fields=True, gc=False):
-    """Stands for an earlier entry in a replacement, so that nothing is repeated."""
-
-    entry: EntryRef
 
 
 class Uncompact(Node, tag="uncompact", frozen=True):

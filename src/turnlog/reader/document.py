@@ -18,13 +18,13 @@ from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
 from turnlog.reader.part import Part
 from turnlog.view.number import count, money, used
-from turnlog.view.redact import Redactor, in_words
 
 if TYPE_CHECKING:
     from turnlog.formats import TouchedFile, Transcript
     from turnlog.reader.opener import OpenedSession
     from turnlog.session import Home
     from turnlog.thread.reader import SessionReader
+    from turnlog.view.redact import Redactor
 
 VERSION = 1
 """Of the JSON: it grows when a field changes its meaning or goes away."""
@@ -42,6 +42,8 @@ class Document(Struct, frozen=True):
 
 def write(opened: OpenedSession, form: str, *, is_redacted: bool) -> Document:
     """The session in that form."""
+    from turnlog.view.redact import Redactor  # to know every secret takes longer than to show a session
+
     redactor = Redactor() if is_redacted else None
     if redactor is not None:
         for entry in _entries(opened):
@@ -62,6 +64,8 @@ def notice(redacted: dict[str, int] | None) -> str:
         return "Not redacted: keys, tokens and passwords stand here as they were in the session."
     if not redacted:
         return "Looked through for keys, tokens and passwords: none was found. That is no proof that there is none."
+    from turnlog.view.redact import in_words
+
     return f"Redacted: {in_words(Counter(redacted))}. What else is secret stands here as it was in the session."
 
 
@@ -214,6 +218,8 @@ def _for_people(form: str, opened: OpenedSession, about: dict[str, Any], told: s
 def _preview(opened: OpenedSession) -> str:
     """The first thing that was said; it may have a secret in it, and then the document goes without."""
     preview = opened.session.preview()
+    from turnlog.view.redact import Redactor
+
     return preview if Redactor().text(preview) == preview else ""
 
 

@@ -19,9 +19,6 @@ class _Note(msgspec.Struct):
     copied: Copied
 
 
-_decode = msgspec.json.Decoder(_Note).decode
-
-
 class Handed:
     """The list of one home. Where it cannot be written or read, such a copy is a session like others."""
 
@@ -55,7 +52,7 @@ class Handed:
             with open(self._path, "rb") as file:
                 for line in file:
                     try:
-                        note = _decode(line)
+                        note = msgspec.json.decode(line, type=_Note)
                     except (msgspec.DecodeError, msgspec.ValidationError):
                         continue  # it was cut short
                     found[note.agent, note.id] = note.copied

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from json.encoder import encode_basestring as _string
+from _json import encode_basestring as _string  # what `json.encoder` has of it, without the rest of `json`
 from math import isfinite
 from typing import Any, cast
 
