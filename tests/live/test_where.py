@@ -75,8 +75,12 @@ def test_what_a_turn_did_in_a_worktree_goes_back_with_the_rest(machine: Machine,
     assert session.workspace == str(machine.place)
     lead = str(folder.relative_to(machine.place)) if "claude" in where else str(folder)
     assert changes(session) == sorted(["a.py", f"{lead}/a.py", f"{lead}/my.env", f"{lead}/new.txt"])
+    lines = {item.path: item.lines for item in session.diff(turn=1)}[f"{lead}/a.py"]
+    assert lines.splitlines()[:2] == [f"--- a/{lead}/a.py", f"+++ b/{lead}/a.py"]
     (folder / "mine.txt").write_text("a person's\n")
     begin = session.checkpoints()[0]
+    assert {step.action for step in session.plan_rewind(to=begin).steps} == {"modify", "delete"}
+    assert all(b"claude" not in step.raw for step in session.plan_rewind(to=begin).steps)
     session.rewind(to=begin)
     assert (machine.place / "a.py").read_text() == (folder / "a.py").read_text() == "x = 1\n"
     assert sorted(path.name for path in folder.iterdir()) == [".git", ".gitignore", "a.py", "mine.txt"]

@@ -28,7 +28,7 @@ from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.folder import PRIVATE, why_not_made
 from turnlog.workspace.git import git_left
 from turnlog.workspace.ignore import Outside, was_covered
-from turnlog.workspace.plan import CREATE, SKIPPED, Plan, Step, Stretch, make_plan
+from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, Step, Stretch, make_plan
 from turnlog.workspace.read import Glance, is_below, read_below
 from turnlog.workspace.restore import Outcome
 from turnlog.workspace.tree import FOLDER, Tree, TreeNode, lookup, path_bytes, path_text
@@ -138,7 +138,9 @@ class Files(Coverage):
             )
             if is_gone:
                 found = _made_anew(root, found)
-            steps += [replace(step, root=self._place_of(root)) for step in found.steps]
+            place = self._place_of(root)
+            inside = [one for other in now.roots if (one := _below(place, other))]
+            steps += [replace(step, root=place) for step in found.steps if not _holds(step, inside)]
         late = [f"what happened in {root.path} before it was first seen stays" for root in _added(known, target)]
         return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git), *late))))
 
@@ -263,16 +265,16 @@ class Files(Coverage):
                 continue
             content = partial(self._content, root) if lines else None
             private = [tree for end in (before, after) if (tree := self._overlay.private(end, root)) is not None]
-            here = list(differences(*trees, self._tree, content, partial(self._is_in, private)))
+            workspace = f"{self._history.state.wide.get('workspace')}/"
+            lead = "" if root.name == WORKSPACE else f"{root.path}/".removeprefix(workspace)
+            here = list(differences(*trees, self._tree, content, partial(self._is_in, private), lead))
             end = same_root(after, root)
             if end is not None and root.is_partial != end.is_partial:  # of what only one covers, nothing can be said
                 few = trees[0] if root.is_partial else trees[1]
-                here = [item for item in here if lookup(few, path_bytes(item.path), self._tree) is not None]
-            if root.name != WORKSPACE:
-                lead = f"{root.path}/".removeprefix(f"{self._history.state.wide.get('workspace')}/")
-                here = [replace(item, path=f"{lead}{item.path}") for item in here]
-            else:  # a repository in the workspace that is covered itself
-                here = [item for item in here if f"{root.path}/{item.path}" not in own]
+                paths = ((item, path_bytes(item.path.removeprefix(lead))) for item in here)
+                here = [item for item, path in paths if lookup(few, path, self._tree) is not None]
+            # A repository in the workspace that is covered itself is told by what is in it.
+            here = [item for item in here if lead or f"{root.path}/{item.path}" not in own]
             found += here
         return found
 
@@ -289,6 +291,18 @@ class Files(Coverage):
 def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:
     """The folders that only the other has."""
     return [root for root in after.roots if not root.is_private and same_root(before, root) is None]
+
+
+def _below(place: str, root: Root) -> bytes:
+    """Where in that folder another one lies that is covered as a whole; nothing if it does not."""
+    is_whole = not root.is_partial and not root.is_private and root.path.startswith(f"{place}/")
+    return path_bytes(root.path)[len(path_bytes(place)) + 1 :] if is_whole else b""
+
+
+def _holds(step: Step, inside: list[bytes]) -> bool:
+    """Whether a step is about a folder that cannot go, because such a one is in it, or is that one."""
+    is_about = any(one == step.raw or one.startswith(step.raw + b"/") for one in inside)
+    return is_about and step.action in (DELETE, UNSURE)
 
 
 def _made_anew(root: Root, found: Plan) -> Plan:

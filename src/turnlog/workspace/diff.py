@@ -37,8 +37,12 @@ def differences(
     get: GetTree,
     content: Content | None,
     is_private: Callable[[bytes], bool] = lambda path: False,
+    lead: str = "",
 ) -> Iterator[Difference]:
-    """Every file and link that differs, and every folder that came or went empty; without `content`, no lines."""
+    """Every file and link that differs, and every folder that came or went empty; without `content`, no lines.
+
+    `lead` stands before the paths.
+    """
     for path, old, new in changes(before, after, get):
         if _is_folder(old) and _is_folder(new):
             action = "mode"
@@ -53,8 +57,8 @@ def differences(
             node = new or old
             if node is not None and get(node.digest):
                 continue  # what is in it says so already
-        name = path_text(path)
-        lines = _lines(path, old, new, content) if content else ""
+        name = lead + path_text(path)
+        lines = _lines(path, name, old, new, content) if content else ""
         yield Difference(name, action, old, new, lines, is_private(path))
 
 
@@ -62,8 +66,7 @@ def _is_folder(node: TreeNode | None) -> bool:
     return node is not None and node.kind == FOLDER
 
 
-def _lines(path: bytes, old: TreeNode | None, new: TreeNode | None, content: Content) -> str:
-    name = path_text(path)
+def _lines(path: bytes, name: str, old: TreeNode | None, new: TreeNode | None, content: Content) -> str:
     left, right = _text(path, old, content), _text(path, new, content)
     if left is None or right is None:
         return ""

@@ -65,8 +65,10 @@ def path_shown(step: Step, workspace: str | None) -> str:
     path = path_bytes(step.root) + b"/" + step.raw
     if not step.raw:
         path = path_bytes(step.root)
-    elif step.root in ("", workspace):
+    elif not step.root:
         path = step.raw
+    elif workspace:
+        path = path.removeprefix(path_bytes(workspace) + b"/")
     return path_of(path) + ("/" if node is not None and node.kind == FOLDER else "")
 
 
