@@ -117,6 +117,22 @@ def test_wrong_arguments_are_told_to_the_model(desk: Desk):
     assert desk.data("search_sessions", query="flaky", limit=None, cursor=None)["hits"]
 
 
+def test_whatever_sessions_and_tools_are_called_it_fits(desk: Desk):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(workspace=".", agent="my-agent", title="wombat " + "long " * 5_000)
+        session.user("hi")
+        session.assistant([ToolCall(id="c", name="x" * 5_000, input={"q": "voucher"})])
+        session.tool_result("c", "voucher " + "ü" * 9_000)
+    [hit] = desk.data("search_sessions", query="wombat")["hits"]
+    assert desk.data("read_session", session=hit["session"], around=hit["entry"])["entries"][0]["text"] == "hi"
+    for query in ("voucher", "wombat", "voucher " + "w" * 190):
+        done = desk.call("search_sessions", query=query, limit=50)
+        assert done["structuredContent"]["hits"]
+        assert size(done) <= 4_000
+    assert size(desk.call("list_sessions")) <= 4_000
+    assert size(desk.call("read_session", session=session.id)) <= 12_000
+
+
 def test_usage_writes_tokens_in_full(desk: Desk):
     write()
     done = desk.call("usage", by="model")

@@ -9,7 +9,7 @@ from turnlog.errors import TurnlogError
 from turnlog.mcp.protocol import encoded
 
 SEARCH_BYTES, READING_BYTES = 4_000, 12_000
-_FRAME = 60
+_FRAME = 100
 """What stands around a result on the line, with an id of usual length."""
 _T = TypeVar("_T")
 

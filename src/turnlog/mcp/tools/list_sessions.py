@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from turnlog.mcp.library import Library
 
 _LIMIT = 10
-_TITLE = 100
 
 
 def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
@@ -58,12 +57,11 @@ def listed(library: Library, query: str, own: Sequence[str], hidden: Sequence[An
 
 def _row(library: Library, card: Card, handle: str) -> dict[str, Any]:
     micros = card.own.cost_micros + card.subagents.cost_micros
-    title = library.quotes.title(card.title or card.preview)
     return {
         "session": card.id,
         "handle": handle,
         "agent": card.agent or "turnlog",
-        "title": title if len(title) <= _TITLE else title[:_TITLE].rpartition(" ")[0] + " …",
+        "title": library.quotes.title(card.title or card.preview),
         "at": "" if card.updated_at is None else card.updated_at.strftime("%Y-%m-%dT%H:%MZ"),
         "turns": card.turns,
         "cost": dollars(micros, is_partial=bool(card.unpriced)),

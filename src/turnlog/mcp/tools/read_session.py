@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _LIMIT = 20
 _INSIDE = "+"
 """A cursor inside an entry is its number, this, and how many characters of it were read."""
+_BEGINNING = (0, "0", "")
+"""Where a session is called so, no entry is named."""
 _Place = int | str
 
 
@@ -45,13 +47,13 @@ class SessionPages:
 
     def page(self, around: _Place | None, after: _Place | None, limit: int) -> dict[str, Any]:
         """So many messages, as far as they fit."""
-        if around is not None:
+        if around not in (None, *_BEGINNING):
             mark = self._seq(around)
             return self._whole(mark, 0) if limit == 1 else self._around(mark, limit)
         seq, _, inside = str(after or 0).partition(_INSIDE)
         if inside.isdecimal() and seq.isdecimal():
             return self._whole(int(seq), int(inside[:9]))
-        begin = 0 if after in (None, 0, "0", "") else self._seq(after)
+        begin = 0 if after in (None, *_BEGINNING) else self._seq(after)
         texts = list(islice(self._after(begin), limit + 1))
         made = fitted(texts[:limit], lambda some: self._made(some, len(some) < len(texts)), READING_BYTES)
         return made if made["structuredContent"]["entries"] or not texts else self._whole(texts[0].seq, 0)

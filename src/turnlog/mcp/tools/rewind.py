@@ -11,6 +11,7 @@ from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
 from turnlog.reader.place import Place, checkpoint_at, place_of
 from turnlog.view.number import count
+from turnlog.view.visible import one_line
 from turnlog.workspace.tree import path_bytes
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class _Wanted:
     def carried_out(self, session: Session) -> dict[str, Any]:
         """By that plan, or not at all."""
         done = session.rewind(self._place.seq, conversation=not self._only, only=self._only, plan=self._plan.digest)
-        stays = [f"{one.step.path} stays as it is: {one.problem}" for one in session.problems()]
+        stays = [one_line(f"{one.step.path} stays as it is: {one.problem}") for one in session.problems()]
         back = f"turnlog undo -s {session.handle}"
         counts = ", ".join(f"{number:,} {action}" for action, number in done.files.items()) or "no files"
         text = "\n".join([f"Done, entry {done.seq}: {counts}.", *stays[:20], f"`{back}` takes it back."])

@@ -12,7 +12,7 @@ from turnlog.errors import Invalid
 from turnlog.mcp.caller import is_call, left_out
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
 from turnlog.mcp.quote import QUOTED
-from turnlog.view.visible import one_line
+from turnlog.view.visible import clip, one_line
 
 if TYPE_CHECKING:
     from turnlog.catalog.values import Hit, RecalledPage, RecalledPlace
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _LIMIT = 5
 _FAR = 100_000
+_NAME = 40
+"""So much of the name of a tool or of a word is told."""
 _LONGEST, _WORDS = 20_000, 60
 """So much of a long text is looked at, and so many words of it are looked for."""
 _FILTERED = re.compile(rf"(?:^|\s)-?(?:{'|'.join(FILTERS)}):")
@@ -108,13 +110,13 @@ def _row(library: Library, place: RecalledPlace) -> dict[str, Any]:
         "at": "" if hit.at is None else hit.at.strftime("%Y-%m-%dT%H:%MZ"),
         "agent": hit.card.agent or "",
         "role": hit.role,
-        "tool": line(hit.tool),
+        "tool": clip(line(hit.tool), _NAME),
         "snippet": line(hit.snippet),
     }
     if not hit.tool:
         del row["tool"]
     if place.is_near:
-        row["has"] = list(place.words)
+        row["has"] = [clip(word, _NAME) for word in place.words]
     return row
 
 
