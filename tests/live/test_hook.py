@@ -142,6 +142,9 @@ HOSTILE: dict[str, tuple[str, str, bytes]] = {
     "a folder that is not there": ("codex", "UserPromptSubmit", b'{"session_id": "s1", "cwd": "/nowhere/at/all"}'),
     "the whole file system": ("codex", "UserPromptSubmit", b'{"session_id": "s2", "turn_id": "t", "cwd": "/"}'),
     "an agent that nobody knows": ("no-such", "Stop", b'{"session_id": "s3", "cwd": "CWD"}'),
+    "huge": ("codex", "PostToolUse", b'{"session_id": "s", "tool_input": "' + b"x" * 20_000_000 + b'"}'),
+    "a surrogate": ("codex", "UserPromptSubmit", b'{"session_id": "\\ud800", "turn_id": "\\ud800", "cwd": "CWD"}'),
+    "the home folder": ("codex", "UserPromptSubmit", b'{"session_id": "s5", "turn_id": "t", "cwd": "HOME"}'),
     "an event that nobody knows": ("codex", "PreModelRequest", b'{"session_id": "s3", "cwd": "CWD"}'),
     "an end without a beginning": ("codex", "Stop", b'{"session_id": "s3", "turn_id": "t", "cwd": "CWD"}'),
     "a path of elsewhere": (
@@ -151,18 +154,22 @@ HOSTILE: dict[str, tuple[str, str, bytes]] = {
 
 
 def test_whatever_comes_in_it_is_silent_and_ends_well(machine: Machine):
-    folder = str(machine.place).encode()
+    folder, person = str(machine.place).encode(), machine.environ["HOME"].encode()
+    began = time.monotonic()
     started = {
-        name: machine.start(agent, event, data.replace(b"CWD", folder))
+        name: machine.start(agent, event, data.replace(b"CWD", folder).replace(b"HOME", person))
         for name, (agent, event, data) in HOSTILE.items()
     }
     done = {name: (*process.communicate(timeout=30), process.returncode) for name, process in started.items()}
     assert done == {name: (b"", b"", 0) for name in HOSTILE}
+    assert time.monotonic() - began < 8
     with turnlog.open(machine.home) as home:
-        assert sorted(row.id for row in home.sessions()) == ["codex-s2", "codex-s4"]
-        with home.read("codex-s2") as whole:
-            assert [note.text.partition(":")[0] for note in whole.entries(kind="note")] == ["turns take no checkpoints"]
-            assert whole.checkpoints() == []
+        assert sorted(row.id for row in home.sessions()) == ["codex-s2", "codex-s4", "codex-s5"]
+        for name in ("codex-s2", "codex-s5"):
+            with home.read(name) as whole:
+                [note] = whole.entries(kind="note")
+                assert note.text.startswith("turns take no checkpoints: ")
+                assert whole.checkpoints() == []
         with home.read("codex-s4") as elsewhere:
             assert next(elsewhere.entries()).origin["path"] == ""  # type: ignore[union-attr,index,call-overload]
     errors = {(line["agent"], line["event"]) for line in machine.log() if "error" in line}
@@ -194,6 +201,51 @@ def test_an_agent_that_never_closes_what_it_says_is_understood(machine: Machine)
         assert process.wait(timeout=10) == 0
         assert time.monotonic() - began < 8
     assert [e.state for e in machine.session(f"codex-{ID}").entries(kind="turn")] == ["begin"]
+
+
+def test_an_agent_that_says_nothing_or_half_of_it_waits_a_few_seconds_at_the_most(machine: Machine):
+    began = time.monotonic()
+    waiting: list[subprocess.Popen[bytes]] = []
+    for said in (b"", b'{"session_id": "s1", "cwd": '):
+        process = subprocess.Popen(
+            [*PROGRAM, "codex", "Stop"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=machine.place, env=machine.environ,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(said)
+        process.stdin.flush()
+        waiting.append(process)
+    for process in waiting:
+        assert process.wait(timeout=10) == 0
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read() + process.stderr.read() == b""
+        process.communicate()
+    assert time.monotonic() - began < 8
+
+
+def test_two_hooks_at_once_and_the_same_beginning_twice_are_one_turn(machine: Machine):
+    begin, tool, end = TOLD["codex"]
+    for name, payload in (begin, begin, tool, end):
+        data = json.dumps({"cwd": str(machine.place), **payload}).encode()
+        at_once = [machine.start("codex", name, data) for _ in range(2)]
+        assert [process.communicate(timeout=20) for process in at_once] == [(b"", b"")] * 2
+    with machine.session(f"codex-{ID}") as session:
+        assert [e.state for e in session.entries(kind="turn")] == ["begin", "completed"]
+        assert len([c for c in session.checkpoints() if c.when == "begin"]) == 1
+    assert not [line for line in machine.log() if "error" in line]
+
+
+def test_an_environment_with_nothing_in_it_is_enough(machine: Machine):
+    """But for the home folder: the one of whoever runs this is his."""
+    code = f"import sys; sys.path.insert(0, {OWN!r}); sys.argv[1:] = ['hook', 'codex', 'Stop']; " + (
+        "from turnlog.cli import main; main()"
+    )
+    data = json.dumps({"cwd": str(machine.place), **TOLD["codex"][2][1]}).encode()
+    bare = {"HOME": machine.environ["HOME"]}
+    done = subprocess.run([sys.executable, "-c", code], input=data, env=bare, cwd=machine.place, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert os.path.exists(f"{bare['HOME']}/.turnlog/{NAME}")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="nobody can look who holds what")

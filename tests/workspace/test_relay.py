@@ -201,6 +201,27 @@ def test_what_is_seen_too_late_is_no_beginning(hook, session, place: Path):
         session.diff(turn=1)
 
 
+def test_no_rewind_goes_silently_past_a_turn_that_began_without_a_checkpoint(hook, session, place: Path):
+    hook("begin", "t1")
+    (place / "one").write_text("1")
+    hook("end", "t1")
+    hook("begin", "t2", refused="only 3 MB are free")
+    (place / "two").write_text("2")
+    hook("tool", "t2")
+    (place / "a.txt").write_text("2")
+    hook("end", "t2")
+    hook("begin", "t3")
+    (place / "three").write_text("3")
+    hook("end", "t3")
+    plan = session.plan_rewind(to=session.checkpoints()[0])
+    assert steps(plan) == {"a.txt": "conflict", "one": "delete", "three": "delete", "two": "conflict"}
+    assert {step.reason for step in plan.steps if step.is_doubtful} == {
+        "nobody can tell who changed it: turn 2 began without a checkpoint"
+    }
+    with pytest.raises(turnlog.NotFound):
+        session.diff(turn=2)
+
+
 def test_the_hooks_of_a_turn_leave_no_writers(hook, session, place: Path, agent):
     for number in range(12):
         hook("begin", f"t{number}")

@@ -224,7 +224,7 @@ class Files(Coverage):
 
     def turn(self, turn: int | str | None) -> Span:
         """The turn with that number or id, with all that may be its doing; the newest if not told."""
-        found = [s for s in spans(self._store, self._history, self._history.forward()) if s.is_turn]
+        found = [s for s in spans(self._store, self._history, self._history.forward()) if s.is_turn and not s.is_blind]
         newest = max((span.number for span in found), default=0)
         parts = [span for span in found if turn in (span.turn, span.number) or (turn is None and span.number == newest)]
         if not parts:

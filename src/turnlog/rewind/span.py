@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Root, Turn, Writer
+from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Note, Root, Turn, Writer
 from turnlog.log.ids import process_word, word_of
 from turnlog.machine.process import lives
 from turnlog.rewind.intent import paths_of
@@ -44,6 +44,8 @@ class Span(Struct, frozen=True):
     """The entry that a turn began with, wherever this part of it begins."""
     is_relayed: bool = False
     """Of a turn: whether the hooks of an agent told of it, which say where each tool ended."""
+    is_blind: bool = False
+    """Of a turn: whether it has no checkpoint at its beginning, so that this begins with one before it."""
 
     @property
     def is_turn(self) -> bool:
@@ -62,6 +64,7 @@ class _Begun(Struct):
     is_left: bool = False
     """Whether its process began another one since."""
     is_relayed: bool = False
+    is_blind: bool = False
 
 
 class _Finder:
@@ -89,7 +92,10 @@ class _Finder:
         begun = self._begun.get(entry.turn) if entry.turn is not None else None
         if begun is not None and self._last is not None and _is_sign(entry, begun):
             begun.sure, begun.after = self._last, None
-        if isinstance(entry, Turn) and entry.turn is not None:
+        if isinstance(entry, Note) and entry.turn is not None and begun is None and self._last is not None:
+            if isinstance(entry.data, dict) and "no_checkpoint" in cast("dict[str, Any]", entry.data):
+                self._begun[entry.turn] = _Begun(self._last, self._last, is_blind=True)
+        elif isinstance(entry, Turn) and entry.turn is not None:
             self._turn(entry, entry.turn)
         elif isinstance(entry, Head):
             self._head(entry)
@@ -170,9 +176,11 @@ class _Finder:
 
     def _add_turn(self, turn: str, begun: _Begun, begin: Checkpoint, end: Checkpoint | None, doubt: str = "") -> None:
         number = self._number(turn)
-        what = f"turn {number}"
-        told = begun.is_relayed
-        self._add(Span(begin, end, what, None, doubt, turn=turn, number=number, began=begun.begin.seq, is_relayed=told))
+        if begun.is_blind:
+            doubt = f"nobody can tell who changed it: turn {number} began without a checkpoint"
+        told, blind = begun.is_relayed, begun.is_blind
+        made = Span(begin, end, f"turn {number}", None, doubt, is_relayed=told, is_blind=blind)
+        self._add(replace(made, turn=turn, number=number, began=begun.begin.seq))
 
     def _close(self, end: Checkpoint | None) -> None:
         """What happened between the last checkpoint that is kept and this one, outside of turns."""
