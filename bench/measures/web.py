@@ -16,7 +16,7 @@ from bench.measures import Row, ratio, take_turns
 TITLE = "turnlog web, in hellos of bare Starlette: 300 sessions, one of 100,000 entries"
 ROUNDS, EACH = 9, 8
 """So many requests follow on each other in a round: a single hello is mostly the waking up of a process."""
-SESSIONS, MB = 300, 60
+SESSIONS, MB = 300, 90
 BARS = {
     "the list": ("/", 40), "a rare word": (f"/?q={RARE}", 40), "a filter": ("/?q=agent:codex", 40),
     "a common word": (f"/?q={COMMON}", 120), "usage": ("/usage", 120), "a small session": ("/s/ten", 20),
@@ -41,18 +41,8 @@ def measure(ground: Ground) -> list[Row]:
     environment = {**os.environ, "HOME": str(person)}
     subprocess.run([sys.executable, "-m", "turnlog", "--home", str(ground.long), "index"], env=environment, check=True,
                    capture_output=True)  # fmt: skip
-    command = [
-        sys.executable,
-        "-m",
-        "turnlog",
-        "--home",
-        str(ground.long),
-        "web",
-        "--no-open",
-        "--print-url",
-        "--port",
-        "0",
-    ]
+    options = ["--no-open", "--print-url", "--port", "0"]
+    command = [sys.executable, "-m", "turnlog", "--home", str(ground.long), "web", *options]
     with _Server([sys.executable, "-c", _HELLO], environment) as hello, _Server(command, environment) as web:
         rows = [_start(command, environment)]
         for what, (path, bar) in BARS.items():

@@ -68,7 +68,7 @@ def command(
             print(url, flush=True)
         shown = bare if print_url or as_json else url
         print(one_line(f"{shown}  (Ctrl-C ends it)"), file=sys.stderr, flush=True)
-        if not no_open and not print_url and not as_json:
+        if not no_open and not as_json:
             _browse(url)
 
     server.run(location, bound, token, is_read_only=read_only, started=started)
