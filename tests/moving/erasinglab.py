@@ -106,6 +106,7 @@ class Program:
 
     def __init__(self, seed: int, folder: Path, url: str, *, steps: int = 24, kills: float = 0.3) -> None:
         self.rng = random.Random(seed)
+        self._deaths = random.Random(seed)  # so that a program is the same, whoever dies in it
         self.folder = folder
         self.url = url
         self.steps = steps
@@ -167,7 +168,7 @@ class Program:
         self.clock = step.number
         do(self.model, step)
         while True:
-            kill_s = self.rng.uniform(0, 0.12) if self.rng.random() < self.kills else None
+            kill_s = self._deaths.uniform(0, 0.12) if self._deaths.random() < self.kills else None
             if self._in_a_child(step, kill_s):
                 return
 

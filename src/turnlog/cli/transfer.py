@@ -31,12 +31,13 @@ MOVED = {
         "those that differ",
         {
             "id": shape.text(),
-            "outcome": shape.text("`new`, `grown`, `merged`, `forked`, `deleted` there, or `failed`"),
+            "outcome": shape.text("`new`, `grown`, `merged`, `forked`, `erased`, `deleted` there, or `failed`"),
             "entries": shape.number(),
             "blobs": shape.number(),
             "blob_bytes": shape.number(),
             "into": shape.text("the fork that has what was new", null=True),
             "problems": shape.texts(),
+            "erased": shape.number("how many entries were erased there because they were here"),
             "without_ignored": shape.number("checkpoints whose ignored files stay where they are"),
             "error": shape.anything("why it stays where it is, or null"),
         },
@@ -147,7 +148,7 @@ class Direction:
             {
                 "id": row.id, "outcome": row.outcome, "entries": row.entries, "blobs": row.blobs,
                 "blob_bytes": row.blob_bytes, "into": row.into, "problems": row.problems,
-                "without_ignored": row.private,
+                "erased": row.erased, "without_ignored": row.private,
                 "error": None if row.error is None else {"code": row.error.code, "message": row.error.message},
             }
             for row in self.changed
@@ -175,6 +176,10 @@ class Direction:
             f"{count(len(moved), 'session')} {done}: {count(entries, 'entry', 'entries')}, "
             f"{count(blobs, 'blob')}{big if blobs else ''}; {same:,} had nothing new"
         )
+        erased = sum(row.erased for row in self.rows)
+        if erased:
+            where = {"push": "there", "pull": "here"}[self.what]
+            print(f"{count(erased, 'entry', 'entries')} erased {where}, as on the other side")
         private = sum(row.private for row in self.rows)
         if private:
             where = {"push": "here", "pull": "there"}[self.what]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import turnlog
-from turnlog import Message, Text, ToolCall, Usage
+from turnlog import Custom, Message, Text, ToolCall, Usage
 
 TICKS = 260
 """So many entries that there is a fold among them."""
@@ -46,6 +46,8 @@ def live(place: str, project: Path) -> None:
         many.append(Message(role="user", blocks=[Text("nobody sees this")], display=False))
         for number in range(TICKS):
             many.user(f"tick {number}")
+        if hasattr(many, "erase"):
+            many.erase(many.append(Custom(kind="my-agent.key", data="hunter2")), reason="a key", by="ada")
         many.compact("It ticked.", keep=2)
         many.rewind(to=many.messages()[10].seq)
         gone = home.create(id="gone")

@@ -37,6 +37,7 @@ FILES = {
     "ignored": Made("2067270", "ignored files of the workspace in trees of their own; what was made here"),
     "ids": Made("1c3ecce", "ids 1: a session is told from others by its first entry"),
     "packs": Made("b6cc569", "packs 2: there may be blocks in them"),
+    "erased": Made("812872e", "erasures 1: something was erased"),
 }
 POSTGRES = {
     "level-1": Made("6a4e472", "the first tables"),
@@ -45,6 +46,7 @@ POSTGRES = {
     "level-5": Made("1c3ecce", "sessions by their first entry"),
     "level-6": Made("f246667", "whether a session is a conversation, in the catalog"),
     "level-7": Made("8cc8681", "copies for other agents, in the catalog"),
+    "level-8": Made("812872e", "what was erased, and when something was deleted"),
 }
 
 

@@ -1,0 +1,71 @@
+"""`turnlog erase`."""
+
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
+from turnlog.formats import format_of, names
+
+KEY = "hunter2-only-once"
+
+
+@pytest.fixture
+def told(session: str) -> int:
+    """An entry with a key in it, in the newest session of this folder."""
+    with turnlog.open() as home, home.resume(session) as found:
+        found.set("key", KEY)
+        return found.user(f"the key is {KEY}").seq
+
+
+def test_by_its_number_or_by_its_text_and_only_when_it_is_meant(cli: Cli, told: int, folder: Path):
+    assert KEY in cli("erase", str(told), "--dry-run").out
+    done = cli("erase", str(told))
+    assert done.code == 2 and "--yes" in done.err
+    assert any(KEY in path.read_text(errors="replace") for path in folder.rglob("*.jsonl"))
+    done = cli("erase", str(told), "--reason", "a key", "--yes")
+    assert done.code == 0 and f": {told}\n" in done.out
+    receipt = cli("erase", "--matching", KEY, "--yes", "--json").json
+    assert [row["type"] for row in receipt["entries"]] == ["set"]
+    assert not any(KEY.encode() in path.read_bytes() for path in folder.parent.rglob("*") if path.is_file())
+    assert "[erased]" in cli("show").out
+    assert "key [erased]" in cli("log", "-n", "99").out
+    assert cli("erase", "--matching", KEY, "--yes").code == 3
+    assert cli("erase", "9999", "--yes").code == 3
+    assert cli("erase", "1", "--matching", "x").code == cli("erase").code == 2
+    assert "examined: nothing wrong" in cli("doctor").out
+
+
+def test_the_question_shows_what_and_no_is_no(told: int):
+    with Terminal("-m", "turnlog", "erase", str(told)) as terminal:
+        terminal.until("erase it for good? [y/N] ")
+        assert KEY in terminal.plain
+        terminal.type("n\n")
+        assert terminal.end() == 1
+    assert terminal.text.endswith("nothing was erased\n")
+    with turnlog.open() as home:
+        assert KEY in str(home.read().messages())
+
+
+def test_an_agent_leaves_it_to_people(cli: Cli, told: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    done = cli("erase", str(told), "--yes")
+    assert done.code == 2 and "for people to do" in done.err
+    monkeypatch.setenv("TURNLOG_ALLOW_AGENT", "1")
+    assert cli("erase", str(told), "--yes").code == 0
+
+
+def test_whatever_it_is_exported_as_says_so(cli: Cli, told: int, tmp_path: Path):
+    cli("erase", "--matching", KEY, "--yes")
+    for form in ("markdown", "html", "json", "jsonl"):
+        assert "erased" in cli("export", "--to", form, "-o", "-").out, form
+    with turnlog.open() as home, home.read() as session:
+        for agent in names():
+            if format_of(agent).write is None:
+                continue
+            place = tmp_path / agent
+            session.export(agent, place, force=True)
+            files = [path for path in tmp_path.rglob("*") if path.is_file() and str(path).startswith(str(place))]
+            assert any(b"[erased]" in path.read_bytes() for path in files), agent
