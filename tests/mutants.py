@@ -676,6 +676,28 @@ MUTANTS = [
         "\n",
         (INTERRUPTED,),
     ),
+    # Which session is meant, and what it took.
+    Mutant(
+        "files are those of an import that has none",
+        "reader/folder.py",
+        "if _has_checkpoint(home, id)",
+        "if id",
+        ("tests/cli/test_here.py",),
+    ),
+    Mutant(
+        "what is told ahead of an answer is spent twice",
+        "formats/kimi/code.py",
+        "        if self._step is None:\n            yield from self._uncarried()\n",
+        "        yield from self._uncarried()\n",
+        ("tests/formats/test_small_agents.py",),
+    ),
+    Mutant(
+        "what was deleted and is kept cannot be imported",
+        "exchange/source.py",
+        "    with kept_or_there(creator.made.location, source) as there:\n",
+        "    with kept_or_there(os.devnull, source) as there:\n",
+        (KEEPING,),
+    ),
     # Copies for other agents.
     Mutant(
         "what is handed over costs its money again",
