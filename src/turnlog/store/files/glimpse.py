@@ -49,9 +49,14 @@ def first_id(disk: Disk, path: str) -> str | None:
     except OSError:
         return None
     try:
-        start = _entry(_line(disk, fd, 0, disk.pread(fd, _FRONT, 0), disk.fstat(fd).st_size))
+        return first_id_in(disk, fd)
     finally:
         disk.close(fd)
+
+
+def first_id_in(disk: Disk, fd: int) -> str | None:
+    """The same of a log that is open."""
+    start = _entry(_line(disk, fd, 0, disk.pread(fd, _FRONT, 0), disk.fstat(fd).st_size))
     return start.id if isinstance(start, Start) else None
 
 

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from turnlog.errors import Conflict, TurnlogError, Unavailable
 from turnlog.store.files.disk import Disk, Room, as_error, renew_after_fork
+from turnlog.store.files.glimpse import first_id, first_id_in
 from turnlog.store.files.handle import FileHandle, ReadingHandle, identity
 from turnlog.store.files.known import KnownIds
 from turnlog.store.files.tail import Placed, Tail, is_adoptable
@@ -105,9 +106,12 @@ class LogFile:
         return self.handle.copy()
 
     def _open_current(self) -> None:
-        """Have a descriptor of the file that has the name now: it was written anew if something was erased in it."""
+        """Have a descriptor of the file that has the name now: it was written anew if something was erased in it.
+
+        Where it was purged, another session may have the name: what is held is still the one that was opened.
+        """
         handle = self.handle
-        if handle.fd >= 0 and self.version() not in (None, handle.identity):
+        if handle.fd >= 0 and self.version() not in (None, handle.identity) and self._is_same_session():
             tail = self.tail
             handle.leave()
             self.open()
@@ -115,6 +119,10 @@ class LogFile:
                 self.tail = tail
         else:
             self.open()
+
+    def _is_same_session(self) -> bool:
+        first = first_id_in(self._disk, self.handle.fd)
+        return first is not None and first == first_id(self._disk, self.handle.path)
 
     def version(self) -> tuple[int, int] | None:
         """Which file it is that has the name; None if there is none, because it was moved."""

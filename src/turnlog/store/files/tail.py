@@ -36,7 +36,7 @@ class Placed(Struct, frozen=True, gc=False):
 class Tail:
     """The end of a log as of the last look."""
 
-    __slots__ = ("at", "end", "ends_in_batch", "floor", "good", "last", "trace", "wide")
+    __slots__ = ("at", "end", "ends_in_batch", "floor", "good", "last", "last_id", "trace", "wide")
 
     def __init__(self, *, floor: int = 0) -> None:
         self.end = 0
@@ -45,6 +45,8 @@ class Tail:
         """Just behind the last line that counts; what lies between it and `end` is unfinished or damaged."""
         self.last = 0
         """The last `seq` that counts."""
+        self.last_id = ""
+        """The id of that entry."""
         self.ends_in_batch = False
         """Whether that entry is one of a batch."""
         self.floor = floor
@@ -119,6 +121,7 @@ class Tail:
         self.end += len(data)
         self.good = self.end
         self.last = self.floor = entries[-1].seq
+        self.last_id = entries[-1].id
         self.at = new.at
         self.wide = new.wide
         self.trace = data[-_TRACE:]
@@ -128,17 +131,17 @@ class Tail:
         start = self.good - len(self.trace)
         if size < self.good or read(len(self.trace), start) == self.trace:
             return size >= self.good
-        # The last line may have been erased: it is as long as it was, and has its number.
+        # The last line may have been erased: it is as long as it was, and has its number and its id.
         for _, line in lines_back(read, self.good):
             try:
                 found = entry_of(decode(line))
             except Unreadable:
                 return False
-            return found.seq == self.last and is_verified(line)
+            return (found.seq, found.id) == (self.last, self.last_id) and is_verified(line)
         return False
 
     def _note(self, offset: int, entry: AnyEntry, saw: Saw) -> None:
-        self.last = entry.seq
+        self.last, self.last_id = entry.seq, entry.id
         self.ends_in_batch = entry.batch > 1
         self.floor = max(self.floor, entry.seq)
         if entry.at is not None:
