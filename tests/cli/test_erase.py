@@ -31,7 +31,9 @@ def test_by_its_number_or_by_its_text_and_only_when_it_is_meant(cli: Cli, told: 
     assert [row["type"] for row in receipt["entries"]] == ["set"]
     assert not any(KEY.encode() in path.read_bytes() for path in folder.parent.rglob("*") if path.is_file())
     assert "[erased]" in cli("show").out
-    assert "key [erased]" in cli("log", "-n", "99").out
+    listed = cli("log", "-n", "99").out
+    assert "key [erased]" in listed
+    assert ": a key\n" in listed, "who, when and why"
     assert cli("erase", "--matching", KEY, "--yes").code == 3
     assert cli("erase", "9999", "--yes").code == 3
     assert cli("erase", "1", "--matching", "x").code == cli("erase").code == 2

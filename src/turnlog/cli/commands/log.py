@@ -7,7 +7,7 @@ from itertools import islice
 import click
 
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.text import clip, moment, screen_width
+from turnlog.cli.draw.text import clip, moment, one_line, screen_width
 from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, session_argument, shared
@@ -16,6 +16,7 @@ from turnlog.cli.frame.entryshape import entry_fields
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import AnyEntry
+from turnlog.log.erasure.content import Erasure
 
 CHANGES = shape.NOTHING
 FIELDS = {
@@ -50,10 +51,11 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
         digits = max(3, len(str(found.seq)))
         room = screen_width()
         print(f"{'SEQ':>{digits}}  {'TIME':19}  {'TYPE':10}  {'PARENT':>{max(6, digits)}}  WHAT")
+        erased = {one.id: one for one in found.erasures()}
         for entry in islice(entries, limit):
             parent = "" if entry.parent is None else str(entry.parent)
             place = f"{entry.seq:>{digits}}  {moment(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
-            line = f"{place}  {in_one_line(entry)}".rstrip()
+            line = f"{place}  {in_one_line(entry)}{_erased(erased.get(entry.id))}".rstrip()
             print(line if room is None else clip(line, room))
         if limit is None:
             warn_of_damage(found)
@@ -61,7 +63,13 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
 
 
 def _kind(entry: AnyEntry) -> str:
-    from turnlog.cli.draw.text import one_line
     from turnlog.log.entry import Unknown
 
     return one_line(entry.kind) if isinstance(entry, Unknown) else entry.type
+
+
+def _erased(one: Erasure | None) -> str:
+    """Who erased an entry, when and why."""
+    if one is None:
+        return ""
+    return one_line(f" · {moment(one.at)[:16]} by {one.by}{f': {one.why}' if one.why else ''}")
