@@ -43,7 +43,7 @@ quick: $(VENV)/.ready ## The tests for while you work: log, session, wire, view,
 test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
 	$(VENV)/bin/python -m $(if $(NEWEST),tests.agents.newest,pytest tests/agents) -n $(WORKERS) $(ARGS)
 
-# Each framework has an environment of its own; ADAPTED=langgraph runs one. LANGGRAPH_TREE names a checkout of its repository.
+# Each framework has an environment of its own; ADAPTED=langgraph runs one.
 test-adapters: $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks' own tests on our stores for them
 	@for name in $(ADAPTED); do \
 		echo "== $$name"; \

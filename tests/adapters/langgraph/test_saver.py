@@ -285,6 +285,20 @@ def test_time_travel_is_a_branch(place):
     assert texts(run.get_state({"configurable": {"thread_id": fork.id}}).values) == texts(state)
 
 
+def test_what_a_subgraph_hands_back_is_not_said_again(place):
+    inner = StateGraph(State)
+    inner.add_node("inside", lambda state: {"messages": [AIMessage("from inside")]})
+    inner.add_edge(START, "inside")
+    outer = StateGraph(State)
+    outer.add_node("sub", inner.compile(checkpointer=True))
+    outer.add_edge(START, "sub")
+    run = outer.compile(checkpointer=TurnlogSaver(place))
+    for word in ("one", "two"):
+        state = run.invoke({"messages": [("user", word)]}, THREAD)
+    assert texts(state) == ["one", "from inside", "two", "from inside"]
+    assert [message.blocks[0].text for message in place.resume("t1").messages()] == texts(state)
+
+
 def test_an_interrupt_comes_back(tmp_path):
     def ask(state: State) -> dict:
         return {"messages": [AIMessage(f"you said {interrupt({'api_key': 'k', 'q': '?'})}")]}

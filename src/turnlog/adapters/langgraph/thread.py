@@ -59,6 +59,8 @@ class Thread:
         self.checkpoints: dict[Key, Stored] = {}
         self._writes: dict[Key, dict[tuple[str, int], Write]] = {}
         self._messages: dict[str, Message] = {}
+        self._ids: dict[str, str] = {}
+        """Entries by the ids that LangChain has for their messages."""
         self._edits: dict[int, Edit] = {}
         self.hidden: set[Key] = set()
         self._gone: set[Key] = set()
@@ -103,7 +105,11 @@ class Thread:
             self._take_custom(entry)
         elif isinstance(entry, Message):
             self._messages[entry.id] = entry
-            if not (isinstance(entry.meta, dict) and FRAMEWORK in entry.meta):
+            if isinstance(entry.meta, dict) and FRAMEWORK in entry.meta:
+                name = cast("dict[str, Any]", entry.meta[FRAMEWORK]["item"]).get("id")
+                if isinstance(name, str):
+                    self._ids[name] = entry.id
+            else:
                 self._told = entry.seq
         elif isinstance(entry, (Compaction, Uncompact, Edit)):
             self._told = entry.seq
@@ -122,6 +128,8 @@ class Thread:
             self._gone.discard(key)
             if self._newest.get(key[0], key) <= key:
                 self._newest[key[0]] = key
+            for kept in data["values"].values():
+                self._ids.update((one["i"], one["m"]) for one in kept.get("+", ()) if one.get("i"))
             if not data["ns"]:
                 self.here = key
         elif entry.kind == WRITES:
@@ -279,6 +287,8 @@ class Thread:
             nonlocal table
             found = self.recent.get(id(message))
             if found is None or found.value is not message:
+                if message.id is not None:
+                    return self._same(message)
                 if table is None:
                     table = {id(e.value): e for seen in base.values() for e in seen.elements if "m" in e.kept}
                 found = table.get(id(message))
@@ -287,6 +297,16 @@ class Thread:
             return found.kept if message.id == found.id else {**found.kept, "i": message.id}
 
         return find
+
+    def _same(self, message: BaseMessage) -> Kept | None:
+        """How a message is kept that is there with the same id and says the same: a subgraph hands copies around."""
+        entry = self._messages.get(self._ids.get(message.id or "", ""))
+        made = [] if entry is None else self._said(entry)
+        if entry is None or len(made) != 1 or type(made[0]) is not type(message):
+            return None
+        kept = {"m": entry.id} if made[0].id == message.id else {"m": entry.id, "i": message.id}
+        made[0].id = message.id
+        return kept if made[0] == message else None
 
     def all_visible(self) -> Iterator[Key]:
         """The keys of every checkpoint that is not hidden."""
