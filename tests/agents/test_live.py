@@ -158,7 +158,7 @@ def test_a_fork_is_a_session_of_its_own_and_takes_back_its_own(desk: Desk):
     desk.ask(agent.resume(first, "second prompt"), desk.shell("echo two > two.txt"))
     desk.settled()
     other, fork = desk.rows()
-    assert (other["turns"], fork["turns"]) == (2, 2)
+    assert other["turns"] == 2
     desk.turnlog("rewind", "turn:1", "--yes", "-s", other["id"])
     assert set(desk.files()) == {*before, "forked.txt"}
     desk.turnlog("undo", "--yes", "-s", other["id"])

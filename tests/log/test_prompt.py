@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnlog.log.prompt import is_title, preview_of
+from turnlog.log.prompt import asks, is_title, preview_of
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,14 @@ def test_what_says_nothing_is_no_title(text: str):
 )  # fmt: skip
 def test_what_says_something_is_shown_on_one_line(text: str, shown: str):
     assert preview_of(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["<bash-input>ls</bash-input>", "<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>"]
+)
+def test_what_a_person_runs_himself_asks_nobody(text: str):
+    assert not asks(text)
+    assert asks("why does <bash-input> stand here?")
 
 
 def test_the_name_of_a_folder_is_no_title():

@@ -34,6 +34,8 @@ _HOUSEKEEPING = frozenset((
 ))  # fmt: skip
 """Commands that ask no model for anything."""
 _INTERRUPTED = ("[Request interrupted by user", "<turn_aborted>")
+_SHELL = ("<bash-input>", "<bash-stdout>", "<bash-stderr>")
+"""What a person ran himself, and what came of it."""
 _SETTINGS = _HOUSEKEEPING.union((
     "/add-dir", "/agents", "/approvals", "/bug", "/compress", "/doctor", "/effort", "/export", "/fast", "/hooks",
     "/init", "/memory", "/mode", "/new", "/output-style", "/permissions", "/plugin", "/release-notes", "/rename",
@@ -63,9 +65,9 @@ def preview_of(text: str) -> str:
 
 
 def asks(text: str) -> bool:
-    """Whether a text asks an agent for something: not that one was interrupted, or a command that asks no model."""
+    """Whether a text asks an agent for something: not an interruption, or a command of a person that asks no model."""
     said = typed(without_preamble(text)).strip()
-    return bool(said) and said.split(maxsplit=1)[0] not in _HOUSEKEEPING and not said.startswith(_INTERRUPTED)
+    return bool(said) and said.split(maxsplit=1)[0] not in _HOUSEKEEPING and not said.startswith(_INTERRUPTED + _SHELL)
 
 
 def is_title(title: str, workspace: str | None) -> bool:
