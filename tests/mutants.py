@@ -1598,6 +1598,20 @@ MUTANTS = [
         (RELAY,),
     ),
     Mutant(
+        "hooks: a turn that is open has all that changed since its last tool",
+        "rewind/span.py",
+        "            elif begun.is_relayed:  # nobody tells of an interruption, so it may be over",
+        "            elif False:",
+        (RELAY,),
+    ),
+    Mutant(
+        "hooks: a turn that was interrupted goes on",
+        "live/event.py",
+        " and was_interrupted(self._agent, turn, path) and relay.cut(turn)",
+        " and False",
+        (HOOK,),
+    ),
+    Mutant(
         "hooks: the same beginning told twice is two turns",
         "rewind/relay.py",
         "        return native in (native_of(state.turn), native_of(state.turn_before))",
