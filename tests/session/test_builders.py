@@ -114,7 +114,7 @@ def test_a_short_way_back_restores_what_a_long_one_does(s, place, between):
         again.user("far")
     long = again.rewind(to=here, files=False)
     assert (short.to, short.facts, short.system) == (long.to, long.facts, long.system)
-    assert short.to == here.seq
+    assert (short.to, short.facts) == (here.seq, {"mood": "good"})
 
 
 def test_one_batch_moves_and_goes_on(s, place):
