@@ -58,6 +58,7 @@ PG_WATCH = "tests/store/test_postgres_watch.py"
 PG_LISTING = "tests/store/test_postgres_listing.py"
 PG_FAILOVER = "tests/store/test_postgres_failover.py"
 PRICES = "tests/pricing/test_pricing.py"
+GROWTH = "tests/formats/test_growth.py"
 KEPT = "tests/exchange/test_kept.py"
 KEEPING = "tests/cli/test_keep.py"
 ROBOT = "tests/cli/test_robot.py"
@@ -683,6 +684,13 @@ MUTANTS = [
         "if _has_checkpoint(home, id)",
         "if id",
         ("tests/cli/test_here.py",),
+    ),
+    Mutant(
+        "what goes on far behind in a file of Qwen Code is hung on the newest record",
+        "formats/qwen_code.py",
+        "if self._start is not None and parent not in self._places:",
+        "if self._start is not None and False:",
+        (GROWTH,),
     ),
     Mutant(
         "what is told ahead of an answer is spent twice",

@@ -16,7 +16,7 @@ from turnlog.formats import Jump, Reading, ResumePoint, Source, format_of
 from turnlog.formats._shared import growth
 
 HERE = Path(__file__).parent
-AGENTS = ("claude-code", "codex", "gemini-cli", "pi")
+AGENTS = ("claude-code", "codex", "gemini-cli", "pi", "qwen-code")
 _CUTS = 12
 
 
@@ -27,8 +27,8 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sessions(agent: str) -> list[Path]:
-    recorded = (HERE / "agents" / agent).glob("recorded*/**/*.jsonl")
-    return sorted([*recorded, *public(f"{agent}/**/*.jsonl")])
+    here = HERE / "agents" / agent
+    return sorted([*here.glob("recorded*/**/*.jsonl"), *here.glob("*.jsonl"), *public(f"{agent}/**/*.jsonl")])
 
 
 FILES = [pytest.param(agent, path, id=f"{agent}-{path.stem[-24:]}") for agent in AGENTS for path in sessions(agent)]
@@ -140,6 +140,12 @@ def conversation(agent: str, turns: int) -> list[dict[str, Any]]:
             said = {"id": f"m{turn}", "timestamp": at, "type": "gemini", "content": "", "tokens": {"input": 5}}
             made.append({"id": f"u{turn}", "timestamp": at, "type": "user", "content": [{"text": "go on"}]})
             made += [said, {**said, "content": "ok"}, {"$set": {"lastUpdated": at}}]
+        elif agent == "qwen-code":
+            about = {"sessionId": "s", "cwd": "/p", "timestamp": at}
+            said = {"role": "model", "parts": [{"text": "ok"}]}
+            made.append({**about, "type": "user", "uuid": f"u{turn}", "parentUuid": before,
+                         "message": {"role": "user", "parts": [{"text": "go on"}]}})  # fmt: skip
+            made.append({**about, "type": "assistant", "uuid": f"a{turn}", "parentUuid": f"u{turn}", "message": said})
         else:
             made += [] if turn else [{"type": "session", "version": 3, "id": "s", "timestamp": at, "cwd": "/p"}]
             about = {"type": "message", "timestamp": at}
@@ -169,6 +175,7 @@ def test_what_reaches_back_before_the_mark_is_read_as_a_whole(agent: str, tmp_pa
                   "payload": {"type": "thread_rolled_back", "num_turns": 4}},
         "gemini-cli": {"$rewindTo": "u1"},
         "pi": {**old, "id": "new", "parentId": "a0"},
+        "qwen-code": {**old, "uuid": "new", "parentUuid": "a0"},
     }[agent]  # fmt: skip
     with path.open("a") as file:
         file.write(json.dumps(back) + "\n")
@@ -187,3 +194,21 @@ def test_a_mark_that_cannot_be_is_none(agent: str, tmp_path: Path) -> None:
     assert form.growth(source, ResumePoint(reading.mark.offset, reading.mark.steps, {"of": "another version"})) is None
     assert form.growth(source, replace(reading.mark, offset=path.stat().st_size + 1)) is None
     assert form.growth(source, reading.mark) is not None
+
+
+@pytest.mark.parametrize("words", ["go on", "something else"])
+def test_a_record_of_qwen_code_that_comes_again_is_told_from_another_of_its_id(words: str, tmp_path: Path) -> None:
+    path, form = tmp_path / "one.jsonl", format_of("qwen-code")
+    source, records = Source("qwen-code", str(path)), conversation("qwen-code", turns=3)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    reading = form.read(source)
+    told = used_up(reading)
+    assert reading.mark is not None and reading.mark.state["before"] == "u2" and form.growth is not None
+    again = {**records[-2], "message": {"role": "user", "parts": [{"text": words}]}}
+    for extra, is_same in ((records[-1], True), (again, False)):
+        with path.open("a") as file:
+            file.write(json.dumps(extra) + "\n")
+        more = form.growth(source, stored(reading.mark))
+        assert (more is not None) == is_same, "what stands before the mark is not read again"
+        if more is not None:
+            assert told[: reading.mark.steps] + used_up(more) == used_up(form.read(source)) == told

@@ -16,8 +16,13 @@ from turnlog.log.ids import is_ours as is_own
 AGENTS = Path(__file__).parent.parent / "formats/agents"
 
 
+def folder(agent: str) -> Path:
+    recorded = AGENTS / agent / "recorded"
+    return recorded if recorded.is_dir() else AGENTS / agent
+
+
 def longest(agent: str) -> Path:
-    files = (AGENTS / agent / "recorded").rglob("*.jsonl")
+    files = folder(agent).rglob("*.jsonl")
     sessions = [path for path in files if next(format_of(agent).find(str(path)), None)]
     return max(sessions, key=lambda path: path.stat().st_size)
 
@@ -39,14 +44,14 @@ def facts(home) -> dict:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "pi"])
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "pi", "qwen-code"])
 def test_line_by_line_is_as_at_once(agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(growth, "APART", 1)
     whole = longest(agent)
     lines = whole.read_bytes().splitlines(keepends=True)
     # Some of these tell by their path what they are.
-    place = tmp_path / whole.relative_to(AGENTS / agent / "recorded")
-    place.parent.mkdir(parents=True)
+    place = tmp_path / whole.relative_to(folder(agent))
+    place.parent.mkdir(parents=True, exist_ok=True)
     for sidecar in whole.parent.iterdir():
         if sidecar.is_file() and sidecar != whole and sidecar.suffix == ".json":
             (place.parent / sidecar.name).write_bytes(sidecar.read_bytes())

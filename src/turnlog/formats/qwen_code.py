@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from turnlog.formats import (
@@ -21,12 +21,14 @@ from turnlog.formats import (
     Problem,
     Reading,
     Record,
+    ResumePoint,
     Resuming,
     SessionHeader,
     Source,
     Step,
     Watching,
 )
+from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.parts import parts_of, said
 from turnlog.formats._shared.records import files_under, first_records, heads, record_at, rows, tell
@@ -92,6 +94,25 @@ def read(source: Source) -> Reading:
     return reading
 
 
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
+    """See `turnlog.formats`."""
+    state = growth.state_of(source, mark, _State)
+    if state is None:
+        return None
+    reading = read(source)
+    reading.steps = _Reader(source, reading, mark, state).steps()
+    return growth.settled(reading)
+
+
+class _State(Struct, omit_defaults=True):
+    """What is known at a mark."""
+
+    before: str
+    """The record before it, and its node."""
+    last: str
+    title: str | None = None
+
+
 class _Open(Struct):
     """A message that is still arriving in pieces."""
 
@@ -103,29 +124,37 @@ class _Open(Struct):
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading) -> None:
+    def __init__(
+        self, source: Source, reading: Reading, start: ResumePoint | None = None, state: _State | None = None
+    ) -> None:
         self._source = source
         self._reading = reading
-        self._places: dict[str, str] = {}
-        self._last = ""
-        self._before = ""
+        self._mark = self._start = start
+        state = state or _State("", "")
+        self._before, self._last, self._title = state.before, state.last, state.title
+        self._places = {self._before: self._last} if start is not None else {}
         self._live = ""
         self._again = 0
         self._open: _Open | None = None
-        self._title: str | None = None
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._offsets: dict[str, int] = {}
         """Where each record is, to tell one that is there twice from another of the same id."""
         self._unknown = UnknownRecords()
+        self._given = start.steps if start is not None else 0
+        self._next = 0  # from where on the next mark may be
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
         out = self._out
-        for offset, record in heads(self._source.path, self._reading.problems):
+        start = self._start.offset if self._start is not None else 0
+        for offset, record in heads(self._source.path, self._reading.problems, start=start):
             self._take(record, offset)
             while out:
+                self._given += 1
                 yield out.pop(0)
+        if self._mark is not None:
+            self._reading.mark = replace(self._mark, state={**self._mark.state, "title": self._title})
         self._close()
         yield from out
         if self._live and self._places.get(self._live) != self._last:
@@ -143,7 +172,8 @@ class _Reader:
             self._out.append(Record(entry=note, key=f"at {offset}"))
             return
         is_known = uuid in self._places
-        if is_known and record_at(self._source.path, self._offsets[uuid]) == record:
+        # Where the record before a mark is, nobody knows; the first of the file is that one, or has another id.
+        if is_known and record_at(self._source.path, self._offsets.get(uuid, 0)) == record:
             return
         self._offsets.setdefault(uuid, offset)
         found = self._open
@@ -156,6 +186,8 @@ class _Reader:
         if found is not None:
             self._close()
         if is_known:
+            if self._start is not None:
+                raise growth.Back  # how many there were before is not known
             told = f"another record with the id {uuid!r:.60}: it follows what stands before it"
             tell(self._reading.problems, Problem(told, offset=offset))
             self._again += 1
@@ -167,6 +199,10 @@ class _Reader:
         parent = record.get("parentUuid")
         parent = parent if isinstance(parent, str) else ""
         kind = record["type"]
+        if self._start is not None and parent not in self._places:
+            raise growth.Back
+        if offset >= self._next:
+            self._may_mark(record, parent, offset)
         if parent and parent not in self._places:
             if record.get("subtype") == "rewind":
                 self._before = ""  # to before what is left of the file
@@ -199,6 +235,14 @@ class _Reader:
             self._hidden(record)
             self._places[uuid] = self._last
 
+    def _may_mark(self, record: dict[str, Any], parent: str, offset: int) -> None:
+        """A prompt or an answer that goes on behind the record before it; nothing is open there."""
+        if not parent or parent != self._before or self._places[parent] != self._last or not self._last:
+            return
+        if record["type"] in ("user", "assistant") and record.get("subtype") not in _BESIDE:
+            self._next = offset + growth.APART
+            self._mark = ResumePoint(offset, self._given + len(self._out), to_builtins(_State(parent, self._last)))
+
     def _hidden(self, record: dict[str, Any]) -> None:
         """What was spoken is shown to people, and never goes to the model again."""
         if record.get("subtype") == "realtime_message":
@@ -215,12 +259,9 @@ class _Reader:
         found, self._open = self._open, None
         if found is None:
             return
-        spent, at, model = (
-            found.record.get("usageMetadata"),
-            moment(found.record.get("timestamp")),
-            found.record.get("model"),
-        )
-        entry = _plain(found.parts, spent, text(model), at)
+        about = found.record
+        spent, at, model = about.get("usageMetadata"), moment(about.get("timestamp")), text(about.get("model"))
+        entry = _plain(found.parts, spent, model, at)
         if entry is None:
             raw = {
                 "candidates": [{"content": {"role": "model", "parts": _sound(found.parts)}, "finishReason": "STOP"}],
@@ -228,11 +269,11 @@ class _Reader:
                 "usageMetadata": spent,
             }
             made = gemini.draft(raw)
-            entry = replace(made, id="-", model=text(model), request=None, blocks=_own(made.blocks), at=at)
+            entry = replace(made, id="-", model=model, request=None, blocks=_own(made.blocks), at=at)
         # The first piece may have been all there was when the file was last read.
         key = found.uuid if found.pieces == 1 else f"{found.uuid}+{found.pieces}"
         self._node(key, found.parent, entry)
-        self._hidden(found.record)
+        self._hidden(about)
         self._places[found.uuid] = self._last
 
     def _system(self, uuid: str, record: dict[str, Any], place: str, offset: int) -> None:
@@ -354,5 +395,6 @@ FORMAT = Format(
     read,
     # It looks for the id among the sessions of the folder it is started in.
     resume=Resuming(command=lambda id, path, workspace: ["qwen", "--resume", id], ids=UUIDS),
+    growth=grown,
     watch=Watching(by_file=True),
 )
