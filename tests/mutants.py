@@ -686,6 +686,20 @@ MUTANTS = [
         ("tests/cli/test_here.py",),
     ),
     Mutant(
+        "what Copilot CLI spent before the place where reading goes on is booked again",
+        "formats/copilot_cli.py",
+        "self._counted = dict(state.counted)",
+        "self._counted: dict[str, Usage] = {}",
+        (GROWTH,),
+    ),
+    Mutant(
+        "a late result of Copilot CLI loses the name of its tool",
+        "formats/copilot_cli.py",
+        'if self._start is not None and str(data.get("toolCallId")) not in self._names:',
+        "if False:",
+        (GROWTH,),
+    ),
+    Mutant(
         "what goes on far behind in a file of Qwen Code is hung on the newest record",
         "formats/qwen_code.py",
         "if self._start is not None and parent not in self._places:",

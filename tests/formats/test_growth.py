@@ -16,7 +16,7 @@ from turnlog.formats import Jump, Reading, ResumePoint, Source, format_of
 from turnlog.formats._shared import growth
 
 HERE = Path(__file__).parent
-AGENTS = ("claude-code", "codex", "gemini-cli", "pi", "qwen-code")
+AGENTS = ("claude-code", "codex", "gemini-cli", "pi", "qwen-code", "copilot-cli")
 _CUTS = 12
 
 
@@ -27,8 +27,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sessions(agent: str) -> list[Path]:
-    here = HERE / "agents" / agent
-    return sorted([*here.glob("recorded*/**/*.jsonl"), *here.glob("*.jsonl"), *public(f"{agent}/**/*.jsonl")])
+    return sorted([*(HERE / "agents" / agent).rglob("*.jsonl"), *public(f"{agent}/**/*.jsonl")])
 
 
 FILES = [pytest.param(agent, path, id=f"{agent}-{path.stem[-24:]}") for agent in AGENTS for path in sessions(agent)]
@@ -146,6 +145,19 @@ def conversation(agent: str, turns: int) -> list[dict[str, Any]]:
             made.append({**about, "type": "user", "uuid": f"u{turn}", "parentUuid": before,
                          "message": {"role": "user", "parts": [{"text": "go on"}]}})  # fmt: skip
             made.append({**about, "type": "assistant", "uuid": f"a{turn}", "parentUuid": f"u{turn}", "message": said})
+        elif agent == "copilot-cli":
+            context = {"sessionId": "s", "selectedModel": "m", "context": {"cwd": "/p"}}
+            spent = {"model": "m", "inputTokens": 5, "outputTokens": 2}
+            for id, kind, data in (
+                *([("start", "session.start", context)] if not turn else []),
+                (f"u{turn}", "user.message", {"content": "go on"}),
+                (f"c{turn}", "assistant.message", {"toolRequests": [{"toolCallId": f"t{turn}", "name": "view"}]}),
+                (f"r{turn}", "tool.execution_complete", {"toolCallId": f"t{turn}", "result": {"content": "7"}}),
+                (f"a{turn}", "assistant.message", {"content": "ok"}),
+                (f"s{turn}", "assistant.usage", spent),
+            ):
+                made.append({"type": kind, "data": data, "id": id, "timestamp": at, "parentId": before})
+                before = id
         else:
             made += [] if turn else [{"type": "session", "version": 3, "id": "s", "timestamp": at, "cwd": "/p"}]
             about = {"type": "message", "timestamp": at}
@@ -176,6 +188,8 @@ def test_what_reaches_back_before_the_mark_is_read_as_a_whole(agent: str, tmp_pa
         "gemini-cli": {"$rewindTo": "u1"},
         "pi": {**old, "id": "new", "parentId": "a0"},
         "qwen-code": {**old, "uuid": "new", "parentUuid": "a0"},
+        "copilot-cli": {"type": "session.snapshot_rewind", "data": {"upToEventId": "u1"}, "id": "new",
+                        "parentId": "s5"},
     }[agent]  # fmt: skip
     with path.open("a") as file:
         file.write(json.dumps(back) + "\n")
@@ -198,17 +212,84 @@ def test_a_mark_that_cannot_be_is_none(agent: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", ["go on", "something else"])
 def test_a_record_of_qwen_code_that_comes_again_is_told_from_another_of_its_id(words: str, tmp_path: Path) -> None:
-    path, form = tmp_path / "one.jsonl", format_of("qwen-code")
-    source, records = Source("qwen-code", str(path)), conversation("qwen-code", turns=3)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    reading = form.read(source)
+    path, source, reading, told = three_turns("qwen-code", tmp_path)
+    records = conversation("qwen-code", turns=3)
+    assert reading.mark.state["before"] == "u2"
+    append(path, records[-1])
+    assert told[: reading.mark.steps] + gone_on(source, reading) == told
+    append(path, {**records[-2], "message": {"role": "user", "parts": [{"text": words}]}})
+    assert gone_on(source, reading) is None, "what stands before the mark is not read again"
+
+
+def three_turns(agent: str, folder: Path) -> tuple[Path, Source, Any, list[Any]]:
+    path = folder / "events.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in conversation(agent, turns=3)))
+    source = Source(agent, str(path))
+    reading = format_of(agent).read(source)
     told = used_up(reading)
-    assert reading.mark is not None and reading.mark.state["before"] == "u2" and form.growth is not None
-    again = {**records[-2], "message": {"role": "user", "parts": [{"text": words}]}}
-    for extra, is_same in ((records[-1], True), (again, False)):
-        with path.open("a") as file:
-            file.write(json.dumps(extra) + "\n")
-        more = form.growth(source, stored(reading.mark))
-        assert (more is not None) == is_same, "what stands before the mark is not read again"
-        if more is not None:
-            assert told[: reading.mark.steps] + used_up(more) == used_up(form.read(source)) == told
+    assert reading.mark is not None
+    return path, source, reading, told
+
+
+def append(path: Path, *records: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def gone_on(source: Source, reading: Any) -> Any:
+    """What reading goes on with, which is the end of all of it; None where it reaches back."""
+    form: Any = format_of(source.agent)
+    more = form.growth(source, stored(reading.mark))
+    if more is None:
+        return None
+    found, whole = used_up(more), form.read(source)
+    assert used_up(whole)[reading.mark.steps :] == found
+    assert (more.header, more.mark, facts(more)) == (whole.header, whole.mark, facts(whole))
+    return found
+
+
+def copilot(id: str, parent: str, kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data, "id": id, "timestamp": "2026-01-01T00:00:00.000Z", "parentId": parent}
+
+
+def test_what_copilot_spent_in_all_is_counted_against_what_it_told_before_the_mark(tmp_path: Path) -> None:
+    path, source, reading, _ = three_turns("copilot-cli", tmp_path)
+    usage = {"usage": {"inputTokens": 20, "outputTokens": 6}}
+    append(path, copilot("end", "s2", "session.shutdown", modelMetrics={"m": usage}))
+    spent = gone_on(source, reading)[-1][2]
+    assert (spent.usage.input_tokens, spent.usage.output_tokens) == (5, 0)
+
+
+def test_titles_and_models_of_copilot_are_known_behind_the_mark(tmp_path: Path) -> None:
+    path, source, reading, _ = three_turns("copilot-cli", tmp_path)
+    append(path, copilot("t", "s2", "session.title_changed", title="Roses"), copilot("u3", "t", "user.message"))
+    (tmp_path / "workspace.yaml").write_text("name: Weeds\n")
+    form: Any = format_of("copilot-cli")
+    assert gone_on(source, reading)
+    again = form.read(source)
+    used_up(again)
+    append(path, copilot("a3", "u3", "assistant.message", content="ok"))
+    assert gone_on(source, again)[-1][2].model == "m"
+    more = form.growth(source, again.mark)
+    assert (more.header.title, more.facts) == ("Roses", {"model": "m"})
+
+
+@pytest.mark.parametrize("case", ["the event before again", "an old event again", "a late result", "a stranger"])
+def test_what_only_the_events_before_the_mark_explain_is_read_with_them(case: str, tmp_path: Path) -> None:
+    path, source, reading, _ = three_turns("copilot-cli", tmp_path)
+    events = {event["id"]: event for event in conversation("copilot-cli", turns=3)}
+    append(path, {
+        "the event before again": events[reading.mark.state["before"]],
+        "an old event again": events["u1"],
+        "a late result": copilot("late", "s2", "tool.execution_complete", toolCallId="t0"),
+        "a stranger": copilot("new", "nobody", "user.message", content="hello"),
+    }[case])  # fmt: skip
+    assert gone_on(source, reading) is None
+
+
+def test_a_rewind_of_copilot_to_behind_the_mark_goes_on_from_there(tmp_path: Path) -> None:
+    path, source, reading, _ = three_turns("copilot-cli", tmp_path)
+    append(
+        path, copilot("u3", "s2", "user.message"), copilot("back", "u3", "session.snapshot_rewind", upToEventId="u3")
+    )
+    assert gone_on(source, reading)[-1].to == "a2"

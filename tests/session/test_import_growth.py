@@ -9,9 +9,10 @@ import pytest
 import turnlog
 from turnlog.exchange import carry
 from turnlog.exchange.arrival import Arrival
-from turnlog.formats import format_of
+from turnlog.formats import Source, format_of
 from turnlog.formats._shared import growth
 from turnlog.log.ids import is_ours as is_own
+from turnlog.thread.history import opened
 
 AGENTS = Path(__file__).parent.parent / "formats/agents"
 
@@ -32,10 +33,10 @@ def said(session) -> list[tuple]:
 
 
 def facts(home) -> dict:
-    (row,) = home.sessions()
+    row = min(home.sessions(), key=lambda row: len(row.id))  # not one of its subagents
     with home.read(row.id) as session:
         usage = session.usage()
-        spent = sorted((e.model, e.usage) for e in session.entries() if e.type == "usage" and e.why != "late")
+        spent = [e for e in session.entries() if e.type == "usage" and e.why != "late"]
         stats = session.stats()
         return {
             "id": row.id, "title": row.title, "said": said(session), "usage": usage.own, "facts": session.facts,
@@ -44,7 +45,7 @@ def facts(home) -> dict:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "pi", "qwen-code"])
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "pi", "qwen-code", "copilot-cli"])
 def test_line_by_line_is_as_at_once(agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(growth, "APART", 1)
     whole = longest(agent)
@@ -117,3 +118,15 @@ def test_a_source_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path, 
         place.write_bytes(whole.read_bytes().replace(b'"sessionId":"', b'"sessionid":"', 1))
         assert home.import_sessions(place, agent="claude-code")[0].added == 0
     assert results == [False, True, False]
+
+
+def test_a_title_that_is_given_beside_a_session_is_noticed(tmp_path: Path):
+    place = tmp_path / "events.jsonl"
+    place.write_bytes(longest("copilot-cli").read_bytes())
+    source = Source("copilot-cli", str(place))
+    with turnlog.open(tmp_path / "home", durability="flush") as home:
+        name = home.import_sessions(place, agent="copilot-cli")[0].id
+        with opened(home.creator.store, home.creator.store.open(name, read_only=True)) as history:
+            assert carry.is_up_to_date(home.creator.store, history, source)
+            (tmp_path / "workspace.yaml").write_text("name: Weeds\n")
+            assert not carry.is_up_to_date(home.creator.store, history, source)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.exchange.claim import ToldTurn
-from turnlog.formats import Format, Reading, ResumePoint, Source
+from turnlog.formats import Format, Reading, ResumePoint, Source, format_of, is_known
 from turnlog.log.entry import Alias
 from turnlog.log.usage import Usage
 from turnlog.machine.proof import proof
@@ -51,6 +51,7 @@ class _Kept(Struct):
     size: int
     """How large the source was when all of it was here."""
     mtime: int
+    """When it, or a file beside it that it is read from, was last written."""
     offset: int
     state: Any
     proof: bytes
@@ -76,14 +77,21 @@ def _load(store: Store, history: History, source: Source) -> _Kept | None:
     return kept
 
 
-def is_up_to_date(store: Store, history: History, source: Source) -> bool:
-    """Whether the source is as it was when all of it was brought in."""
-    kept = _load(store, history, source)
+def stamp_of(source: Source) -> tuple[int, int] | None:
+    """How large a source is, and when it or what it is read from besides was last written; None if there is none."""
+    beside = format_of(source.agent).watch.sidecars if is_known(source.agent) else None
     try:
         status = os.stat(source.path)
+        times = [os.stat(path).st_mtime_ns for path in (beside(source) if beside else ()) if os.path.isfile(path)]
     except OSError:
-        return True
-    return kept is not None and (kept.size, kept.mtime) == (status.st_size, status.st_mtime_ns)
+        return None
+    return status.st_size, max([status.st_mtime_ns, *times])
+
+
+def is_up_to_date(store: Store, history: History, source: Source) -> bool:
+    """Whether the source is as it was when all of it was brought in."""
+    kept, stamp = _load(store, history, source), stamp_of(source)
+    return stamp is None or (kept is not None and (kept.size, kept.mtime) == stamp)
 
 
 def gone_on(store: Store, history: History, source: Source, form: Format) -> tuple[Reading, CarriedOver] | None:
@@ -101,16 +109,16 @@ def gone_on(store: Store, history: History, source: Source, form: Format) -> tup
 
 
 def keep(
-    store: Store, history: History, source: Source, reading: Reading, before: os.stat_result | None,
+    store: Store, history: History, source: Source, reading: Reading, before: tuple[int, int] | None,
     carried: CarriedOver | None,
 ) -> None:  # fmt: skip
-    """Remember where it was left. `before` is what the source was before it was read: it may grow any time."""
+    """Remember where it was left. `before` is the stamp of the source before it was read: it may grow any time."""
     mark = reading.mark
     if mark is None or carried is None or before is None:
         return
     try:
         told = proof(source.path, mark.offset)
-        kept = _Kept(_SHAPE, history.first, before.st_size, before.st_mtime_ns, mark.offset, mark.state, told, carried)
+        kept = _Kept(_SHAPE, history.first, *before, mark.offset, mark.state, told, carried)
         derived.save(store, _name(history, source), _encode(kept))
     except (OSError, TypeError, OverflowError, UnicodeEncodeError):
         return  # all of it is read the next time

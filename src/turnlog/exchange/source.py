@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound, TurnlogError
 from turnlog.exchange.arrival import origin_of
-from turnlog.exchange.carry import gone_on, keep
+from turnlog.exchange.carry import gone_on, keep, stamp_of
 from turnlog.exchange.importer import Importer
 from turnlog.formats import (
     Format,
@@ -188,7 +188,7 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
             return Imported(name, source, 0, [*reading.problems, told])
         here, steps = _create(creator, source, name, reading)
     try:
-        before = _status(source)
+        before = stamp_of(source)
         grown = gone_on(creator.store, here, source, format_of(source.agent)) if is_known(source.agent) else None
         carried = None
         if grown is not None:
@@ -205,17 +205,12 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
     return Imported(name, source, importer.added, [*reading.problems, *importer.problems])
 
 
-def _status(source: Source) -> os.stat_result | None:
-    try:
-        return os.stat(source.path)
-    except OSError:
-        return None
-
-
 def written_at(source: Source) -> datetime | None:
     """When a source was last written, for what says no time itself; None if there is no such file."""
-    status = _status(source)
-    return None if status is None else datetime.fromtimestamp(status.st_mtime, UTC)
+    try:
+        return datetime.fromtimestamp(os.stat(source.path).st_mtime, UTC)
+    except OSError:
+        return None
 
 
 def imported_as(store: Store, source: Source) -> str | None:

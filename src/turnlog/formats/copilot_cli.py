@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from turnlog.formats import (
@@ -19,6 +20,7 @@ from turnlog.formats import (
     Problem,
     Reading,
     Record,
+    ResumePoint,
     Resuming,
     SessionHeader,
     Source,
@@ -26,8 +28,9 @@ from turnlog.formats import (
     Step,
     Watching,
 )
+from turnlog.formats._shared import growth
 from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import RawRecord, files_under, first_records, record_at, record_in, rows, tell
+from turnlog.formats._shared.records import files_under, first_records, heads, record_at, record_in, rows, tell
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.formats._shared.view import UUIDS
@@ -89,6 +92,28 @@ def _is_ours(path: str) -> bool:
 
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
+    return _reading(source)
+
+
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
+    """See `turnlog.formats`."""
+    state = growth.state_of(source, mark, _State)
+    return growth.settled(_reading(source, mark, state)) if state is not None else None
+
+
+class _State(Struct, omit_defaults=True):
+    """What is known at a mark; `title` and `facts` are those of now."""
+
+    before: str = ""
+    """The event before it, and the node."""
+    last: str = ""
+    model: str | None = None
+    counted: dict[str, Usage] = {}
+    title: str | None = None
+    facts: dict[str, Any] = {}
+
+
+def _reading(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
     start: dict[str, Any] = {}
     at: Any = None
     for number, row in enumerate(rows(source.path, [])):
@@ -111,8 +136,10 @@ def read(source: Source) -> Reading:
         spawned=Spawn(id, source.key) if source.key else None,
         origin={"version": start["copilotVersion"]} if text(start.get("copilotVersion")) else None,
     )
-    reading = Reading(header=header, steps=iter(()))
-    reading.steps = _Reader(source, reading, None if source.key else notes.get("name") or notes.get("summary")).steps()
+    state = state or _State()
+    reading = Reading(header=header, steps=iter(()), facts={**state.facts})
+    title = None if source.key else notes.get("name") or notes.get("summary")
+    reading.steps = _Reader(source, reading, title, mark, state).steps()
     return reading
 
 
@@ -128,42 +155,72 @@ def _beside(folder: str) -> dict[str, str]:
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading, title: str | None) -> None:
+    def __init__(
+        self, source: Source, reading: Reading, beside: str | None, start: ResumePoint | None, state: _State
+    ) -> None:
         self._source = source
-        self._title = title
         self._reading = reading
-        self._model: str | None = None
-        self._nodes: list[str] = []
+        self._beside = beside
+        """The title that is told beside it; one that an event tells goes before."""
+        self._mark = self._start = start
+        self._known = state
+        self._before, self._model, self._title = state.before, state.model, state.title
+        self._nodes = [state.last] if start is not None else []
         """The key of every node of the conversation, in order."""
-        self._places: dict[str, int] = {}
+        self._places = {state.before: 0} if start is not None else {}
         """How many nodes there were before each event."""
-        self._counted: dict[str, Usage] = {}
+        self._counted = dict(state.counted)
         self._offsets: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._unknown = UnknownRecords()
+        self._given = start.steps if start is not None else 0
+        self._next = 0  # from where on the next mark may be
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
-        for row in rows(self._source.path, self._reading.problems):
-            record = row.data
-            id = text(record.get("id")) or f"at {row.offset}"
-            if id in self._places:
-                if record_at(self._source.path, self._offsets[id]) == record:
-                    continue
-                id = f"{id} at {row.offset}"
-            self._offsets[id] = row.offset
-            self._places[id] = len(self._nodes)
-            data, at = fields(record.get("data")), moment(record.get("timestamp"))
-            self._learn(data)
-            if (text(data.get("parentToolCallId")) or "") == self._source.key:
-                yield from self._event(id, record, data, at, row)
-            elif record.get("type") == "assistant.usage":
-                self._count(text(data.get("model")) or self._model, _usage(data))
-            elif self._source.key and record.get("type") == "assistant.message":
-                yield from self._asked(data, at)
-        self._reading.header = replace(self._reading.header, title=self._title)
+        start = self._start.offset if self._start is not None else 0
+        for offset, record in heads(self._source.path, self._reading.problems, start=start):
+            for step in self._taken(record, offset):
+                self._given += 1
+                yield step
+        if self._mark is not None:
+            state = replace(self._known, title=self._title, facts=growth.small(self._reading.facts))
+            self._reading.mark = replace(self._mark, state=to_builtins(state))
+        self._reading.header = replace(self._reading.header, title=self._title or self._beside)
         for told in self._unknown.told():
             tell(self._reading.problems, Problem(told, is_news=True))
+
+    def _taken(self, record: dict[str, Any], offset: int) -> Iterator[Step]:
+        id, parent = text(record.get("id")) or f"at {offset}", text(record.get("parentId")) or ""
+        if id in self._places:
+            if id not in self._offsets:
+                raise growth.Back
+            if record_at(self._source.path, self._offsets[id]) == record:
+                return
+            id = f"{id} at {offset}"
+        if self._start is not None and parent not in self._places:
+            raise growth.Back
+        data, at = fields(record.get("data")), moment(record.get("timestamp"))
+        is_own = (text(data.get("parentToolCallId")) or "") == self._source.key
+        if offset >= self._next and is_own and parent == self._before:
+            self._may_mark(record, offset)
+        self._before = id
+        self._offsets[id] = offset
+        self._places[id] = len(self._nodes)
+        self._learn(data)
+        if is_own:
+            yield from self._event(id, record, data, at, offset)
+        elif record.get("type") == "assistant.usage":
+            self._count(text(data.get("model")) or self._model, _usage(data))
+        elif self._source.key and record.get("type") == "assistant.message":
+            yield from self._asked(data, at)
+
+    def _may_mark(self, record: dict[str, Any], offset: int) -> None:
+        """A prompt or an answer, with something before it."""
+        if record.get("type") in ("user.message", "assistant.message") and self._nodes and not self._source.key:
+            self._next = offset + growth.APART
+            self._known = _State(self._before, self._nodes[-1], self._model, dict(self._counted))
+            self._mark = ResumePoint(offset, self._given)
 
     def _learn(self, data: dict[str, Any]) -> None:
         """The names of tools, which results do not say."""
@@ -187,7 +244,7 @@ class _Reader:
         self._counted[model or ""] = self._counted.get(model or "", Usage()) + spent
 
     def _event(
-        self, id: str, record: dict[str, Any], data: dict[str, Any], at: datetime | None, row: RawRecord
+        self, id: str, record: dict[str, Any], data: dict[str, Any], at: datetime | None, offset: int
     ) -> Iterator[Step]:
         kind = str(record.get("type"))
         if kind == "user.message":
@@ -202,6 +259,8 @@ class _Reader:
         elif kind == "assistant.message":
             yield self._node(id, replace(self._answer(data), at=at))
         elif kind == "tool.execution_complete":
+            if self._start is not None and str(data.get("toolCallId")) not in self._names:
+                raise growth.Back
             yield self._node(id, Message(role="tool", blocks=[_result(data, self._names)], at=at))
         elif kind in ("session.model_change", "session.start"):
             self._model = text(data.get("newModel")) or text(data.get("selectedModel")) or self._model
@@ -217,7 +276,7 @@ class _Reader:
         elif kind == "session.compaction_complete":
             yield from self._compacted(id, data, at)
         elif kind == "session.snapshot_rewind":
-            yield from self._rewound(id, data, at, row)
+            yield from self._rewound(id, data, at, offset)
         elif kind in ("session.title_changed", "session.renamed"):
             self._title = text(data.get("title")) or text(data.get("name")) or self._title
         elif kind in ("session.info", "session.warning", "session.error", "session.truncation"):
@@ -277,14 +336,14 @@ class _Reader:
             if more != Usage():
                 yield Record(entry=Spent(usage=more, model=model, why="session", at=at), key=f"{id} {model}")
 
-    def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
+    def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, offset: int) -> Iterator[Step]:
         """That event and all after it are dropped."""
         target = text(data.get("upToEventId")) or ""
+        if self._start is not None and target not in self._offsets:
+            raise growth.Back
         if target not in self._places:
-            tell(
-                self._reading.problems,
-                Problem(f"a rewind to event {target!r:.40}, which is not there", offset=row.offset),
-            )
+            told = f"a rewind to event {target!r:.40}, which is not there"
+            tell(self._reading.problems, Problem(told, offset=offset))
             return
         del self._nodes[self._places[target] :]
         yield Jump(to=self._nodes[-1] if self._nodes else "", key=id, why="rewind", at=at)
@@ -323,5 +382,6 @@ FORMAT = Format(
     read,
     # Behind a blank, the id would be taken for a prompt.
     resume=Resuming(command=lambda id, path, workspace: ["copilot", f"--resume={id}"], ids=UUIDS),
+    growth=grown,
     watch=Watching(by_file=True, sidecars=sidecars),
 )
