@@ -19,6 +19,7 @@ _WORDS: dict[str, list[str]] = {
     "api": [],
     "blame": ["notes.txt"],
     "compact": ["--keep", "0", "--dry-run"],
+    "compare": ["@", "@"],
     "completion": ["bash"],
     "erase": ["--dry-run", "--matching", "flaky"],
     "export": ["--to", "sofos", "-o", "out", "--force"],

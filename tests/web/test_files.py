@@ -18,7 +18,9 @@ PAGES = ("/usage", "/usage?by=day&since=", "/s/work-one/changes", "/s/work-one/c
          "/s/work-one/rewind?to=turn:2",
          "/s/work-one/tree", "/s/work-one/stats", "/s/talk-one/changes", "/s/talk-one/tree", "/s/talk-one/stats",
          "/s/evil-one/stats", "/s/evil-one/tree", "/s/claude-code%3Aaaaa1111/stats", "/s/claude-code%3Aaaaa1111/tree",
-         "/s/codex%3Abbbb2222/changes")  # fmt: skip
+         "/s/codex%3Abbbb2222/changes", "/compare?a=work-one", "/compare?a=work-one&b=talk-one",
+         "/compare?a=evil-one&b=claude-code%3Aaaaa1111",
+         "/compare?a=codex%3Abbbb2222&b=claude-code%3Aaaaa1111")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +179,46 @@ def test_stats_and_tree_of_a_session(served: Served):
     shown = served.ask(other).text
     assert "one way" in shown
     assert "another way" not in re.sub(r"<nav.*?</nav>", "", shown, flags=re.DOTALL)
+
+
+def test_two_sessions_side_by_side_as_the_command_has_them(served: Served):
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="pair-one", title="One attempt") as session:
+        first = session.user("begin")
+        session.assistant("one way", usage=Usage(input_tokens=1234, output_tokens=5, cost_micros=20_000))
+        left = session.head
+        session.rewind(first.seq)
+        session.assistant("another way", usage=Usage(input_tokens=77, output_tokens=5, cost_micros=10_000))
+        with session.fork(at=first.seq, id="pair-two", title="Another attempt") as fork:
+            fork.assistant("a third way")
+            fork.user("and further")
+    page = served.get("/compare", a="pair-one", b="pair-two").text
+    assert "1 prompt, 1 message in common" in page
+    assert page.count('data-testid="turn"') == 3
+    for text in ("another way", "a third way", "and further", "<td>cost</td>", "$0.01", "<td>tokens in</td>"):
+        assert text in page, text
+    assert "one way" not in page
+    branches = served.get("/compare", a="pair-one", b="pair-one", branch_b=str(left)).text
+    assert "1,234" in branches
+    assert f"branch_b={left}" in served.get("/s/pair-one/tree").text
+    assert "/compare?a=pair-one" in served.get("/s/pair-one").text
+    choice = served.get("/compare", a="pair-one").text
+    assert re.findall(r"a=pair-one&amp;b=([\w.:%-]+)", choice)[0] == "pair-two", "what is nearest comes first"
+
+
+def test_files_side_by_side_and_another_agents_session(served: Served):
+    page = served.get("/compare", a="work-one", b="claude-code:aaaa1111").text
+    assert "Nothing in common" in page
+    assert re.search(r"<code>b\.bin</code></td><td>created", page)
+    assert "<td>not known</td>" in page.replace(' class="right"', "")
+    assert "hunter2" not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 400), ("a=work-one&b=no-such", 404), ("a=work-one&b=work-one&branch_a=x", 400),
+     ("a=work-one&b=work-one&branch_b=9999", 404)],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_told(served: Served, query: str, status: int):
+    page = served.ask(f"/compare?{query}")
+    assert page.status == status
+    assert 'role="alert"' in page.text

@@ -157,6 +157,7 @@ class ReadOnlySession:
     interrupted = _call(blocking.ReadOnlySession.interrupted)
     erasures = _call(blocking.ReadOnlySession.erasures)
     diff = _call(blocking.ReadOnlySession.diff)
+    changes = _call(blocking.ReadOnlySession.changes)
     children = _call(blocking.ReadOnlySession.children)
     refresh = _call(blocking.ReadOnlySession.refresh)
 
@@ -308,6 +309,7 @@ class Home:
     purge = _home_call(blocking.Home.purge)
     forks = _home_call(blocking.Home.forks)
     expire = _home_call(blocking.Home.expire)
+    compare = _home_call(blocking.Home.compare)
     blame = _home_call(blocking.Home.blame)
     blame_commit = _home_call(blocking.Home.blame_commit)
     gc = _home_call(blocking.Home.gc)

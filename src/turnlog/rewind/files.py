@@ -224,14 +224,21 @@ class Files(Coverage):
 
     def turn(self, turn: int | str | None) -> Span:
         """The turn with that number or id, with all that may be its doing; the newest if not told."""
-        found = [s for s in spans(self._store, self._history, self._history.forward()) if s.is_turn and not s.is_blind]
-        newest = max((span.number for span in found), default=0)
-        parts = [span for span in found if turn in (span.turn, span.number) or (turn is None and span.number == newest)]
-        if not parts:
+        found = self.turns()
+        if turn is None and found:
+            return max(found, key=lambda span: span.number)
+        chosen = next((span for span in found if turn in (span.turn, span.number)), None)
+        if chosen is None:
             raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
-        if parts[0].is_relayed:  # it is known where its last tool ended: what came behind that is not shown as its own
-            parts = [span for span in parts if not span.doubt] or [replace(parts[0], end=parts[0].begin)]
-        return replace(parts[0], end=parts[-1].end)
+        return chosen
+
+    def turns(self) -> list[Span]:
+        """Every turn that has checkpoints, as one span each."""
+        parts: dict[int, list[Span]] = {}
+        for span in spans(self._store, self._history, self._history.forward()):
+            if span.is_turn and not span.is_blind:
+                parts.setdefault(span.number, []).append(span)
+        return [_whole(found) for found in parts.values()]
 
     # ── doing it ──────────────────────────────────────────────────────────────────────────────────
 
@@ -286,6 +293,13 @@ class Files(Coverage):
             data = read_below(os.fsdecode(path_bytes(self._place_of(root))), path)
             return data if data is not None and digest(data) == node.digest else None
         return self._store.get(node.digest)
+
+
+def _whole(parts: list[Span]) -> Span:
+    """A turn, of its parts."""
+    if parts[0].is_relayed:  # it is known where its last tool ended: what came behind that is not shown as its own
+        parts = [span for span in parts if not span.doubt] or [replace(parts[0], end=parts[0].begin)]
+    return replace(parts[0], end=parts[-1].end)
 
 
 def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
     from turnlog.blame.commit import CommitBlame
     from turnlog.exchange.source import Imported, Progress
+    from turnlog.session.comparison import Comparison
     from turnlog.session.session import Session
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.transfer.mover import Tell
@@ -175,6 +176,16 @@ class Home(Disposal):
         goes through all of them for it.
         """
         return derived.holder_of(self.store, entry_id)
+
+    def compare(self, a: str, b: str, *, branch_a: int | None = None, branch_b: int | None = None) -> Comparison:
+        """Two sessions side by side, by their ids: what both begin with, then what each did, turn by turn.
+
+        A branch is told by its last entry; both may be of one session.
+        """
+        from turnlog.session.comparison import comparable, compare
+
+        with self.read(a) as one, self.read(b) as other:
+            return compare(comparable(one, self.store, branch=branch_a), comparable(other, self.store, branch=branch_b))
 
     # ── other agents, other homes ─────────────────────────────────────────────────────────────────
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from turnlog.log.erasure.content import Erasure
     from turnlog.rewind.files import Files
     from turnlog.rewind.planner import Planner
+    from turnlog.rewind.span import Span
     from turnlog.workspace.diff import Difference
     from turnlog.workspace.plan import Plan
 
@@ -94,9 +95,17 @@ class ReadOnlySession(SessionReader):
         with self._steady():
             if before is not None:
                 return self._files.diff(before, after or self._files.look(), lines=lines)
-            span = self._files.turn(turn)
-            after = span.end or self._files.look()
-            return self._planner.without_others(span.begin, after, self._files.diff(span.begin, after, lines=lines))
+            return self._change_of(self._files.turn(turn), lines=lines)
+
+    def changes(self, turns: Collection[str]) -> dict[str, list[Difference]]:
+        """The net change of each of these turns, by its id; those without checkpoints are left out."""
+        with self._steady():
+            found = [span for span in self._files.turns() if span.turn in turns] if turns else []
+            return {str(span.turn): self._change_of(span, lines=True) for span in found}
+
+    def _change_of(self, span: Span, *, lines: bool) -> list[Difference]:
+        after = span.end or self._files.look()
+        return self._planner.without_others(span.begin, after, self._files.diff(span.begin, after, lines=lines))
 
     def plan_rewind(
         self,

@@ -103,11 +103,16 @@ class Stats(Struct, frozen=True):
     @property
     def duration_text(self) -> str:
         """The duration for people: `42s`, `5m 12s`, `3h 7m`."""
-        minutes, seconds = divmod(int(self.duration.total_seconds()), 60)
-        hours, minutes = divmod(minutes, 60)
-        if hours:
-            return f"{hours}h {minutes}m"
-        return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
+        return lasting(self.duration)
+
+
+def lasting(duration: timedelta) -> str:
+    """How long, for people."""
+    minutes, seconds = divmod(int(duration.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h {minutes}m"
+    return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
 
 
 def stats_of(state: State) -> Stats:

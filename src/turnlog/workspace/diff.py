@@ -26,6 +26,19 @@ class Difference(Struct, frozen=True):
     is_private: bool = False
     """Whether it is ignored on either side: what is in it is for nobody else's eyes."""
 
+    @property
+    def hunks(self) -> list[str]:
+        """The lines without the names above them: a name may look like anything."""
+        old = f"--- {f'a/{self.path}' if self.before is not None else '/dev/null'}\n"
+        new = f"+++ {f'b/{self.path}' if self.after is not None else '/dev/null'}\n"
+        return self.lines.removeprefix(old + new).split("\n")[:-1]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many lines came and went."""
+        hunks = self.hunks
+        return sum(line.startswith("+") for line in hunks), sum(line.startswith("-") for line in hunks)
+
 
 Content = Callable[[bytes, TreeNode], bytes | None]
 """What is in the file at a path; None if it is no longer there."""

@@ -178,21 +178,13 @@ def in_short(found: list[Difference], most: int, stream: TextIO) -> list[str]:
 def _plus_minus(item: Difference) -> str:
     if not item.lines or _is_link(item):
         return detail(item)
-    body = _body(item)
-    plus, minus = sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
+    plus, minus = item.counts
     mode = detail(item).rpartition("mode ")
     return f"+{plus:,} -{minus:,}" + (f", mode {mode[2]}" if mode[1] else "")
 
 
 def _is_link(item: Difference) -> bool:
     return any(node is not None and node.kind == LINK for node in (item.before, item.after))
-
-
-def _body(item: Difference) -> list[str]:
-    """The hunks without the names above them: a name may look like anything."""
-    old = f"--- {f'a/{item.path}' if item.before is not None else '/dev/null'}\n"
-    new = f"+++ {f'b/{item.path}' if item.after is not None else '/dev/null'}\n"
-    return item.lines.removeprefix(old + new).split("\n")[:-1]
 
 
 # ── the lines ─────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +203,7 @@ def in_full(found: Iterable[Difference]) -> Iterator[str]:
             continue
         yield coloured(f"--- {f'a/{name}' if item.before is not None else '/dev/null'}", "bold", sys.stdout)
         yield coloured(f"+++ {f'b/{name}' if item.after is not None else '/dev/null'}", "bold", sys.stdout)
-        body = _body(item)
+        body = item.hunks
         is_dos = all(line.endswith("\r") for line in body if not line.startswith(("@", "\\")))
         for line in body:
             shown = safe(line[:-1] if is_dos and line.endswith("\r") else line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
@@ -138,27 +137,20 @@ def _result(looked: LookedAt, found: list[Difference], what: str, number: int, *
         back = f"<p>{link(place, f'Take back turn {number} and what came after …')}</p>"
     if not found:
         return f"<h2>Nothing changed {esc(what)}.</h2>{back}"
-    plus, minus = (sum(_counts(item)[index] for item in found) for index in (0, 1))
+    plus, minus = (sum(item.counts[index] for item in found) for index in (0, 1))
     told = f"{count(len(found), 'file')} {esc(what)}: <ins class='n'>+{plus:,}</ins> <del class='n'>−{minus:,}</del>"
     rows = "".join(_row(item) for item in found)
     return f'<h2>{told}</h2>{back}<ul class="changes">{rows}</ul>'
 
 
-def _counts(item: Difference) -> tuple[int, int]:
-    lines = item.lines.split("\n")
-    plus = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
-    minus = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    return plus, minus
-
-
 def _row(item: Difference) -> str:
-    plus, minus = _counts(item)
+    plus, minus = item.counts
     told = f"<ins class='n'>+{plus:,}</ins> <del class='n'>−{minus:,}</del>" if plus or minus else ""
     if item.is_private:
         body = "<p>It is ignored by git: what is in it is not shown.</p>"
         told = ""
     elif item.lines:
-        lines = re.sub(r"\A---[^\n]*\n\+\+\+[^\n]*\n", "", item.lines)  # the path stands above
+        lines = "\n".join(item.hunks)  # the path stands above
         cut = lines[:_LONGEST]
         more = f"<p>… {len(lines) - len(cut):,} more characters</p>" if len(cut) < len(lines) else ""
         body = HtmlRows().diff(cut.split("\n")) + more

@@ -15,6 +15,7 @@ from turnlog.errors import NotFound
 from turnlog.view.number import count, dollars, money, tokens
 from turnlog.web.drawn import articles
 from turnlog.web.frame import address_of, button, esc, facts, link, page, tabs
+from turnlog.web.pages.compare import compare_address
 from turnlog.web.pages.sessions import dot
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
@@ -169,6 +170,7 @@ def _actions(viewer: Viewer, card: Card) -> str:
         f'title="{esc(command)}">Copy resume command</button>'
         f"<details><summary>Go on in</summary><ul>{others}</ul></details>"
         f"<details><summary>Export</summary><ul>{exports}</ul></details>"
+        f"{link(compare_address(card.name), 'Compare')}"
         f"<details><summary>More</summary><ul>"
         f"<li>{link(address_of(card.name, redact=1), 'Show without secrets')}</li>{delete}</ul></details></div>"
     )

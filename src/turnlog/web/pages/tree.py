@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from turnlog.view.number import count, dollars
 from turnlog.web.frame import address_of, esc, link, page, tabs, when
+from turnlog.web.pages.compare import compare_address
 from turnlog.web.viewer import name_in, viewer_of
 
 if TYPE_CHECKING:
@@ -100,7 +101,11 @@ def _family(card: Card, cards: list[Card], asked: Card, branches: list[BranchRow
         filter(None, (kind.strip(), count(card.turns, "turn"), dollars(cost) if cost else "", card.agent or ""))
     )
     name = link(address_of(card.name), card.title or card.preview or "(no title)", current=card.name == asked.name)
-    return f"<li>{name}<small>{esc(facts)} {when(updated)}</small>{f'<ul>{inner}</ul>' if inner else ''}</li>\n"
+    beside = ""
+    if card.name != asked.name:
+        beside = f" <small>{link(compare_address(asked.name, card.name), 'compare')}</small>"
+    below = f"<ul>{inner}</ul>" if inner else ""
+    return f"<li>{name}<small>{esc(facts)} {when(updated)}</small>{beside}{below}</li>\n"
 
 
 def _branch(card: Card, branch: BranchRow) -> str:
@@ -109,7 +114,10 @@ def _branch(card: Card, branch: BranchRow) -> str:
     mark = "<b>●</b> " if branch.is_current else ""
     facts = f"{told} · {count(branch.messages, 'entry', 'entries')}"
     name = link(place, branch.label or f"entry {branch.head}")
-    return f"<li>{mark}{name}<small>{facts} {when(branch.at_ms)}</small></li>\n"
+    beside = ""
+    if not branch.is_current:
+        beside = f" <small>{link(compare_address(card.name, card.name, branch_b=branch.head), 'compare')}</small>"
+    return f"<li>{mark}{name}<small>{facts} {when(branch.at_ms)}</small>{beside}</li>\n"
 
 
 ROUTES = [Route("/s/{name}/tree", show)]

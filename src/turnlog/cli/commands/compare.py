@@ -1,0 +1,162 @@
+"""`turnlog compare`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnlog.cli.draw.listing import TOKENS
+from turnlog.cli.draw.table import table
+from turnlog.cli.draw.text import clip, coloured, one_line, screen_width, width
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import patience, print_json, shared
+from turnlog.cli.pick.session import session_to_read
+
+if TYPE_CHECKING:
+    from turnlog.session.comparison import ComparedSide, ComparedTurn, Comparison
+
+_FILE = {
+    "path": shape.text(),
+    "action": shape.text("`created`, `modified`, `deleted` or `mode`"),
+    "added": shape.number("lines"),
+    "removed": shape.number("lines"),
+}
+_TOOK = {
+    "messages": shape.number(),
+    "tool_calls": shape.number(),
+    **TOKENS,
+    "unpriced": shape.texts("models without a known price"),
+    "seconds": shape.real("from the prompt to the last entry; the time between turns does not count"),
+    "files": shape.each("null where no checkpoints were taken", _FILE, null=True),
+}
+_TURN = {
+    "first": shape.number("the entry that it begins with"),
+    "prompt": shape.text("its beginning"),
+    "answer": shape.text("the beginning of the last one"),
+    **_TOOK,
+}
+_SIDE = {
+    "session": shape.text("its id, or `agent:id`"),
+    "title": shape.text(),
+    "agent": shape.text(null=True),
+    "head": shape.number("the last entry of the branch"),
+    **_TOOK,
+    "turns": shape.each("what is not in common", _TURN),
+}
+_PROMPTS = 5
+CHANGES = shape.NOTHING
+FIELDS = {
+    "common": shape.one(
+        "what both begin with",
+        {
+            "messages": shape.number(),
+            "prompts": shape.texts("their beginnings"),
+            "last_a": shape.number("its last entry in A; 0 for none"),
+            "last_b": shape.number("the same in B"),
+        },
+    ),
+    "a": shape.one("A behind that", _SIDE),
+    "b": shape.one("B behind that", _SIDE),
+}
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--branch-a", type=click.IntRange(min=1), metavar="N", help="The branch of A that ends at entry N.")
+@click.option("--branch-b", type=click.IntRange(min=1), metavar="N", help="The branch of B that ends at entry N.")
+@shared
+def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json: bool) -> None:
+    """Show two sessions side by side: what each did, turn by turn, and what it took.
+
+    What both begin with is told once: a fork has it from the session it was forked from, and two attempts at one task
+    have the same prompt. All numbers are of what comes after it, with what subagents spent there. Time is that of the
+    turns, from a prompt to the last entry before the next one. Files are those that turns changed, which is known where
+    checkpoints were taken. Sessions of other agents can be compared, too.
+
+    \b
+    turnlog compare k3f9 m2x8
+    turnlog compare @ @-                          this folder's newest, and the one before it
+    turnlog compare @ @ --branch-b 42             with a branch that was left: see `turnlog tree`
+    turnlog compare claude-code:1f0c codex:0199
+    """
+    from turnlog.session.comparison import comparable, compare
+
+    with ExitStack() as stack:
+        sides = [stack.enter_context(session_to_read(word)) for word in (a, b)]
+        with patience():
+            found = compare(*(
+                comparable(one.session, one.home.store, branch=branch, name=one.name)
+                for one, branch in zip(sides, (branch_a, branch_b), strict=True)
+            ))  # fmt: skip
+    if as_json:
+        print_json({"common": _plain(found.common), "a": _side(found.a), "b": _side(found.b)})
+        return
+    for line in _lines(found):
+        print(line)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__}
+
+
+def _took(one: ComparedSide | ComparedTurn) -> dict[str, Any]:
+    return {
+        "messages": one.messages,
+        "tool_calls": one.tool_calls,
+        **{name: getattr(one.usage, name) for name in TOKENS},
+        "cost_micros": one.cost.micros,
+        "unpriced": sorted(one.cost.unpriced),
+        "seconds": one.duration.total_seconds(),
+        "files": None if one.files is None else [_plain(file) for file in one.files],
+    }
+
+
+def _side(side: ComparedSide) -> dict[str, Any]:
+    turns = [{"first": turn.first, "prompt": turn.prompt, "answer": turn.answer, **_took(turn)} for turn in side.turns]
+    about = {"session": side.session, "title": side.title, "agent": side.agent, "head": side.head}
+    return {**about, **_took(side), "turns": turns}
+
+
+# ── drawing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    from turnlog.view import comparison as words
+
+    for letter, side in (("A", found.a), ("B", found.b)):
+        about = " · ".join(filter(None, (side.session, side.agent)))
+        yield _fitted(f"{letter}  {one_line(about)}  ", words.name(side))
+    yield ""
+    yield words.common_in_words(found)
+    prompts = found.common.prompts
+    if len(prompts) > _PROMPTS:
+        yield f"   … {len(prompts) - _PROMPTS:,} before these"
+    for prompt in prompts[-_PROMPTS:]:
+        yield _fitted("   ", prompt or "(a picture)")
+    if not found.a.turns and not found.b.turns:
+        return
+    for number, turns in enumerate(words.pairs(found), 1):
+        yield ""
+        yield coloured(f"turn {number}", "bold", sys.stdout)
+        for letter, turn in zip("AB", turns, strict=True):
+            if turn is not None:
+                yield _fitted(f"{letter}  ", turn.prompt or "(a picture)")
+                yield _fitted("   ", turn.answer or "(no answer)")
+                told = _fitted("   ", " · ".join(filter(None, words.facts(turn))))
+                yield coloured(told, "dim", sys.stdout)
+    yield ""
+    yield from table(("", "A", "B"), words.sums(found), right=(1, 2))
+    if rows := words.paths(found):
+        yield ""
+        yield from table(("FILE", "A", "B"), rows, paths=0)
+
+
+def _fitted(lead: str, text: str) -> str:
+    """A line in the width there is."""
+    room = screen_width()
+    return lead + (one_line(text) if room is None else clip(one_line(text), max(16, room - width(lead))))
