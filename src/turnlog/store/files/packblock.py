@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from turnlog.store.files.packformat import LEVEL, OBJECT, RAW, ZSTD
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
 BLOCK = b"BLK1"
 BLOCK_BYTES = 256 << 10
@@ -66,7 +66,7 @@ class Press:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._squeeze: Squeeze | None = None
-        self._waiting: deque[tuple[Block, Future[bytes]]] = deque()
+        self._waiting: deque[tuple[Block, Callable[[], bytes]]] = deque()
         self._made = 0
 
     def __contains__(self, key: bytes) -> bool:
@@ -88,22 +88,22 @@ class Press:
             import zstandard
 
             self._squeeze = zstandard.ZstdCompressor(level=LEVEL).compress
-        from concurrent.futures import Future, ThreadPoolExecutor  # only who writes pays for loading it
-
         self._made += 1
         if self._made <= _FEW:
-            done: Future[bytes] = Future()
-            done.set_result(encode_block(blobs, self._squeeze))
-        else:
-            self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="turnlog-pack")
-            done = self._pool.submit(encode_block, blobs, self._squeeze)
-        self._waiting.append((blobs, done))
+            data = encode_block(blobs, self._squeeze)
+            self._waiting.append((blobs, lambda: data))
+            return
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # it takes as long to load as a small checkpoint
+
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="turnlog-pack")
+        self._waiting.append((blobs, self._pool.submit(encode_block, blobs, self._squeeze).result))
 
     def take(self, *, wait: bool) -> Iterator[tuple[Block, bytes]]:
         """Blocks as they are in a pack, in order: all, or those before the last few."""
         while len(self._waiting) > (0 if wait else _AHEAD):
-            blobs, done = self._waiting[0]
-            data = done.result()
+            blobs, result = self._waiting[0]
+            data = result()
             self._waiting.popleft()
             yield blobs, data
 
