@@ -92,6 +92,29 @@ def test_a_turn_shows_its_files_and_lines_whatever_did_it(served: Served):
     assert changes(served.get("/s/work-one/changes", **{"from": "turn:1", "to": "turn:2"}).text).keys() >= {"a.py"}
 
 
+def test_the_outline_says_what_each_prompt_changed_once_somebody_asked(served: Served):
+    with turnlog.open(str(served.machine.home), checkpoints=True) as home:
+        place = served.machine.folder / "counted"
+        place.mkdir()
+        with home.create(id="counted-one", workspace=place) as session:
+            with session.turn():
+                session.user("write it")
+                (place / "a.txt").write_text("one\ntwo\n")
+                (place / "b.txt").write_text("three\n")
+            with session.turn():
+                session.user("leave it")
+            session.user("outside of a turn")
+    page = served.get("/s/counted-one").text
+    assert 'data-more="1"' in page
+    assert "files</small>" not in page, "a page does not wait for it"
+    outline = served.get("/s/counted-one/outline", first="0").text
+    assert re.findall(r">([^<]+)</a><small>([^<]+)</small>", outline) == [("write it", "+3 −0, 2 files")]
+    again = served.get("/s/counted-one").text
+    assert "data-more" not in again
+    assert "+3 −0, 2 files" in again
+    assert "data-more" not in served.get("/s/talk-one").text, "there are no turns with checkpoints"
+
+
 def plan_in(text: str) -> tuple[dict[str, str], str]:
     plan = re.search(r'data-testid="plan">(.*?)</div>\s*(?:<p>|$)', text, re.DOTALL)
     assert plan is not None

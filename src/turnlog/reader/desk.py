@@ -48,6 +48,8 @@ class LookedAt:
         self._brought_at = self._asked_at = 0.0
         self._file = _inode(card.path)
         self._redactor, self._learnt = Redactor(), 0
+        self.changed: dict[str, str] = {}
+        """What turns did to files, in words, by the id of the turn: as far as somebody asked."""
         self._others: dict[int, ConversationPieces] = {}
         source: EntrySource
         if card.is_ours:

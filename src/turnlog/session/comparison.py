@@ -258,12 +258,12 @@ def _side(one: Comparable, own: set[int], last: _Node | None, prompts: list[str]
     turns: list[ComparedTurn] = []
     for stretch in found:
         new = [turn for turn in stretch.turns if turn in changes and turn not in told]
-        files = _files(changes[turn] for turn in new) if any(turn in changes for turn in stretch.turns) else None
+        files = files_of(changes[turn] for turn in new) if any(turn in changes for turn in stretch.turns) else None
         told.update(new)
         children = [child for child in dict.fromkeys(stretch.children) if child not in started]
         started.update(children)
         turns.append(stretch.done([one.spent_by(child) for child in children], files))
-    files = _files(changes[turn] for turn in ids if turn in changes) if changes else None
+    files = files_of(changes[turn] for turn in ids if turn in changes) if changes else None
     return ComparedSide(one.name, one.title, one.agent, one.head, turns, files)
 
 
@@ -298,7 +298,7 @@ def _stretches(one: Comparable, own: set[int], last: _Node | None, prompts: list
         yield stretch
 
 
-def _files(turns: Iterable[list[Difference]]) -> list[ChangedFile]:
+def files_of(turns: Iterable[list[Difference]]) -> list[ChangedFile]:
     """What became of each path in all of them: one that came and went again is left out."""
     found: dict[str, list[Difference]] = {}
     for changed in turns:

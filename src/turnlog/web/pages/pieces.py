@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from turnlog.errors import Invalid
+from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.payload import digest_key
+from turnlog.session.comparison import files_of
+from turnlog.view.comparison import changed
 from turnlog.web.drawn import articles
-from turnlog.web.pages.session import can_write, outline_around, talk_in
-from turnlog.web.viewer import name_in, viewer_of
+from turnlog.web.pages.session import can_write, outline_around, talk_in, unknown_turns
+from turnlog.web.viewer import Viewer, name_in, viewer_of
+
+if TYPE_CHECKING:
+    from turnlog.reader.desk import LookedAt
 
 _MOST = 120
 """So many are given at once."""
@@ -47,13 +54,34 @@ def place(request: Request) -> Response:
 
 
 def outline(request: Request) -> Response:
-    """The outline around a piece."""
+    """The outline around a piece, with what each prompt changed: to find that out takes longer than to open a page."""
     viewer = viewer_of(request)
     looked = viewer.open(name_in(request))
+    first = _number(request.query_params.get("first", ""))
     with looked.mutex:
-        first = _number(request.query_params.get("first", ""))
+        turns = _ended(looked, unknown_turns(looked, talk_in(looked, request), first))
+    told = _changed(viewer, looked, turns) if turns else {}
+    with looked.mutex:
+        looked.changed |= told
         is_redacted = request.query_params.get("redact") == "1"
         return HTMLResponse(outline_around(viewer, looked, talk_in(looked, request), first, is_redacted=is_redacted))
+
+
+def _ended(looked: LookedAt, turns: set[str]) -> set[str]:
+    """Those of these turns that are over: what they changed stays as it is."""
+    outline = looked.pieces.outline
+    ends = (index for index, kind in enumerate(outline.kinds) if kind == "turn") if turns else ()
+    return {outline.turns[index] for index in ends if outline.labels.get(outline.seqs[index]) != "begin"} & turns
+
+
+def _changed(viewer: Viewer, looked: LookedAt, turns: set[str]) -> dict[str, str]:
+    """What each of these did to files, in words."""
+    try:
+        with viewer.home.read(looked.card.id) as session:  # one of its own: who reads further does not wait
+            changes = session.changes(turns)
+    except TurnlogError:
+        changes = {}  # the page about changes says what is wrong with them
+    return {turn: changed(files_of([changes[turn]])) if changes.get(turn) else "" for turn in turns}
 
 
 def hits(request: Request) -> Response:

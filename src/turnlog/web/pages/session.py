@@ -223,8 +223,7 @@ def outline_around(viewer: Viewer, looked: LookedAt, talk: ConversationPieces, f
     marks = talk.landmarks()
     if not marks:
         return '<nav class="outline" aria-label="Outline"></nav>'
-    here = bisect_left(marks, first, key=lambda mark: mark[0])
-    low, high = max(0, here - _NEAR), min(len(marks), here + _NEAR)
+    low, high = _near(marks, first)
     shown = marks[low:high]
     costs = _costs(viewer, looked, marks, low, high)
     redactor = looked.redactor() if is_redacted else None
@@ -236,7 +235,8 @@ def outline_around(viewer: Viewer, looked: LookedAt, talk: ConversationPieces, f
         label = _label(item)
         label = label if redactor is None else redactor.text(label)
         cost = costs.get(item.seq, 0)
-        told = f"<small>{money(cost)}</small>" if cost else ""
+        facts = [looked.changed.get(item.turn, "") if item.is_prompt else "", money(cost) if cost else ""]
+        told = "".join(f"<small>{fact}</small>" for fact in facts if fact)
         lines.append(
             f'<li class="{_kind(item)}"><a href="{esc(address_of(name, at=item.seq))}" data-seq="{item.seq}">'
             f"{esc(label)}</a>{told}</li>"
@@ -244,7 +244,23 @@ def outline_around(viewer: Viewer, looked: LookedAt, talk: ConversationPieces, f
     if high < len(marks):
         rest = f"{len(marks) - high:,} after"
         lines.append(f'<li class="rest">{link(address_of(name, at=marks[high][1].seq), rest)}</li>')
-    return f'<nav class="outline" aria-label="Outline"><ol>{"".join(lines)}</ol></nav>'
+    more = ' data-more="1"' if unknown_turns(looked, talk, first) else ""
+    return f'<nav class="outline" aria-label="Outline"{more}><ol>{"".join(lines)}</ol></nav>'
+
+
+def _near(marks: list[tuple[int, OutlineItem]], first: int) -> tuple[int, int]:
+    here = bisect_left(marks, first, key=lambda mark: mark[0])
+    return max(0, here - _NEAR), min(len(marks), here + _NEAR)
+
+
+def unknown_turns(looked: LookedAt, talk: ConversationPieces, first: int) -> set[str]:
+    """The turns in the outline there of which nobody asked yet what they changed."""
+    if looked.session is None:
+        return set()
+    marks = talk.landmarks()
+    low, high = _near(marks, first)
+    turns = {item.turn for _, item in marks[low:high] if item.is_prompt and item.turn}
+    return turns - looked.changed.keys()
 
 
 def _kind(item: OutlineItem) -> str:

@@ -260,6 +260,7 @@
     if (!answer.ok) return;
     const made = new DOMParser().parseFromString(await answer.text(), "text/html");
     nav.replaceChildren(...one("nav", made).childNodes);
+    nav.removeAttribute("data-more");
     here();
   }
   function here() {
@@ -336,6 +337,7 @@
       }, 80);
     }, { passive: true });
     here();
+    if (one("nav.outline[data-more]")) outline();
     if (atEnd()) saw();
     const live = one('[data-testid="live"]');
     if (!feed.dataset.branch) {
