@@ -686,6 +686,20 @@ MUTANTS = [
         ("tests/cli/test_here.py",),
     ),
     Mutant(
+        "what opencode clears later in its database is not noticed",
+        "formats/opencode/reading.py",
+        "if not is_database(source.path) or not is_as_it_was(source, state.place):",
+        "if not is_database(source.path):",
+        ("tests/formats/test_opencode_growth.py",),
+    ),
+    Mutant(
+        "what opencode has written to its WAL is not noticed",
+        "exchange/carry.py",
+        'f"{source.path}-wal"]',
+        "]",
+        ("tests/formats/test_opencode_growth.py",),
+    ),
+    Mutant(
         "what Copilot CLI spent before the place where reading goes on is booked again",
         "formats/copilot_cli.py",
         "self._counted = dict(state.counted)",

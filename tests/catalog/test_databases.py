@@ -81,3 +81,21 @@ def test_a_database_that_cannot_be_read_any_more_hides_nothing(machine: Machine,
     with machine.catalog() as catalog:
         assert _ids(catalog) == before
         assert all("cannot be read" in card.problem for card in catalog.cards(everything=True))
+
+
+def test_a_database_that_was_packed_was_not_cut(machine: Machine, database: Path):
+    with sqlite3.connect(database) as base:
+        base.execute("CREATE TABLE ballast AS SELECT zeroblob(1000000) AS data")
+    base.close()
+    machine.settle()
+    with machine.catalog() as catalog:
+        ids = _ids(catalog)
+    with sqlite3.connect(database) as base:
+        base.execute("DROP TABLE ballast")
+        base.execute("UPDATE session SET time_updated = time_updated + 1")
+    base.execute("VACUUM")
+    base.close()
+    machine.settle()
+    with machine.catalog() as catalog:
+        assert catalog.sync().read == len(ids)
+        assert [card.problem for card in catalog.cards(everything=True) if card.problem] == []

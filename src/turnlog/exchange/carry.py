@@ -79,10 +79,11 @@ def _load(store: Store, history: History, source: Source) -> _Kept | None:
 
 def stamp_of(source: Source) -> tuple[int, int] | None:
     """How large a source is, and when it or what it is read from besides was last written; None if there is none."""
-    beside = format_of(source.agent).watch.sidecars if is_known(source.agent) else None
+    found = format_of(source.agent).watch.sidecars if is_known(source.agent) else None
+    beside = [*(found(source) if found is not None else ()), f"{source.path}-wal"]
     try:
         status = os.stat(source.path)
-        times = [os.stat(path).st_mtime_ns for path in (beside(source) if beside else ()) if os.path.isfile(path)]
+        times = [os.stat(path).st_mtime_ns for path in beside if os.path.isfile(path)]
     except OSError:
         return None
     return status.st_size, max([status.st_mtime_ns, *times])

@@ -157,7 +157,7 @@ class ResumePoint(Struct, frozen=True):
     steps: int
     """How many steps `read` gives before that place."""
     state: Any = None
-    """What `Format.growth` has to know of them, as JSON, and small."""
+    """What `Format.growth` has to know of them, as JSON, and small; in a database (offset 0) whether they changed."""
 
 
 class Reading(Struct, kw_only=True):

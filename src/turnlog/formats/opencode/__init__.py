@@ -10,7 +10,7 @@ from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
 from turnlog.formats._shared.records import names_in
 from turnlog.formats._shared.sqlite import sessions_in
 from turnlog.formats.opencode.model import configured
-from turnlog.formats.opencode.reading import read
+from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
 from turnlog.formats.opencode.writing import CARRIED, place, write
 
@@ -71,5 +71,6 @@ FORMAT = Format(
     read,
     write=Writing(render=write, place=place, carried=CARRIED),
     resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
+    growth=grown,
     watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),
 )

@@ -10,17 +10,21 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared import growth
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
 from turnlog.formats.opencode.shelf import (
     NAME,
+    OpencodePlace,
     OpencodeShelf,
     OpencodeTold,
+    is_as_it_was,
     is_database,
     open_database,
     open_export,
@@ -37,10 +41,36 @@ _PROVIDERS = {"google": "gemini"}
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction")
 
 
+class _State(Struct):
+    """What is known at a mark."""
+
+    place: OpencodePlace
+    last: str
+    """The node before it."""
+    latest: float
+    """When the newest message before it was made."""
+    facts: dict[str, Any]
+
+
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
+    return _reading(source)
+
+
+def grown(source: Source, mark: ResumePoint) -> Reading | None:
+    """See `turnlog.formats`. Where a database has grown, its size does not tell: a mark is no place in the file."""
+    try:
+        state = msgspec.convert(mark.state, _State)
+    except msgspec.ValidationError:
+        return None
+    if not is_database(source.path) or not is_as_it_was(source, state.place):
+        return None
+    return growth.settled(_reading(source, mark, state))
+
+
+def _reading(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
     problems: list[Problem] = []
-    shelf = _open(source, problems)
+    shelf = _open(source, problems) if state is None else open_database(source, problems, state.place)
     info = shelf.info
     parent, fork = text(info.get("parentID")), shelf.fork
     header = SessionHeader(
@@ -54,8 +84,8 @@ def read(source: Source) -> Reading:
         fork=Forked(fork, source=Source(NAME, source.path, fork) if fork else None) if fork is not None else None,
         origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
     )
-    reading = Reading(header=header, steps=iter(()), problems=problems)
-    reading.steps = _Reader(shelf, reading).steps()
+    reading = Reading(header=header, steps=iter(()), problems=problems, facts={**state.facts} if state else {})
+    reading.steps = _Reader(shelf, reading, mark, state).steps()
     return reading
 
 
@@ -67,10 +97,13 @@ def _open(source: Source, problems: list[Problem]) -> OpencodeShelf:
 
 
 class _Reader:
-    def __init__(self, shelf: OpencodeShelf, reading: Reading) -> None:
+    def __init__(self, shelf: OpencodeShelf, reading: Reading, mark: ResumePoint | None, state: _State | None) -> None:
         self._shelf = shelf
         self._reading = reading
-        self._last = ""
+        self._start = self._known = state
+        self._given = self._steps = mark.steps if mark is not None else 0
+        self._last = state.last if state is not None else ""
+        self._latest = state.latest if state is not None else 0.0
         self._behind: dict[str, str] = {}
         """Behind which node each message stands."""
         self._keys: dict[str, str] = {}
@@ -84,22 +117,40 @@ class _Reader:
         while told is not None:
             after = next(self._shelf.messages, None)
             id = str(told.info.get("id"))
+            self._may_mark(told)
             self._behind[id] = self._last
             for record in self._message(id, told, is_last=after is None):
+                self._given += 1
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
                     self._keys.setdefault(id, self._last)
             told = after
+        if self._known is not None and self._shelf.is_whole:
+            state = replace(self._known, facts=growth.small(self._reading.facts))
+            self._reading.mark = ResumePoint(0, self._steps, msgspec.to_builtins(state))
         revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
+        if revert is not None and revert not in self._behind and self._start is not None:
+            raise growth.Back
         if revert in self._behind and self._behind[revert] != self._last:
             yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
+
+    def _may_mark(self, told: OpencodeTold) -> None:
+        """A prompt that is newer than all before it."""
+        created = fields(told.info.get("time")).get("created")
+        if not isinstance(created, (int, float)):
+            return
+        if told.place is not None and told.info.get("role") == "user" and self._last and created > self._latest:
+            self._known, self._steps = _State(told.place, self._last, self._latest, {}), self._given
+        self._latest = max(self._latest, created)
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
         """When it was said, and by whom: a fork copies its messages under other ids, but leaves their times."""
         created = fields(info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return id
+        if self._start is not None and created <= self._start.latest:
+            raise growth.Back
         key = f"{info.get('role')} {created}"
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
@@ -121,6 +172,8 @@ class _Reader:
             if text(model.get("modelID")):
                 self._reading.facts["model"] = model["modelID"]
         elif info.get("role") == "assistant":
+            if info.get("summary") is True and self._start is not None and info.get("parentID") not in self._behind:
+                raise growth.Back
             asked = self._asked.pop(str(info.get("parentID")), None) if info.get("summary") is True else None
             if asked is not None:
                 yield self._compaction(key, info, parts, asked)
@@ -178,6 +231,8 @@ class _Reader:
         said = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
         summary = Message(role="user", blocks=list(said))
         tail = self._keys.get(str(asked.get("tail_start_id")))
+        if tail is None and self._start is not None and asked.get("tail_start_id"):
+            raise growth.Back
         entry = Compaction(
             replacement=[summary],
             trigger="auto" if asked.get("auto") else "manual",

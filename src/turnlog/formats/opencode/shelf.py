@@ -6,6 +6,7 @@ Each gives the same: what is known of the session, and its messages with their p
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
@@ -23,11 +24,23 @@ NAME = "opencode"
 _MARKS = ("type", "event")
 
 
+class OpencodePlace(Struct, frozen=True):
+    """A place in a database, before a message, and what tells whether anything before it was changed since."""
+
+    created: int
+    id: str
+    messages: int = 0
+    parts: int = 0
+    updated: int = 0
+    """When each of them was last changed, summed up: it only ever becomes more."""
+
+
 class OpencodeTold(Struct):
     """One message: what is known of it, and its parts."""
 
     info: dict[str, Any]
     parts: list[dict[str, Any]]
+    place: OpencodePlace | None = None
 
 
 class OpencodeShelf(Struct):
@@ -37,6 +50,8 @@ class OpencodeShelf(Struct):
     messages: Iterator[OpencodeTold]
     fork: str | None = None
     """The session that it is a copy of, "" where that is not known."""
+    is_whole: bool = True
+    """Whether all of its messages could be read, as far as they were asked for."""
 
 
 # ── the database ──────────────────────────────────────────────────────────────────────────────────
@@ -74,8 +89,8 @@ def is_database(path: str) -> bool:
     return sqlite.is_database(path, **_TABLES)
 
 
-def open_database(source: Source, problems: list[Problem]) -> OpencodeShelf:
-    """One session of a database."""
+def open_database(source: Source, problems: list[Problem], start: OpencodePlace | None = None) -> OpencodeShelf:
+    """One session of a database, or what comes behind a place in it."""
     with opened_for(source) as base:
         row = next(base.rows("session", "id = ?", (source.key,)), None)
         about = dict(row) if row is not None else {"id": source.key}
@@ -87,7 +102,26 @@ def open_database(source: Source, problems: list[Problem]) -> OpencodeShelf:
         "revert": decoded(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
         "metadata": decoded(about.get("metadata")),
     }  # fmt: skip
-    return OpencodeShelf(info, _from_database(source, problems), fork)
+    shelf = OpencodeShelf(info, iter(()), fork)
+    shelf.messages = _from_database(source, problems, start, shelf)
+    return shelf
+
+
+_BEFORE = "message.session_id = ? and (message.time_created, message.id) < (?, ?)"
+
+
+def is_as_it_was(source: Source, place: OpencodePlace) -> bool:
+    """Whether what is before a place in a database is what it was, as far as times tell."""
+    values = (source.key, place.created, place.id)
+    with opened_for(source) as base:
+        if not all(base.has(table, *names) for table, names in _STAMPED.items()):
+            return False
+        said = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
+        parts = next(base.ask(
+            "select count(*), sum(part.time_updated) from message join part on part.message_id = message.id"
+            f" where {_BEFORE}", values,
+        ))  # fmt: skip
+    return (said[0], parts[0], (said[1] or 0) + (parts[1] or 0)) == (place.messages, place.parts, place.updated)
 
 
 _TIMES = "select time_created from message where session_id = ? order by time_created, id"
@@ -99,9 +133,10 @@ def _copied(base: Strange, about: dict[str, Any]) -> str | None:
     Of those of its project that begin with the same messages, the one that shares most with it.
     """
     id, created, project = about.get("id"), about.get("time_created"), about.get("project_id")
-    said = [row[0] for row in base.ask(_TIMES, (id,))]
-    if not isinstance(created, int) or not said or said[0] >= created or about.get("parent_id"):
+    first = next(base.ask(f"{_TIMES} limit 1", (id,)), None)
+    if not isinstance(created, int) or first is None or first[0] >= created or about.get("parent_id"):
         return None
+    said = [row[0] for row in base.ask(_TIMES, (id,))]
     if not base.has("session", "project_id"):
         return ""
     others = base.ask(
@@ -119,25 +154,47 @@ def _copied(base: Strange, about: dict[str, Any]) -> str | None:
     return best
 
 
-def _from_database(source: Source, problems: list[Problem]) -> Iterator[OpencodeTold]:
+def _from_database(
+    source: Source, problems: list[Problem], start: OpencodePlace | None, shelf: OpencodeShelf
+) -> Iterator[OpencodeTold]:
+    where, values = "session_id = ?", (source.key,)
+    messages = parts_before = updated = 0
+    if start is not None:
+        where, values = f"{where} and (time_created, id) >= (?, ?)", (source.key, start.created, start.id)
+        messages, parts_before, updated = start.messages, start.parts, start.updated
     try:
         with opened(source.path) as base:
-            order, only = "time_created, id", ("id", "time_created", "data")
-            for row in base.rows("message", "session_id = ?", (source.key,), only=only, order=order):
-                info = decoded(row["data"])
-                if not isinstance(info, dict):
-                    tell(problems, Problem("a message that is not JSON", where=str(row["id"])))
-                    continue
+            order, only = "time_created, id", ("id", "time_created", "time_updated", "data")
+            for row in base.rows("message", where, values, only=only, order=order):
+                place = _place(row, messages, parts_before, updated)
                 parts: list[dict[str, Any]] = []
-                for part in base.rows("part", "message_id = ?", (row["id"],), only=("id", "data"), order="id"):
+                for part in base.rows("part", "message_id = ?", (row["id"],), only=only, order="id"):
                     data = decoded(part["data"])
+                    parts_before, updated = parts_before + 1, updated + _updated(part)
                     if isinstance(data, dict):
                         parts.append({"id": part["id"], **fields(data)})
                     else:
                         tell(problems, Problem("a part that is not JSON", where=str(part["id"])))
-                yield OpencodeTold({"id": row["id"], **fields(info)}, parts)
+                messages, updated = messages + 1, updated + _updated(row)
+                info = decoded(row["data"])
+                if isinstance(info, dict):
+                    yield OpencodeTold({"id": row["id"], **fields(info)}, parts, place)
+                else:
+                    tell(problems, Problem("a message that is not JSON", where=str(row["id"])))
     except ERRORS as error:
+        shelf.is_whole = False
         tell(problems, Problem(f"the database cannot be read any further: {error}"))
+
+
+def _place(row: sqlite3.Row, messages: int, parts: int, updated: int) -> OpencodePlace | None:
+    created, id = row["time_created"], row["id"]
+    usable = type(created) is int and type(id) is str and "time_updated" in row.keys()  # noqa: SIM118
+    return OpencodePlace(created, id, messages, parts, updated) if usable else None
+
+
+def _updated(row: sqlite3.Row) -> int:
+    time = row["time_updated"] if "time_updated" in row.keys() else 0  # noqa: SIM118
+    return time if type(time) is int else 0
 
 
 # ── folders of JSON ───────────────────────────────────────────────────────────────────────────────
