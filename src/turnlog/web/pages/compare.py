@@ -86,7 +86,7 @@ def _common(found: Comparison) -> str:
     if not common.messages:
         return ""
     prompts = "".join(f"<li>{esc(prompt or '(a picture)')}</li>" for prompt in common.prompts[-_TURNS:])
-    end = link(address_of(found.a.session, at=common.last_a), "Its last message")
+    end = link(address_of(found.a.session, at=common.last_a), "Go to where they part")
     return f'<ol class="common" data-testid="common">{prompts}</ol><p>{end}</p>'
 
 
@@ -94,7 +94,7 @@ def _sums(found: Comparison) -> str:
     if not found.a.turns and not found.b.turns:
         return ""
     rows = [tuple(esc(cell) for cell in row) for row in words.sums(found)]
-    made = f"<h2>After that</h2>{table(('', 'A', 'B'), rows, caption='What each took', right=(1, 2))}"
+    made = f"<h2>After that</h2>{table(('What', 'A', 'B'), rows, caption='What each took', right=(1, 2))}"
     paths = words.paths(found)
     if paths:
         cells = [(f"<code>{esc(row.what)}</code>", esc(row.a), esc(row.b)) for row in paths]
@@ -118,7 +118,7 @@ def _turn(letter: str, side: ComparedSide, turn: ComparedTurn | None) -> str:
         return "<div></div>"
     place = address_of(side.session, at=turn.first)
     told = facts(esc(item) for item in words.facts(turn))
-    answer = f"<p>{esc(turn.answer)}</p>" if turn.answer else '<p class="note">No answer.</p>'
+    answer = f"<p>{esc(turn.answer)}</p>" if turn.answer else '<p class="aside">No answer.</p>'
     prompt = link(place, turn.prompt or "(a picture)")
     return f'<div data-testid="turn"><p><b>{letter}</b> {prompt}</p>{answer}{told}</div>'
 
