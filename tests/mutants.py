@@ -1399,6 +1399,20 @@ MUTANTS = [
         (WEB_FILES,),
     ),
     Mutant(
+        "compare: what was spent on another branch counts",
+        "session/comparison.py",
+        "            is_standing = entry.to in own\n",
+        "            is_standing = True\n",
+        ("tests/session/test_compare.py",),
+    ),
+    Mutant(
+        "compare: only the same entries are in common, not the same words",
+        "session/comparison.py",
+        "        if one.id != other.id and one.says != other.says:\n",
+        "        if one.id != other.id:\n",
+        ("tests/session/test_compare.py",),
+    ),
+    Mutant(
         "web: a result is parted from its call",
         "reader/conversation.py",
         """if not (self._asked and (not is_node or kind == "tool")):""",

@@ -45,6 +45,7 @@ def test_two_branches_of_one_session_and_what_was_spent_where(s, home):
     left = s.head
     s.spend(USAGE, why="summary")
     s.rewind(to=first)
+    s.spend(MORE, why="title")  # where both stood
     s.assistant("another way", usage=MORE)
     found = home.compare(s.id, s.id, branch_a=left)
     assert (found.common.messages, found.a.head, found.b.head) == (1, left, s.head)
