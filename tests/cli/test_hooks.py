@@ -1,6 +1,7 @@
 """`turnlog hooks`."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.cli.machine import claude_session, settle
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.live.test_hook import OWN
+from turnlog.hooks.trace import note
 
 
 @pytest.fixture
@@ -122,3 +124,17 @@ def test_newer_versions_of_pi_need_trust_for_the_hooks_of_a_project(cli: Cli, pe
     assert "only in a project that you trust" in cli("hooks", "install", "pi", "--anyway", "--project").out
     assert "only in a project that you trust" in cli("hooks", "status").out
     assert cli("hooks", "uninstall", "pi", "--project").code == 0
+
+
+@pytest.mark.parametrize(("event", "less"), [("UserPromptSubmit", "none that ended"), ("Stop", "none that began")])
+def test_a_version_that_tells_less_is_noticed(cli: Cli, person: Path, event: str, less: str):
+    home = os.environ["TURNLOG_HOME"]
+    for _ in range(4):
+        note(home, "codex", event, "s", 0.0)
+    assert {row["tells_less"] for row in cli("hooks", "status", "--json").json["agents"]} == {None}
+    note(home, "codex", event, "s", 0.0)
+    told = {row["agent"]: row["tells_less"] for row in cli("hooks", "status", "--json").json["agents"]}
+    assert less in told["codex"]
+    assert told["claude-code"] is None
+    note(home, "codex", "Stop" if event != "Stop" else "UserPromptSubmit", "s", 0.0)
+    assert {row["tells_less"] for row in cli("hooks", "status", "--json").json["agents"]} == {None}

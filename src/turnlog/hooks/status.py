@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from turnlog.errors import TurnlogError
@@ -15,6 +16,9 @@ from turnlog.machine.launcher import is_this
 from turnlog.machine.replace import read_bytes, text_of
 from turnlog.machine.settings import plain
 from turnlog.machine.toml import table_at, toml_value
+
+_ENOUGH = 5
+"""Of fewer turns it cannot be said: who presses Escape ends one without a word."""
 
 
 class HookStatus(NamedTuple):
@@ -47,6 +51,20 @@ def statuses(places: HookPlaces) -> list[HookStatus]:
             project = status(one, places, "project")
             found += [project] if project.installed and project.path != found[-1].path else []
     return found
+
+
+def tells_less(one: HookedAgent, events: Mapping[str, int]) -> str | None:
+    """What the version of an agent that is here does not tell of, judged by how often which event came."""
+    counts = {"begin": 0, "tool": 0, "end": 0}
+    for name, times in events.items():
+        event = one.event(name)
+        if event is not None and event.means in counts:
+            counts[event.means] += times
+    if counts["begin"] >= _ENOUGH and not counts["end"]:
+        return f"it told of {counts['begin']} turns that began and of none that ended: each counts as interrupted"
+    if counts["end"] >= _ENOUGH and not counts["begin"]:
+        return f"it told of {counts['end']} turns that ended and of none that began: none of them can be taken back"
+    return None
 
 
 def status(one: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from typing import Any
 
 NAME = "hooks.log"
@@ -63,7 +64,7 @@ def _shorten(path: str) -> None:
 
 
 def newest(folder: str) -> dict[str, dict[str, Any]]:
-    """Of each agent: `last_event` and `last_at` (seconds since 1970), and `last_error`, if that was the last word."""
+    """Of each agent: `last_event`, `last_at` (seconds since 1970), `last_error`, and how often each of `events`."""
     found: dict[str, dict[str, Any]] = {}
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
@@ -75,8 +76,9 @@ def newest(folder: str) -> dict[str, dict[str, Any]]:
     for text in lines:
         try:
             line = msgspec.json.decode(text)
-            one = found.setdefault(str(line["agent"]), {"last_event": None, "last_at": None, "last_error": None})
+            one = found.setdefault(str(line["agent"]), {"last_error": None, "events": Counter[str]()})
             one.update(last_event=line["event"], last_at=line["at"])
+            one["events"][str(line["event"])] += 1
             if "error" in line:
                 one["last_error"] = line["error"]
         except (msgspec.DecodeError, KeyError, TypeError):

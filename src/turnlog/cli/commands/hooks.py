@@ -39,6 +39,7 @@ FIELDS = {
             "last_event": shape.text(null=True),
             "last_at": shape.time(null=True),
             "last_error": shape.text(null=True),
+            "tells_less": shape.text("what its version does not tell of", null=True),
         },
     ),
     "files": shape.each(

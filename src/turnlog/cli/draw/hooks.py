@@ -15,7 +15,7 @@ from turnlog.cli.draw.text import ago, coloured, one_line, safe
 from turnlog.hooks import HookedAgent, agent, names
 from turnlog.hooks.call import call
 from turnlog.hooks.entries import entries
-from turnlog.hooks.status import HookStatus
+from turnlog.hooks.status import HookStatus, tells_less
 from turnlog.machine.edit import FileEdit
 from turnlog.machine.environment import usual_home
 from turnlog.machine.settings import plain
@@ -27,7 +27,8 @@ _NOTHING = {"last_event": None, "last_at": None, "last_error": None}
 
 def status_as_plain(row: HookStatus, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """For programs, with what its hooks told last."""
-    last = {**_NOTHING, **told.get(row.agent, {})}
+    last: dict[str, Any] = {**_NOTHING, **told.get(row.agent, {})}
+    last["tells_less"] = tells_less(agent(row.agent), last.pop("events", {}))
     if last["last_at"] is not None:
         last["last_at"] = datetime.fromtimestamp(last["last_at"], UTC).isoformat(timespec="milliseconds")[:23] + "Z"
     return {**row._asdict(), **last}
@@ -93,7 +94,8 @@ def print_statuses(rows: list[HookStatus], told: dict[str, dict[str, Any]], loca
     for line in table(("AGENT", "HOOKS", "LAST EVENT", "FILE"), cells):
         print(line)
     for row in shown:
-        for problem in _problems(row, filled_home(location)):
+        less = tells_less(agent(row.agent), told.get(row.agent, {}).get("events", {}))
+        for problem in filter(None, (*_problems(row, filled_home(location)), less)):
             print(coloured(one_line(f"{agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
     for line in failures(told):
         print(coloured(line, "yellow", sys.stdout))
