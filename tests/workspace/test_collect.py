@@ -5,6 +5,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,8 @@ def test_what_somebody_collected_is_kept_anew_and_not_taken_for_known(tmp_path: 
     (place / "sub").mkdir()
     for name in ("a", "sub/b"):
         (place / name).write_text(name * 500)
-    with turnlog.open(tmp_path / "home") as home, turnlog.open(tmp_path / "home") as other:
+    clock = count(1_700_000_000_000).__next__  # two checkpoints of one millisecond have no order
+    with turnlog.open(tmp_path / "home", clock=clock) as home, turnlog.open(tmp_path / "home", clock=clock) as other:
         first = home.create(workspace=place)
         first.checkpoint()
         other.purge(first.id)

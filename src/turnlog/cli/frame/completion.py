@@ -21,7 +21,7 @@ _AGENTS = ("--agent", "--in", "--to")
 _DOCUMENTS = ("markdown", "html", "json", "jsonl")
 _RECENT = {"@": "the newest session of this folder", "@-": "the one before it", "latest": "the newest of all"}
 FIRST = frozenset(
-    ["compact", "compare", "checkpoints", "doctor", "export", "fork", "log", "path", "pull", "push", "resume",
+    ["compact", "checkpoints", "doctor", "export", "fork", "log", "path", "pull", "push", "resume",
      "restore", "rm", "show", "sync", "tag", "title", "tree", "uncompact", "watch"]
 )  # fmt: skip
 """Commands whose first word is a session: they are not even imported to know that. Others only take longer."""
