@@ -224,6 +224,7 @@ def forks_with_threads(folder: str, session_id: str, count: str) -> None:
     def append() -> None:
         while not is_over.is_set():
             session.note("a thread of the parent")
+            time.sleep(0.001)  # in memory nobody waits for a disk, and who comes last would never get the lock
 
     threads = [threading.Thread(target=append) for _ in range(4)]
     for thread in threads:
