@@ -1392,6 +1392,20 @@ MUTANTS = [
         (WEB_GUARD,),
     ),
     Mutant(
+        "web: who leaves is worked for to the end",
+        "web/leaving.py",
+        "            waiter.leave()\n",
+        "",
+        ("tests/web/test_leaving.py",),
+    ),
+    Mutant(
+        "catalog: a question that nobody waits for is answered",
+        "catalog/question.py",
+        "        whole.heed(waiter.has_left)\n",
+        "",
+        ("tests/catalog/test_waiter.py",),
+    ),
+    Mutant(
         "web: a rewind of another plan than the one on the page",
         "web/pages/rewind.py",
         "            if given.plan != _stamp(session, plan):",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import RLock  # `threading` takes as long to import as half of the rest
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
@@ -32,6 +31,7 @@ from turnlog.catalog.values import (
     ToolUse,
     TouchedPath,
 )
+from turnlog.catalog.waiter import PatientLock
 from turnlog.errors import Invalid
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import is_shared
@@ -72,7 +72,8 @@ class Catalog:
     """An index that can be made again at any time. Asked something, it looks what has changed, reads that, answers.
 
     It may stay open and be asked by any number of threads: it looks at the disk when it is asked, if it did not within
-    the last `fresh_for` seconds; `sync` looks at once. A home that it is given is left open.
+    the last `fresh_for` seconds; `sync` looks at once. A home that it is given is left open. What nobody waits for any
+    more is given up: see `turnlog.catalog.waiter`.
 
     `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
     what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
@@ -92,7 +93,7 @@ class Catalog:
         patience_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.mutex = RLock()
+        self.mutex = PatientLock()
         self._given = None if location is None or isinstance(location, (str, os.PathLike)) else location
         self._home = self._given
         self._location = location_of(location)
@@ -240,6 +241,10 @@ class Catalog:
                 self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
             self._local.forget_purged()
             self._looked_at = None
+
+    def heed(self, has_left: Callable[[], bool] | None) -> None:
+        """Give up what is being asked as soon as this says so: `question` does that for a `Waiter`."""
+        self._local.database.heed(has_left)
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────────
 

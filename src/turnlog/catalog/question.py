@@ -7,6 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, cast
 
 from turnlog.catalog.index.sqlite.database import is_damage
+from turnlog.catalog.waiter import GivenUp, waiter_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +27,37 @@ if TYPE_CHECKING:
             """Throw it away, and read everything again."""
             ...
 
+        def heed(self, has_left: Callable[[], bool] | None) -> None:
+            """Give up what is being asked as soon as this says so."""
+            ...
+
     _A = TypeVar("_A")
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
 
 def question(ask: Callable[Concatenate[_A, _P], _T]) -> Callable[Concatenate[_A, _P], _T]:
-    """Asked by one thread at a time, of what is on the disk; and once more, should the catalog be damaged."""
+    """Asked by one thread at a time, of what is on the disk; and once more, should the catalog be damaged.
+
+    Only the answer is given up when nobody waits for it: what is read into the catalog on the way is of use to others.
+    """
+
+    def answer(catalog: _A, *args: _P.args, **more: _P.kwargs) -> _T:
+        waiter = waiter_now()
+        if waiter is None:
+            return ask(catalog, *args, **more)
+        if waiter.has_left():
+            raise GivenUp
+        whole = cast("Asked", catalog)
+        whole.heed(waiter.has_left)
+        try:
+            return ask(catalog, *args, **more)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise GivenUp from None
+        finally:
+            whole.heed(None)
 
     @wraps(ask)
     def asked(catalog: _A, *args: _P.args, **more: _P.kwargs) -> _T:
@@ -40,11 +65,11 @@ def question(ask: Callable[Concatenate[_A, _P], _T]) -> Callable[Concatenate[_A,
         with whole.mutex:
             try:
                 whole.refresh()
-                return ask(catalog, *args, **more)
+                return answer(catalog, *args, **more)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
                 whole.rebuild()
-                return ask(catalog, *args, **more)
+                return answer(catalog, *args, **more)
 
     return asked

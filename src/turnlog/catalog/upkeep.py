@@ -23,6 +23,7 @@ from turnlog.catalog.index.sqlite.database import (
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.values import PRICES, Standing, Synced
+from turnlog.catalog.waiter import still_wanted
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import Invalid, OutOfSpace, Unavailable
@@ -112,6 +113,7 @@ class LocalUpkeep:
 
     def waiting(self) -> None:
         """Somebody else is at it."""
+        still_wanted()
         now = time.monotonic()
         self._waits_since = now if self._waits_since is None else self._waits_since
         if self._patience_s is not None and now - self._waits_since > self._patience_s and self.database.is_current:

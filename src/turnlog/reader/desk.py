@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.waiter import PatientLock, while_wanted
 from turnlog.errors import NotFound, TurnlogError
 from turnlog.reader.conversation import ConversationPieces, EntrySource, OwnEntries, outline_for
 from turnlog.reader.follow import stamp_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from turnlog.reader.foreignlog import ForeignLog
     from turnlog.session import Home
     from turnlog.session.readonly import ReadOnlySession
+    from turnlog.thread.outline import Outline
 
 _IDLE_S = 300.0
 _CHANGES = 500
@@ -33,7 +35,7 @@ class LookedAt:
 
     def __init__(self, card: Card, home: Home, catalog: Catalog, location: str | None, *, brings_in: bool) -> None:
         self.card = card
-        self.mutex = threading.RLock()
+        self.mutex = PatientLock()
         self.version = time.time_ns() // 1000
         """A greater number whenever something changed in it, also after it was let go and opened again."""
         self._changes: deque[tuple[int, int]] = deque(maxlen=_CHANGES)
@@ -51,23 +53,29 @@ class LookedAt:
         self.changed: dict[str, str] = {}
         """What turns did to files, in words, by the id of the turn: as far as somebody asked."""
         self._others: dict[int, ConversationPieces] = {}
-        source: EntrySource
-        if card.is_ours:
-            self.session = self._stack.enter_context(home.read(card.id))
-            source, outline = OwnEntries(self.session), outline_for(self.session, catalog)
-        else:
-            from turnlog.exchange.kept import kept_or_there
-            from turnlog.formats import Source
-            from turnlog.reader.foreignlog import ForeignLog
+        self._source: EntrySource
+        try:
+            self._source, outline = self._own(home, catalog) if card.is_ours else self._others_log(location)
+            self.pieces = ConversationPieces(self._source, outline)
+        except BaseException:
+            self._stack.close()
+            raise
 
-            place = Source(card.agent or "", card.path, card.key)
-            there = self._stack.enter_context(kept_or_there(location, place))
-            self._seen = stamp_of(there.path)
-            self._place = there.path
-            self.foreign = ForeignLog(place, there.path)
-            source, outline = self.foreign, self.foreign.outline
-        self._source = source
-        self.pieces = ConversationPieces(source, outline)
+    def _own(self, home: Home, catalog: Catalog) -> tuple[EntrySource, Outline]:
+        self.session = self._stack.enter_context(home.read(self.card.id))
+        return OwnEntries(self.session), outline_for(self.session, catalog)
+
+    def _others_log(self, location: str | None) -> tuple[EntrySource, Outline]:
+        from turnlog.exchange.kept import kept_or_there
+        from turnlog.formats import Source
+        from turnlog.reader.foreignlog import ForeignLog
+
+        place = Source(self.card.agent or "", self.card.path, self.card.key)
+        there = self._stack.enter_context(kept_or_there(location, place))
+        self._seen = stamp_of(there.path)
+        self._place = there.path
+        self.foreign = ForeignLog(place, there.path)
+        return self.foreign, self.foreign.outline
 
     @property
     def title(self) -> str:
@@ -168,7 +176,7 @@ class LookedAt:
 
     def redactor(self) -> Redactor:
         """Knows every secret that is in it by now."""
-        for entry in self._source.forward(self._learnt):
+        for entry in while_wanted(self._source.forward(self._learnt)):
             self._redactor.learn(entry)
             self._learnt = entry.seq
         return self._redactor
@@ -206,7 +214,7 @@ class Desk:
         self._clock = clock
         self._mutex = threading.Lock()
         self._open: dict[str, LookedAt] = {}
-        self._opening: dict[str, threading.Lock] = {}
+        self._opening: dict[str, PatientLock] = {}
 
     def open(self, card: Card) -> LookedAt:
         """A session, as it was when it was last looked at; opened if need be. Two that ask at once wait for one."""
@@ -215,7 +223,7 @@ class Desk:
             if found is not None and not found.problem:
                 found.used_at = self._clock()
                 return found
-            opening = self._opening.setdefault(card.name, threading.Lock())
+            opening = self._opening.setdefault(card.name, PatientLock())
         with opening:
             with self._mutex:
                 found = self._open.get(card.name)

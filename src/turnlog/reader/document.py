@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
@@ -48,7 +49,7 @@ def write(opened: OpenedSession, form: str, *, is_redacted: bool) -> Document:
     if redactor is not None:
         for entry in _entries(opened):
             redactor.learn(entry)
-    body = list((_lines if form in ("json", "jsonl") else _text)(opened, form, redactor))
+    body = list(while_wanted((_lines if form in ("json", "jsonl") else _text)(opened, form, redactor)))
     about = _about(opened, redactor)
     redacted = None if redactor is None else dict(sorted(redactor.found.items()))
     if form in ("json", "jsonl"):
@@ -70,7 +71,7 @@ def notice(redacted: dict[str, int] | None) -> str:
 
 
 def _entries(opened: OpenedSession) -> Iterator[AnyEntry]:
-    return (entry for entry in opened.session.entries() if not isinstance(entry, _OURS))
+    return (entry for entry in while_wanted(opened.session.entries()) if not isinstance(entry, _OURS))
 
 
 def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:

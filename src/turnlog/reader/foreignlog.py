@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 from zstandard import ZstdCompressor, ZstdDecompressor
 
+from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import NotFound, Unavailable
 from turnlog.formats import Jump, Record, ResumePoint, format_of, id_of, key_id
 from turnlog.log.block import AnyBlock, ToolResult
@@ -45,7 +46,7 @@ class ForeignLog:
         self._form = format_of(source.agent)
         self._packer = ZstdCompressor(level=-5)  # to read it takes longer than it takes room
         self._begin()
-        self._take(self._read())
+        self._take(self._read(), while_wanted)
 
     def _begin(self) -> None:
         self.title: str | None = None
@@ -124,10 +125,10 @@ class ForeignLog:
         self._steps, self.head = steps, head
         self.outline.cut(steps)
 
-    def _take(self, reading: Reading) -> None:
+    def _take(self, reading: Reading, steps: Callable[[Iterable[Step]], Iterable[Step]] = iter) -> None:
         self._header_id = reading.header.id
         try:
-            for step in reading.steps:
+            for step in steps(reading.steps):
                 self._trail.append((self._steps, self.head))
                 self._steps += 1
                 self._add(self._entry(step, self._steps))

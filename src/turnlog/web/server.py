@@ -23,6 +23,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from turnlog.catalog import Catalog
+from turnlog.catalog.waiter import GivenUp
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.machine.environment import state_folder
 from turnlog.machine.folder import workspace_path
@@ -30,6 +31,7 @@ from turnlog.reader.desk import Desk
 from turnlog.session import open_home
 from turnlog.web import pages
 from turnlog.web.guard import Guard, page_token_of
+from turnlog.web.leaving import LeavingVisitors
 from turnlog.web.pages import broken
 from turnlog.web.stream import Streams
 from turnlog.web.viewer import Viewer
@@ -94,6 +96,7 @@ def application(viewer: Viewer) -> Starlette:
         exception_handlers={
             TurnlogError: broken.told,
             HTTPException: broken.missing,
+            GivenUp: broken.left,
             Exception: broken.unexpected,
         },
     )
@@ -146,7 +149,7 @@ def run(
     port = bound.getsockname()[1]
     page_token = page_token_of(token)
     viewer = Viewer(home, catalog, desk, streams, page_token, is_read_only, location, workspace_path("."))
-    guard = Guard(application(viewer), token=token, port=port, is_read_only=is_read_only)
+    guard = Guard(LeavingVisitors(application(viewer)), token=token, port=port, is_read_only=is_read_only)
     config = uvicorn.Config(
         guard,
         lifespan="off",

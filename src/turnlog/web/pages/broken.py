@@ -65,6 +65,11 @@ async def missing(request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{getattr(error, 'detail', 'refused')}\n", status)
 
 
+async def left(request: Request, error: Exception) -> Response:
+    """Nobody waits for the page any more."""
+    return Response(status_code=499)
+
+
 async def unexpected(request: Request, error: Exception) -> Response:
     """Something broke: a code for the page, all of it where the server was started."""
     code = word(8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.routing import Route
 
+from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import Invalid
 from turnlog.session.comparison import Comparable, ComparedSide, ComparedTurn, Comparison, comparable, compare
 from turnlog.view import comparison as words
@@ -18,6 +20,7 @@ from turnlog.web.viewer import Viewer, viewer_of
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from turnlog.log.entry import AnyEntry
     from turnlog.reader.desk import LookedAt
 
 _TURNS = 200
@@ -61,11 +64,16 @@ def _comparable(viewer: Viewer, looked: LookedAt, branch: int | None) -> Compara
     card = looked.card
     if looked.session is not None:
         found = comparable(looked.session, viewer.home.store, branch=branch, name=card.name)
-        return found._replace(title=looked.title)
+        return found._replace(title=looked.title, forward=_wanted(found.forward))
     assert looked.foreign is not None
     # It is read where it lies: what its subagents spent is not known there, nor what its turns changed.
     head = looked.foreign.head if branch is None else branch
-    return Comparable(card.name, looked.title, card.agent, head, looked.foreign.forward)
+    return Comparable(card.name, looked.title, card.agent, head, _wanted(looked.foreign.forward))
+
+
+def _wanted(forward: Callable[[int], Iterable[AnyEntry]]) -> Callable[[int], Iterable[AnyEntry]]:
+    """Both logs are read whole, as long as somebody waits for it."""
+    return lambda after: while_wanted(forward(after))
 
 
 def _capital(text: str) -> str:

@@ -13,6 +13,7 @@ from turnlog.catalog.index.terms import LONGEST_WORD, Term, phrases_of, words_of
 from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
+from turnlog.catalog.waiter import still_wanted
 
 if TYPE_CHECKING:
     from turnlog.store.capability import TableConnection
@@ -61,6 +62,7 @@ class PostgresEngine:
         left = limit
         chunk = _CHUNK // 16
         while left is None or left > 0:
+            still_wanted()
             chunk = min(2 * chunk, _CHUNK)  # most of the time what is wanted is among the newest
             ids = self._ids(wanted, words, first, last, within, chunk)
             for found in self._these(ids, wanted, with_text):

@@ -33,6 +33,8 @@ UNSCRUBBED = "unscrubbed"
 """Noted with what is removed, and taken away when nothing of it is left in the file: who is killed goes on with it."""
 _PAUSE_S = 0.05
 _CACHE_KB = 16_000
+_HEEDED = 2_000
+"""After so many steps of its machine SQLite asks whether to go on: a fraction of a millisecond."""
 _AGREE = """
 SELECT (SELECT 1 FROM meta WHERE key IN ('unsettled', 'unscrubbed')),
 (SELECT max(id) FROM docs), (SELECT max(id) FROM texts), (SELECT max(id) FROM words_docsize)
@@ -73,6 +75,11 @@ class Database:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def heed(self, has_left: Callable[[], bool] | None) -> None:
+        """Stop what is being asked as soon as this says so; nothing that is written may be asked meanwhile."""
+        if self._connection is not None:
+            self._connection.set_progress_handler(has_left, _HEEDED)
 
     def _open(self) -> None:
         for _ in range(10):
