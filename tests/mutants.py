@@ -203,6 +203,13 @@ MUTANTS = [
         (MAKING,),
     ),
     Mutant(
+        "the index is begun while somebody waits for the first screen",
+        "cli/pick/catalog.py",
+        "deferred=not is_whole, at_end=True",
+        "deferred=not is_whole, at_end=False",
+        ("tests/cli/test_quick.py",),
+    ),
+    Mutant(
         "a glance counts as a reading",
         "catalog/index/cards.py",
         "            ending != UNREAD,\n",

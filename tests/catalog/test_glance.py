@@ -1,7 +1,6 @@
 """The first look at a machine: what a glance tells is what reading tells, and it needs no format for that."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from tests.cli.machine import RECORDED
 from turnlog.catalog.glance.places import places
-from turnlog.catalog.glance.survey import QUICK, FileSurvey, row_at
+from turnlog.catalog.glance.survey import QUICK, FileSurvey, found_file, row_at
 from turnlog.catalog.index.cards import ms_of
 from turnlog.formats import Format, Jump, Places, SessionHeader, every, format_of, preview
 from turnlog.log.entry import Message
@@ -92,7 +91,7 @@ def test_what_cannot_be_opened_or_understood_is_left_out(tmp_path: Path):
     (folder / "damaged.jsonl").write_bytes(b'{"type":\n\0\0\0{"a":' + b"[" * 5000)
     (folder / "empty.jsonl").touch()
     survey = FileSurvey(places(str(tmp_path), {}, str(tmp_path)))
-    assert [os.path.basename(file.path) for file in survey.files if row_at(file) is not None] == []
+    assert [seen for seen in survey.files if row_at(found_file(seen)) is not None] == []
     assert len(survey.files) == 2
 
 

@@ -137,3 +137,41 @@ def test_anothers_session_takes_no_more_than_reading_it(name: str, process: Cli)
     assert "turnlog.formats.claude_code.reading" in loaded
     unneeded = {"click", "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib"}
     assert loaded & (unneeded | {"turnlog.session.session", "turnlog.exchange.transcript"}) == set()
+
+
+BEGUN = """
+import sys
+from turnlog.catalog import making, upkeep
+upkeep.AT_ONCE = 0
+making.begin = lambda lock, arguments: print("begun", *arguments[-2:], flush=True)
+import turnlog.cli
+try:
+    turnlog.cli.main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("ls",), ("resume",), ("resume", "--exec")])
+def test_what_makes_the_index_begins_when_everything_is_said(
+    words: tuple[str, ...], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Begun before, it takes a core and the disk from whoever waits for the first screen."""
+    claude_session(Path(os.environ["HOME"]), str(Path.cwd()), "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f", "say something")
+    agent = tmp_path / "bin" / "claude"
+    agent.parent.mkdir()
+    agent.write_text("#!/bin/sh\necho ran\n")
+    agent.chmod(0o755)
+    monkeypatch.setenv("PATH", str(agent.parent), prepend=os.pathsep)
+    done = subprocess.run([sys.executable, "-c", BEGUN, *words], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    if "--exec" in words:
+        assert said == ["begun index --background", "ran"]
+        return
+    assert said[-1] == "begun index --background"
+    assert len(said) > 1
+    if words == ("resume",):
+        assert "claude --resume 0d4a6d4c" in said[0]
+        loaded = set(done.stderr.split())
+        assert "turnlog.formats.claude_code.reading" in loaded
+        assert loaded & {"turnlog.session.home", "turnlog.store.files.logfile", "turnlog.reader.name", "click"} == set()

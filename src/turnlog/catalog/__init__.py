@@ -77,9 +77,9 @@ class Catalog:
 
     `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
     what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
-    With `deferred`, much that is new is read by another process, which ends by itself: answers are of what was read so
-    far, with a glance at the newest of the rest, and `standing` says how much that is. With `patience_s`, nobody who
-    is at work there is waited for any longer: then answers are of what is there, and `is_behind`.
+    With `deferred`, much that is new is read by another process, which ends by itself (`at_end`: and begins in
+    `machine.rest`): answers are of what was read so far, with a glance at the newest of the rest; see `standing`. With
+    `patience_s`, nobody who is at work there is waited for any longer: then answers are of what is there, and `is_behind`.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Catalog:
         progress: Callable[[str, int, int], None] | None = None,
         fresh_for: float = FRESH_S,
         deferred: bool = False,
+        at_end: bool = False,
         patience_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -111,7 +112,7 @@ class Catalog:
         database = database_of(self._location, agents=self._agents)
         self._local = LocalUpkeep(
             database, self._location, self._open_home, progress, agents=self._agents, deferred=deferred,
-            patience_s=patience_s,
+            at_end=at_end, patience_s=patience_s,
         )  # fmt: skip
         self._server: TableConnection | None = None
         """Where our own sessions are in a database, and so is what is known of them."""

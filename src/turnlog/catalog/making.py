@@ -6,6 +6,7 @@ There is one at a time, it ends by itself, and whoever asks next starts it again
 from __future__ import annotations
 
 from turnlog.machine.detached import begin, is_allowed, is_taken
+from turnlog.machine.rest import leave
 
 __all__ = ["is_allowed", "lock_of", "start"]
 
@@ -15,6 +16,11 @@ def lock_of(path: str) -> str:
     return path.removesuffix(".sqlite") + ".making"
 
 
-def start(path: str, location: str) -> bool:
-    """See to it that somebody makes the index at that path; False if nobody can."""
-    return is_taken(lock_of(path)) or bool(begin(lock_of(path), ["--home", location, "index", "--background"]))
+def start(path: str, location: str, *, at_end: bool = False) -> bool:
+    """See to it that somebody makes the index at that path; False if nobody can. With `at_end`, see `machine.rest`."""
+    if is_taken(lock_of(path)):
+        return True
+    arguments = ["--home", location, "index", "--background"]
+    if at_end:
+        leave(lambda: begin(lock_of(path), arguments))
+    return at_end or bool(begin(lock_of(path), arguments))

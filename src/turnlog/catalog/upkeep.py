@@ -73,6 +73,7 @@ class LocalUpkeep:
         *,
         agents: bool,
         deferred: bool,
+        at_end: bool = False,
         patience_s: float | None = None,
     ) -> None:
         self._patience_s = patience_s
@@ -84,6 +85,7 @@ class LocalUpkeep:
         self._progress = progress
         self._agents = agents
         self._deferred = deferred and agents
+        self._at_end = at_end
         self._workspace = ""
         self.glanced: GlanceIndex | None = None
         """What nobody has read yet, as far as a glance tells, where another process reads it."""
@@ -273,7 +275,7 @@ class LocalUpkeep:
             return False
         if not has_room(self.database.path, survey.size_bytes):
             return False
-        if not making.start(self.database.path, self._folder or self._location):
+        if not making.start(self.database.path, self._folder or self._location, at_end=self._at_end):
             return False
         self.glanced = GlanceIndex(survey, workspace, self._home, is_beside=is_there)
         return True

@@ -49,16 +49,18 @@ def main() -> None:
         from turnlog.cli.frame.program import run
 
         code = run(arguments)
-    keep_on(arguments)
+    leave_the_rest(arguments)
     sys.exit(code)
 
 
-def keep_on(arguments: Sequence[str]) -> None:
-    """Let another process keep what agents would delete, if that is wanted: see `turnlog keep`."""
+def leave_the_rest(arguments: Sequence[str]) -> None:
+    """Let other processes make the index and keep what agents would delete, if that is wanted: see `turnlog keep`."""
     from turnlog.errors import TurnlogError
     from turnlog.machine.environment import default_home
     from turnlog.machine.keepstate import keep_going
+    from turnlog.machine.rest import do_rest
 
+    do_rest()
     try:
         keep_going(_home_in(arguments) or default_home())
     except (TurnlogError, OSError):

@@ -12,7 +12,7 @@ from turnlog.machine.environment import user_folder
 from turnlog.machine.folder import current_folder, has_git, is_here, refuses_checkpoints, top_of, workspace_path
 
 if TYPE_CHECKING:
-    from turnlog.catalog import ListingRow
+    from turnlog.catalog import Card, Catalog, ListingRow
     from turnlog.session import Home
 
 _T = TypeVar("_T")
@@ -156,6 +156,17 @@ def ask_here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[lis
         if found:
             return found, folder
     return [], first
+
+
+def newest_cards(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
+    """Conversations of here or of anywhere, the newest first; where there is none, other sessions."""
+    for conversations in (True, False):
+        for level in [[None]] if anywhere else levels():
+            asked = (cards.cards(workspace=one, conversations=conversations, limit=most) for one in level)
+            rows = [row for found in asked for row in found]
+            if rows:
+                return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
+    return []
 
 
 def of_here(rows: list[ListingRow]) -> tuple[list[ListingRow], str]:

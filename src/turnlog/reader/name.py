@@ -21,7 +21,7 @@ from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unavailab
 from turnlog.log.ids import imported_id
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
-from turnlog.reader.folder import in_repository, levels, newest_conversation, newest_with_files, sessions_here
+from turnlog.reader.folder import in_repository, newest_cards, newest_conversation, newest_with_files, sessions_here
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
@@ -215,7 +215,7 @@ class SessionNames:
         try:
             with self._catalog() as cards:
                 for place in anywhere:
-                    found[place] = _newest(cards, most, anywhere=place)
+                    found[place] = newest_cards(cards, most, anywhere=place)
                     if found[place]:
                         break
         except Unavailable as error:  # where nothing can be indexed, ours are still there
@@ -270,17 +270,6 @@ def _several(word: str, rows: list[Info]) -> SeveralFit:
     fits = [row for row in rows if row.id.startswith(word) or row.handle.startswith(word)]
     found = [Candidate(row.handle, row.id, row.agent, row.updated_at, row.title) for row in fits]
     return SeveralFit(f"{word!r} fits {len(found)} sessions", found, hint="give more of the id")
-
-
-def _newest(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
-    """Conversations, the newest first; where there is none, other sessions."""
-    for conversations in (True, False):
-        for level in [[None]] if anywhere else levels():
-            asked = (cards.cards(workspace=one, conversations=conversations, limit=most) for one in level)
-            rows = [row for found in asked for row in found]
-            if rows:
-                return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
-    return []
 
 
 def _ref(card: Card) -> SessionRef:

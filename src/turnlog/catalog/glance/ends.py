@@ -60,14 +60,25 @@ class FileEnds:
     def marked(self, *marks: bytes) -> Iterator[dict[str, Any]]:
         """The records of either end that have one of these in them."""
         for part in (self.head, self.tail) if self.tail is not self.head else (self.head,):
-            if any(mark in part for mark in marks):
-                for line in part.split(b"\n"):
-                    if any(mark in line for mark in marks) and (record := record_in(line)):
-                        yield record
+            for start, end in sorted({_line_around(part, at) for mark in marks for at in _places(part, mark)}):
+                if record := record_in(part[start:end]):
+                    yield record
 
     def last_time(self) -> int | None:
         """The newest time that the end tells."""
         return max(filter(None, (ms_in(found.decode()) for found in _TIMES.findall(self.tail)[-8:])), default=None)
+
+
+def _places(part: bytes, mark: bytes) -> Iterator[int]:
+    at = part.find(mark)
+    while at >= 0:
+        yield at
+        at = part.find(mark, at + 1)
+
+
+def _line_around(part: bytes, at: int) -> tuple[int, int]:
+    end = part.find(b"\n", at)
+    return part.rfind(b"\n", 0, at) + 1, end if end >= 0 else len(part)
 
 
 def record_in(line: bytes) -> dict[str, Any]:

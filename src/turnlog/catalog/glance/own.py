@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.glance.survey import FoundFile, Sighting, found_file
 from turnlog.catalog.index.cards import UNREAD, ms_of
 from turnlog.catalog.index.texts import clean, path_column
 from turnlog.layout import TRASH
@@ -14,20 +15,19 @@ from turnlog.store.files.names import is_session_file, session_id_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from turnlog.catalog.glance.survey import FoundFile
     from turnlog.session import Home
     from turnlog.thread.report import Info
 
 
-def rows(home: Home, files: Iterable[FoundFile]) -> Iterator[tuple[Any, ...]]:
+def rows(home: Home, files: Iterable[Sighting]) -> Iterator[tuple[Any, ...]]:
     """Those of these files, as `COLUMNS`."""
     known = {(info.id, is_deleted): info for is_deleted in (False, True) for info in home.sessions(deleted=is_deleted)}
-    for file in files:
-        folder, name = os.path.split(file.path)
+    for seen in files:
+        _, _, folder, name, _ = seen
         native = session_id_of(name) if is_session_file(name) else None
         if native:
             is_deleted = os.path.basename(folder) == TRASH
-            yield row_of_info(file, native, known.get((native, is_deleted)), is_deleted=is_deleted)
+            yield row_of_info(found_file(seen), native, known.get((native, is_deleted)), is_deleted=is_deleted)
 
 
 def row_of_info(file: FoundFile, native: str, info: Info | None, *, is_deleted: bool) -> tuple[Any, ...]:

@@ -17,14 +17,17 @@ from turnlog.cli.frame.exitcode import Left
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.cli.frame.shape import REPORT
-from turnlog.cli.pick.session import names, reader, session_brought
+from turnlog.cli.pick.catalog import catalog
 from turnlog.errors import Invalid, NotFound
-from turnlog.reader.folder import tilde
-from turnlog.reader.name import SessionRef
+from turnlog.exchange.kept import put_back
+from turnlog.exchange.resumable import Resumable, at_home, can_go_on
+from turnlog.formats import Source
+from turnlog.machine.environment import default_home
+from turnlog.machine.location import is_shared
+from turnlog.reader.folder import newest_cards, tilde
 
 if TYPE_CHECKING:
-    from turnlog.exchange.resumable import Resumable
-    from turnlog.formats import Source
+    from turnlog.reader.name import SessionRef
     from turnlog.session import Home
     from turnlog.session.readonly import ReadOnlySession
 
@@ -51,19 +54,12 @@ def work(
 ) -> None:
     """See `HELP`."""
     del home  # whoever opens it knows: see `frame/home`
-    session = words[0] if words else None
-    with this_home() as opened:
-        chosen = names(opened).find(session) if session is not None else _newest(opened, agent)
-        if chosen.source is not None and agent in (None, chosen.source.agent):
-            _put_back(chosen.source)
-        done, is_own = _handed_over(chosen, agent) if workspace is None and version is None else None, True
-        if done is None:
-            from turnlog.exchange.handover import hand_over  # where it lies, most go on
-
-            hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
-            done, is_own = _placed(opened, chosen, agent, hand, is_run=is_run, as_json=as_json)
-        elif is_run:
-            _refuse_unrunnable(done)
+    is_own = True
+    done = _newest_at_home() if not words and agent is workspace is version is None else None
+    if done is None:
+        done, is_own = _found(words[0] if words else None, agent, workspace, version, is_run=is_run, as_json=as_json)
+    elif is_run:
+        _refuse_unrunnable(done)
     if as_json:
         print_json({
             "agent": done.agent, "id": done.id, "path": done.path, "cwd": done.cwd, "command": done.command,
@@ -86,8 +82,47 @@ def work(
         _run(done.command, done.cwd)
 
 
+def _newest_at_home() -> Resumable | None:
+    """How another agent goes on with the newest session of here, where it lies: asked most, and needs no home of ours.
+
+    None where that is not the newest, or has to be placed there.
+    """
+    if is_shared(home_location() or default_home()):
+        return None  # the catalog may not know what is new in a database
+    with catalog(home_location()) as asked:
+        found = newest_cards(asked, 1, anywhere=False) or newest_cards(asked, 1, anywhere=True)
+    if not found or found[0].is_ours or not can_go_on(found[0].agent or ""):
+        return None
+    source = Source(found[0].agent or "", found[0].path, found[0].key)
+    _put_back(source)
+    return at_home(source, found[0].workspace)
+
+
+def _found(
+    word: str | None, agent: str | None, workspace: str | None, version: int | None, *, is_run: bool, as_json: bool
+) -> tuple[Resumable, bool]:
+    """Any session, ready to go on with in an agent; and whether it was made here."""
+    from turnlog.cli.pick.session import names
+
+    with this_home() as opened:
+        chosen = names(opened).find(word) if word is not None else _newest(opened, agent)
+        if chosen.source is not None and agent in (None, chosen.source.agent):
+            _put_back(chosen.source)
+            done = at_home(chosen.source, chosen.workspace) if workspace is None and version is None else None
+            if done is not None:
+                if is_run:
+                    _refuse_unrunnable(done)
+                return done, True
+        from turnlog.exchange.handover import hand_over
+
+        hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
+        return _placed(opened, chosen, agent, hand, is_run=is_run, as_json=as_json)
+
+
 def _newest(home: Home, agent: str | None) -> SessionRef:
     """The newest session here that can be gone on with; for another agent, the newest of all."""
+    from turnlog.cli.pick.session import names
+
     here = names(home)
     found = here.newest(_LOOKED_AT)
     if not found:
@@ -100,8 +135,6 @@ def _newest(home: Home, agent: str | None) -> SessionRef:
 
 
 def _can_go_on(home: Home, ref: SessionRef) -> bool:
-    from turnlog.exchange.resumable import can_go_on
-
     if ref.source is not None:
         return can_go_on(ref.source.agent)
     from turnlog.exchange.transcript import transcript_of
@@ -113,25 +146,15 @@ def _can_go_on(home: Home, ref: SessionRef) -> bool:
 
 def _put_back(source: Source) -> None:
     """What the agent deleted and was kept here lies there again."""
-    from turnlog.exchange.kept import put_back
-
     for path in put_back(home_location(), source):
         print(one_line(f"{source.agent} had deleted {tilde(path)}: it is back, to the byte"), file=sys.stderr)
-
-
-def _handed_over(chosen: SessionRef, agent: str | None) -> Resumable | None:
-    """Another agent's session in its own home, which needs nothing but the command."""
-    from turnlog.exchange.resumable import at_home
-
-    if chosen.source is None or agent not in (None, chosen.source.agent):
-        return None
-    return at_home(chosen.source, chosen.workspace)
 
 
 def _placed(
     home: Home, chosen: SessionRef, agent: str | None, hand: Callable[..., Resumable], *, is_run: bool, as_json: bool
 ) -> tuple[Resumable, bool]:
     """Any session, placed where that agent looks for it; and whether it was made here."""
+    from turnlog.cli.pick.session import reader, session_brought
     from turnlog.exchange.staying import stays_one
     from turnlog.thread.handed import Handed
 
@@ -211,10 +234,10 @@ def _is_wanted(done: Resumable) -> bool:
 
 def _run(words: list[str], cwd: str) -> None:
     """Become that program; only what prevents it returns."""
-    from turnlog.cli import keep_on
+    from turnlog.cli import leave_the_rest
     from turnlog.cli.frame.foreground import NoCommand, NotRunnable
 
-    keep_on(sys.argv[1:])
+    leave_the_rest(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -17,7 +17,7 @@ def catalog(home: str | None, *, is_whole: bool = False) -> Generator[Catalog]:
     The first question reads what is new, and says how far it is if that takes a while; where it is much, a process of
     its own goes on with that, unless all of it is wanted.
     """
-    with Catalog(home, agents=True, progress=part, deferred=not is_whole) as opened, patience():
+    with Catalog(home, agents=True, progress=part, deferred=not is_whole, at_end=True) as opened, patience():
         try:
             yield opened
             if opened.path == ":memory:":
