@@ -79,7 +79,7 @@ class Catalog:
     what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
     With `deferred`, much that is new is read by another process, which ends by itself (`at_end`: and begins in
     `machine.rest`): answers are of what was read so far, with a glance at the newest of the rest; see `standing`. With
-    `patience_s`, nobody who is at work there is waited for any longer: then answers are of what is there, and `is_behind`.
+    `patience_s`, nobody at work there is waited for any longer: then answers are of what is there, and `is_behind`.
     """
 
     def __init__(
