@@ -1,6 +1,7 @@
 """Whatever JSON an item is, it comes back from what is kept of it and the blocks, to the order of its keys."""
 
 import json
+from base64 import urlsafe_b64encode
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,8 @@ def _blocks_and_item(draw):
     said = [*texts, given_input, "inside of a result, and long", "e" * 40]
     said += [json.dumps(given_input, separators=spaced) for spaced in (None, (",", ":"))]
     said += [json.dumps(given_input, ensure_ascii=False)]
+    blocks.append(ToolResult(call="c2", content=json.dumps({"said": given_input}, ensure_ascii=False)))
+    said += [{"said": given_input}, urlsafe_b64encode(data).decode()]
     fields = draw(st.dictionaries(_KEYS, st.one_of(_JSON, st.sampled_from(said)), max_size=6))
     return blocks, fields
 
@@ -89,6 +92,24 @@ def test_nothing_is_kept_twice():
             "~": [{"~": "0.text"}],
         }
     }
+
+
+def test_what_a_text_says_in_json_and_bytes_for_urls_are_not_kept_twice():
+    said = {"status": "success", "report": "x" * 500, "n": [1.0, None, "ü"]}
+    spelt = json.dumps(said, ensure_ascii=False)
+    call, signature = ToolCall(id="c", name="n", meta={"gemini": {"signature": "s" * 40}}), "s" * 40
+    image = Image(media_type="image/png", data=b"\xff\xfe" * 30)
+    item = {"response": said, "signature": signature}
+    blocks = [ToolResult(call="c", content=spelt), call, image]
+    kept = squeeze(item, blocks)
+    assert kept["response"] == {"~": "0.content|j"}
+    assert kept["signature"] == {"~": "1.meta.gemini.signature"}
+    assert _exactly(expand(kept, blocks)) == _exactly(item)
+    with pytest.raises(Mismatch):
+        expand(kept, [ToolResult(call="c", content="[redacted"), call, image])
+    data = urlsafe_b64encode(image.data).decode()
+    assert squeeze({"data": data}, blocks) == {"data": {"~": "2.data|w"}}
+    assert expand({"data": {"~": "2.data|w"}}, blocks) == {"data": data}
 
 
 def test_a_word_that_is_also_something_else_is_no_pointer():

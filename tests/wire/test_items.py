@@ -3,7 +3,7 @@
 import pytest
 
 from turnlog import File, Image, Invalid, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.wire import openai
+from turnlog.wire import gemini, openai
 
 
 def test_items_of_the_responses_api_become_messages():
@@ -64,3 +64,32 @@ def test_what_is_no_item_is_refused():
     for odd in (3, "text", {"role": "nobody", "content": "x"}):
         with pytest.raises(Invalid):
             openai.messages([odd])
+
+
+def test_contents_of_gemini_become_messages():
+    call = {"id": "c1", "name": "bash", "args": {"a": 1}}
+    made = gemini.messages(
+        [
+            {"role": "user", "parts": [{"text": "look"}, {"inlineData": {"mimeType": "image/png", "data": "cHBw"}}]},
+            {"role": "model", "parts": [{"text": "so", "thought": True}, {"functionCall": call}]},
+            {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "sh", "response": {"output": "o"}}}]},
+            {"parts": [{"function_response": {"id": "c1", "name": "bash", "response": {"error": "no"}}}]},
+            {"role": "function", "parts": [{"function_response": {"id": "c1", "response": {"a": "ü", "b": 1}}}]},
+            {"role": "model", "parts": [{"of_next_year": {"x": 1}}]},
+            {"role": "user", "parts": []},
+        ]
+    )
+    assert [message.role for message in made] == ["user", "assistant", "tool", "tool", "tool", "assistant", "user"]
+    assert made[0].blocks == [Text("look"), Image(media_type="image/png", data=b"ppp")]
+    assert made[1].blocks[0].text == "so"
+    assert made[1].blocks[1] == ToolCall(id="c1", name="bash", input={"a": 1})
+    assert made[2].blocks == [ToolResult(call="c1", content="o", name="sh")]
+    assert made[3].blocks == [ToolResult(call="c1", content="no", name="bash", is_error=True)]
+    assert made[4].blocks == [ToolResult(call="c1", content='{"a": "ü", "b": 1}')]
+    assert isinstance(made[5].blocks[0], UnknownBlock)
+    assert [(one.did, one.what, one.entry) for one in made.report] == [
+        ("changed", "gemini", 5),
+        ("left out", "content", 6),
+    ]
+    with pytest.raises(Invalid):
+        gemini.messages([{"role": "nobody", "parts": []}])

@@ -5,7 +5,8 @@ framework: a field that one of them adds next year comes back as well, at its pl
 
     {"role": "user", "content": {"~": "0.text"}}            the text of the first block
     {"arguments": {"~": "0.input|s"}}                       its input as JSON text, spaced as `json.dumps` does it
-    {"image_url": {"~": "0.data|u"}}                        its bytes as a data URL
+    {"image_url": {"~": "0.data|u"}}                        its bytes as a data URL; `b` as base64, `w` as that of URLs
+    {"response": {"~": "0.content|j"}}                      what its JSON text says
     {"~~": {"~": 1}}                                        a dict of the item's own that has the key `~`
     {"~": "!…"}                                             what a log cannot hold as it is, as JSON text in ASCII
 """
@@ -13,7 +14,7 @@ framework: a field that one of them adds next year comes back as well, at its pl
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -62,6 +63,7 @@ class _Squeezer:
         self._texts: dict[str, str] = {}
         self._inputs: list[tuple[str, Any, bytes]] = []
         self._data: dict[str, str] = {}
+        self._spelt: dict[str, str] = {}
         for index, block in enumerate(blocks):
             self._note(block, str(index))
 
@@ -76,6 +78,7 @@ class _Squeezer:
         if isinstance(block, (Image, File)):
             if block.data is not None:
                 text = b64encode(block.data).decode()
+                self._data[urlsafe_b64encode(block.data).decode()] = f"{where}.data|w"
                 self._data[text] = f"{where}.data|b"
                 self._data[f"data:{block.media_type};base64,{text}"] = f"{where}.data|u"
             return
@@ -84,7 +87,7 @@ class _Squeezer:
                 self._note_text(block.input, f"{where}.input")
             elif (encoded := _encoded(block.input)) is not None:
                 self._inputs.append((f"{where}.input", block.input, encoded))
-        for name in ("data", "details"):
+        for name in ("data", "details", "meta"):
             self._note_inside(getattr(block, name, None), f"{where}.{name}")
 
     def _note_inside(self, value: Any, where: str) -> None:
@@ -103,6 +106,8 @@ class _Squeezer:
         # What is no Unicode comes back from a block as what can be read of it.
         if _is_unicode(value):
             self._texts.setdefault(value, where)
+            if value[0] in "{[" and len(value) >= _WORTH:
+                self._spelt.setdefault(value, where)
 
     def value(self, value: Any) -> Any:
         """A value of the item as it is kept."""
@@ -135,6 +140,8 @@ class _Squeezer:
         return None
 
     def _input(self, value: Any) -> str | None:
+        if self._spelt and (where := self._spelt.get(json.dumps(value, ensure_ascii=False))):
+            return f"{where}|j"
         for where, given, encoded in self._inputs:
             if type(given) is type(value) and len(given) == len(value) and value and _encoded(value) == encoded:
                 return where
@@ -204,7 +211,7 @@ class _Expander:
         value: Any = self._blocks
         steps = where.split(".")
         try:
-            if steps[-1] == "data" and letter in ("b", "u"):
+            if steps[-1] == "data" and letter in ("b", "u", "w"):
                 for step in steps[:-1]:
                     value = _step(value, step)
                 return self._bytes(value, letter)
@@ -212,14 +219,22 @@ class _Expander:
                 value = _step(value, step)
         except (AttributeError, LookupError, TypeError, ValueError):
             raise Mismatch(f"there is no {where} in these blocks") from None
+        if letter == "j":
+            return self._parsed(value, where)
         return json.dumps(value, **_SPACINGS[letter]) if letter else value
+
+    def _parsed(self, text: Any, where: str) -> Any:
+        try:
+            return json.loads(text)
+        except (TypeError, ValueError):
+            raise Mismatch(f"{where} is not JSON any more") from None
 
     def _bytes(self, block: Image | File, letter: str) -> str:
         data = block.data
         if data is None and block.blob is not None and self._get_blob is not None:
             data = self._get_blob(block.blob)
-        text = b64encode(data or b"").decode()
-        return text if letter == "b" else f"data:{block.media_type};base64,{text}"
+        text = (urlsafe_b64encode if letter == "w" else b64encode)(data or b"").decode()
+        return text if letter != "u" else f"data:{block.media_type};base64,{text}"
 
 
 def _step(value: Any, step: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import json
 import re
 from base64 import urlsafe_b64decode
 from functools import cache
@@ -24,6 +25,8 @@ _REFUSALS = frozenset((
     "SAFETY", "SPII",
 ))  # fmt: skip
 
+_SAID = ("output", "result", "error")
+
 
 def _get(data: Any, name: str) -> Any:
     """A field, as the SDK spells it (`finish_reason`) or as REST does (`finishReason`)."""
@@ -41,7 +44,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     data = plain(response)
     candidate = (items(data.get("candidates")) or [{}])[0]
     parts = items(_get(candidate.get("content"), "parts"))
-    reader = _Reader(data, known_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
+    reader = PartReader(data, known_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
     blocks = [reader.block(part, index) for index, part in enumerate(parts) if any(part.values())]
     reason = str(_get(candidate, "finish_reason") or "")
     stop, error = _STOPS.get(reason, "error" if reason else "aborted"), None
@@ -67,8 +70,8 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     )
 
 
-class _Reader:
-    """Reads the parts of one response."""
+class PartReader:
+    """Reads the parts of one content."""
 
     def __init__(self, data: dict[str, Any], known: dict[str, str], account: str | None) -> None:
         self._known = known
@@ -98,7 +101,20 @@ class _Reader:
             )
         if isinstance(media, dict):
             return self._media(fields(media), signature)
-        return self._run(part, index)
+        answer = _get(part, "function_response")
+        return self._run(part, index) if answer is None else self._result(fields(answer), index)
+
+    def _result(self, answer: dict[str, Any], index: int) -> ToolResult:
+        """What a tool of the caller's said: as text where that is all, else as JSON."""
+        said = fields(answer.get("response"))
+        key = next(iter(said), "")
+        is_text = len(said) == 1 and key in _SAID and isinstance(said[key], str)
+        return ToolResult(
+            call=log_name(str(answer.get("id") or f"{self._seed}-{index}"), self._known),
+            content=said[key] if is_text else json.dumps(said, ensure_ascii=False),
+            is_error=list(said) == ["error"],
+            name=answer.get("name"),
+        )
 
     def _media(self, media: dict[str, Any], signature: Any) -> AnyBlock:
         kind = str(_get(media, "mime_type") or "")

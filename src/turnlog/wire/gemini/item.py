@@ -1,0 +1,39 @@
+"""Contents of Gemini's, sent or received, as messages of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from turnlog.errors import Invalid
+from turnlog.log.block import ToolResult, UnknownBlock
+from turnlog.log.entry import Message
+from turnlog.wire import Deviation, Received, items, kind_of, plain
+from turnlog.wire.gemini.answer import PartReader
+
+_ROLES = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
+
+
+def messages(given: Iterable[Any], *, account: str | None = None) -> Received:
+    """A message for each content, in their order; `report` names what a message cannot say of its content."""
+    made = Received()
+    for index, content in enumerate(given):
+        message = message_of(plain(content), account)
+        made.append(message)
+        for block in message.blocks:
+            if isinstance(block, UnknownBlock):
+                made.report.append(Deviation("changed", kind_of(block), "it is kept, and not understood", index))
+        if not message.blocks:
+            made.report.append(Deviation("left out", "content", "it says nothing", index))
+    return made
+
+
+def message_of(content: dict[str, Any], account: str | None = None) -> Message:
+    """One content as one message; the answers of tools make it a tool's."""
+    role = content.get("role") or "user"
+    if role not in _ROLES:
+        raise Invalid(f"the role {role!r:.40}", hint=f"one of {', '.join(_ROLES)}")
+    reader = PartReader(content, {}, account)
+    blocks = [reader.block(part, index) for index, part in enumerate(items(content.get("parts"))) if any(part.values())]
+    is_answer = any(isinstance(block, ToolResult) and block.meta is None for block in blocks)
+    return Message(role="tool" if is_answer else _ROLES[role], blocks=blocks)
