@@ -11,7 +11,7 @@ RELEASE := .venv-release
 BROWSER := .venv-browser
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
-ADAPTED := langgraph openai-agents
+ADAPTED := langgraph openai-agents adk
 QUICK   := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
 UV      := uv==0.13.7
 PIP     := -m pip --disable-pip-version-check --quiet
