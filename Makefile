@@ -11,7 +11,7 @@ RELEASE := .venv-release
 BROWSER := .venv-browser
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
-ADAPTED := langgraph openai-agents adk
+ADAPTED := langgraph openai-agents adk strands
 QUICK   := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
 UV      := uv==0.13.7
 PIP     := -m pip --disable-pip-version-check --quiet
@@ -122,6 +122,7 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 
 # The tests of these frameworks are in their source distributions.
 build/adapters/openai-agents/.ready: build/adapters/sdist/openai-agents
+build/adapters/strands/.ready: build/adapters/sdist/strands
 
 build/adapters/sdist/%: requirements/adapter-%.sdist $(VENV)/.ready
 	@mkdir -p $@

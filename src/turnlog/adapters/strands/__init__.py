@@ -1,0 +1,270 @@
+"""A session repository for Strands Agents, and a session manager that uses it.
+
+    from turnlog.adapters.strands import TurnlogSessionManager
+
+    agent = Agent(session_manager=TurnlogSessionManager("s1"))
+
+The messages of the first agent are the session's; every other agent has a session of its own, spawned from it. A
+redaction is an edit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnlog.adapters._items import expand, squeeze
+from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined
+from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
+from turnlog.log.entry import AnyEntry, Edit, Message, Set
+from turnlog.session import Session as Kept
+
+framework("strands", "strands")
+
+from strands.session.repository_session_manager import RepositorySessionManager  # noqa: E402
+from strands.session.session_repository import SessionRepository  # noqa: E402
+from strands.types.exceptions import SessionException  # noqa: E402
+from strands.types.session import Session, SessionAgent, SessionMessage, SessionType  # noqa: E402
+
+from turnlog.adapters.strands.message import (  # noqa: E402
+    FRAMEWORK,
+    draft_of,
+    edit_of,
+    messages_of,
+    says_something,
+)
+
+if TYPE_CHECKING:
+    from strands.multiagent import MultiAgentBase
+    from strands.types.agent import LocalAgent
+
+__all__ = ["TurnlogSessionManager", "TurnlogSessionRepository"]
+
+_AGENT = "strands.agent"
+_MULTI = "strands.multi_agent:"
+
+
+class TurnlogSessionRepository(SessionRepository, Closing):
+    """Keeps sessions, agents and messages of Strands in a home. Safe to use from many threads and processes.
+
+    What two processes add to one agent is kept, whatever numbers they give to it.
+    """
+
+    def __init__(self, home: AnyHome = None) -> None:
+        self.shelf = Shelf(home, FRAMEWORK)
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────────
+
+    def create_session(self, session: Session, **kwargs: Any) -> Session:
+        """A new session; `SessionException` if there is one of that id."""
+        name = check_id(session.session_id, "session_id")
+        labels = {
+            "session": name,
+            "type": SessionType(session.session_type).value,
+            "created_at": session.created_at,
+            "updated_at": session.updated_at,
+        }
+        try:
+            self.shelf.make(name, labels=labels, drafts=[Set(key="listed", value={})])
+        except AlreadyExists:
+            raise SessionException(f"Session {name} already exists") from None
+        return session
+
+    def read_session(self, session_id: str, **kwargs: Any) -> Session | None:
+        """A session; None if there is none. One of another agent's will do."""
+        found = self._session(session_id)
+        if found is None:
+            return None
+        told = {name: found.labels[name] for name in ("created_at", "updated_at") if name in found.labels}
+        return Session(session_id, SessionType(found.labels.get("type", SessionType.AGENT.value)), **told)
+
+    def delete_session(self, session_id: str, **kwargs: Any) -> None:
+        """Erase a session, and those of its other agents."""
+        found = self._required(session_id)
+        for child in found.children():
+            if child.labels.get("framework") == FRAMEWORK:
+                self.shelf.purge(child.id)
+        self.shelf.purge(session_id)
+
+    def _session(self, session_id: str, *, fresh: bool = True) -> Kept | None:
+        found = self.shelf.find(check_id(session_id, "session_id"), fresh=fresh)
+        is_agents = found is not None and found.labels.get("framework") == FRAMEWORK and "agent" in found.labels
+        return None if is_agents else found
+
+    def _required(self, session_id: str) -> Kept:
+        found = self._session(session_id)
+        if found is None:
+            raise SessionException(f"Session {session_id} does not exist")
+        return found
+
+    # ── agents ────────────────────────────────────────────────────────────────────────────────────
+
+    def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
+        """A new agent in a session; `SessionException` if there is one of that id."""
+        name = check_id(session_agent.agent_id, "agent_id")
+        fact = _fact(_AGENT, session_agent.to_dict())
+        while True:
+            session = self._required(session_id)
+            found = self._agent(session_id, name) if _first(session) is not None else session
+            if found is not None and found.get(_AGENT) is not None:
+                raise SessionException(f"Agent {name} already exists in session {session_id}")
+            try:
+                if found is session:
+                    session.append(Set(key="listed", value={"agent": name}), fact, alone=True)
+                    return
+                if found is None:
+                    labels = {"framework": FRAMEWORK, "session": session_id, "agent": name}
+                    found = self.shelf.hold(session.spawn(agent=name, id=joined(session_id, name), labels=labels))
+                found.append(fact)
+                return
+            except (AlreadyExists, Conflict):
+                continue
+
+    def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
+        """An agent of a session; None if there is none."""
+        found = self._agent(session_id, agent_id)
+        kept = None if found is None else found.get(_AGENT)
+        return None if kept is None else SessionAgent.from_dict(expand(kept, []))
+
+    def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
+        """What an agent knows beside its messages."""
+        previous = self.read_agent(session_id, session_agent.agent_id)
+        if previous is None:
+            raise _no_agent(session_id, session_agent.agent_id)
+        session_agent.created_at = previous.created_at
+        fact = _fact(_AGENT, session_agent.to_dict())
+        found = self._agent(session_id, session_agent.agent_id, fresh=False)
+        assert found is not None
+        found.append(fact)
+
+    def adopt(self, session_id: str, agent: LocalAgent) -> None:
+        """A session that another agent wrote, or that was emptied, is this agent's from now on."""
+        session = self._session(session_id)
+        if session is not None and _first(session) is None and session.head:
+            self.create_agent(session_id, SessionAgent.from_agent(agent))
+
+    def _agent(self, session_id: str, agent_id: str, *, fresh: bool = True) -> Kept | None:
+        """The session with the messages of an agent."""
+        session = self._session(session_id, fresh=fresh)
+        if session is None or _first(session) == check_id(agent_id, "agent_id"):
+            return session
+        found = self.shelf.find(joined(session_id, agent_id), fresh=fresh)
+        return found if found is not None and "agent" in found.labels else None
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+    def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
+        """Add a message. Durable when this returns."""
+        draft = draft_of(session_message)
+        while True:
+            found = self._agent(session_id, agent_id, fresh=False)
+            if found is None:
+                raise _no_agent(session_id, agent_id)
+            try:
+                found.append(draft, rebase=True)
+            except NotFound:
+                self.shelf.forget(found.id)
+                continue
+            return
+
+    def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
+        """The message at that place of an agent's conversation; None if there is none."""
+        if not isinstance(message_id, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"message_id=<{message_id!r:.80}> | message id must be an integer")
+        found = self._agent(session_id, agent_id)
+        messages = [] if found is None or message_id < 0 else _messages(found, message_id, 1)
+        return messages[0] if messages else None
+
+    def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
+        """From now on a message reads so. What it said stays in the log."""
+        while True:
+            found = self._agent(session_id, agent_id)
+            if found is None:
+                raise _no_agent(session_id, agent_id)
+            places, _ = _places(found)
+            messages = messages_of(found, places, {})
+            same = [one for one in messages if one.created_at == session_message.created_at]
+            numbered = [one for one in messages if one.message_id == session_message.message_id]
+            which = next(iter([one for one in same if one in numbered] or same or numbered), None)
+            if which is None:
+                raise SessionException(f"Message {session_message.message_id} does not exist")
+            session_message.created_at = which.created_at
+            node = places[which.message_id][1]
+            try:
+                found.append(edit_of(node.seq, session_message), after=found.head)
+            except Conflict:
+                continue
+            return
+
+    def list_messages(
+        self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
+    ) -> list[SessionMessage]:
+        """The messages of an agent, oldest first, from place `offset` on."""
+        found = self._agent(session_id, agent_id)
+        if found is None:
+            raise _no_agent(session_id, agent_id)
+        return _messages(found, offset, limit)
+
+    # ── several agents ────────────────────────────────────────────────────────────────────────────
+
+    def create_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **kwargs: Any) -> None:
+        """What a graph or a swarm of agents knows."""
+        name = check_id(multi_agent.id, "multi_agent_id")
+        self._required(session_id).append(_fact(_MULTI + name, multi_agent.serialize_state()))
+
+    def read_multi_agent(self, session_id: str, multi_agent_id: str, **kwargs: Any) -> dict[str, Any] | None:
+        """The same again; None if there is none."""
+        found = self._session(session_id)
+        kept = None if found is None else found.get(_MULTI + check_id(multi_agent_id, "multi_agent_id"))
+        return None if kept is None else expand(kept, [])
+
+    def update_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **kwargs: Any) -> None:
+        """What it knows now."""
+        if self._required(session_id).get(_MULTI + multi_agent.id) is None:
+            raise SessionException(f"MultiAgent state {multi_agent.id} in session {session_id} does not exist")
+        self.create_multi_agent(session_id, multi_agent)
+
+
+class TurnlogSessionManager(RepositorySessionManager, Closing):
+    """Keeps what an agent says in a session of a home, and gives it back when an agent begins again."""
+
+    def __init__(self, session_id: str, home: AnyHome = None, **kwargs: Any) -> None:
+        repository = TurnlogSessionRepository(home)
+        self.shelf = repository.shelf
+        self._adopt = repository.adopt
+        super().__init__(session_id, repository, **kwargs)
+
+    def initialize(self, agent: LocalAgent, **kwargs: Any) -> None:
+        """The agent begins, or goes on with what is there: whoever wrote it."""
+        self._adopt(self.session_id, agent)
+        super().initialize(agent, **kwargs)
+
+
+def _first(session: Kept) -> str | None:
+    """The agent whose messages are the session's."""
+    return (session.get("listed") or {}).get("agent")
+
+
+def _fact(key: str, state: Any) -> Set:
+    try:
+        return Set(key=key, value=squeeze(state, []), exact=True)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"a state that is not JSON: {error}", hint="keep texts, numbers, lists and dicts in it") from None
+
+
+def _no_agent(session_id: str, agent_id: str) -> SessionException:
+    return SessionException(f"Agent {agent_id} in session {session_id} does not exist")
+
+
+def _messages(session: Kept, offset: int, limit: int | None) -> list[SessionMessage]:
+    places, edits = _places(session)
+    return messages_of(session, places[offset : None if limit is None else offset + limit], edits)
+
+
+def _places(session: Kept) -> tuple[list[tuple[int, Message]], dict[int, Edit]]:
+    """The messages of a conversation with their places in it, and how they read."""
+    nodes: list[AnyEntry] = session.path()
+    edits: dict[int, Edit] = {}
+    if not all(isinstance(node, Message) for node in nodes):
+        edits = {node.entry: node for node in nodes if isinstance(node, Edit)}
+        nodes = list(session.context(repair=False))
+    return list(enumerate(node for node in nodes if isinstance(node, Message) and says_something(node))), edits

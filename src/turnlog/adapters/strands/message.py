@@ -1,0 +1,175 @@
+"""Messages of Strands as entries, and entries as messages."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, cast
+
+from strands.types.session import SessionMessage, decode_bytes_values
+
+from turnlog.adapters._items import Mismatch, expand, squeeze
+from turnlog.errors import Invalid
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.context import text_of
+from turnlog.log.entry import AnyEntry, Edit, Message
+from turnlog.log.usage import Usage
+from turnlog.session import Session
+
+FRAMEWORK = "strands"
+Item = dict[str, Any]
+_FIELDS = frozenset(field.name for field in fields(SessionMessage))
+_KINDS = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "html": "text/html", "csv": "text/csv"}
+_USAGE = {
+    "inputTokens": "input_tokens",
+    "outputTokens": "output_tokens",
+    "cacheReadInputTokens": "cache_read_tokens",
+    "cacheWriteInputTokens": "cache_write_tokens",
+}
+
+
+# ── into the log ──────────────────────────────────────────────────────────────────────────────────
+
+
+def draft_of(given: SessionMessage) -> Message:
+    """A message as an entry; `Invalid` before anything is written."""
+    item, said = _checked(given)
+    blocks = [block for part in said["content"] if (block := _block(part)) is not None]
+    is_answer = any(isinstance(block, ToolResult) for block in blocks)
+    return Message(
+        role="tool" if is_answer else said["role"],
+        blocks=blocks,
+        usage=_usage(said),
+        meta={FRAMEWORK: squeeze(item, blocks)},
+    )
+
+
+def edit_of(entry: int, given: SessionMessage) -> Edit:
+    """What a message says from now on."""
+    draft = draft_of(given)
+    return Edit(entry=entry, blocks=draft.blocks, meta=draft.meta)
+
+
+def _checked(given: SessionMessage) -> tuple[Item, Item]:
+    """A message as JSON, and what a model is to see of it."""
+    hint = "a message is a dict with a role and a list as its content, as Strands makes it"
+    try:
+        item: Item = given.to_dict()
+        said: Item = item["message"] if item.get("redact_message") is None else item["redact_message"]
+        if said["role"] in ("user", "assistant") and all(isinstance(part, dict) for part in said["content"]):
+            json.dumps(item)
+            return item, said
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"a message that is not JSON, or lacks something: {error!r:.80}", hint=hint) from None
+    raise Invalid(f"the message {said!r:.80} is none of Strands", hint=hint)
+
+
+def _block(part: Item) -> AnyBlock | None:
+    """A part of a message as a block; None for one that says nothing."""
+    [kind, value] = next(iter(part.items()), ("", None))
+    if isinstance(value, str):
+        return Text(value) if kind == "text" else None
+    if not isinstance(value, dict):
+        return None
+    form = cast("Item", value)
+    if kind == "toolUse":
+        return ToolCall(id=str(form.get("toolUseId")), name=str(form.get("name")), input=form.get("input"))
+    if kind == "toolResult":
+        return _result(form)
+    if kind == "reasoningContent":
+        said: Item = form.get("reasoningText") or {}
+        data = {"signature": said["signature"]} if said.get("signature") else None
+        return Thinking(text=said.get("text") or "", provider=FRAMEWORK, data=data)
+    if kind in ("image", "document", "video", "audio"):
+        return _media(kind, form)
+    return Text(_inside(form)) if _inside(form) else None
+
+
+def _inside(form: Item) -> str:
+    """The text of what a guardrail looks at, or of citations."""
+    texts: list[Any] = [form.get("text"), *(form.get("content") or ())]
+    return "\n".join(str(one["text"]) for one in texts if isinstance(one, dict) and "text" in one)
+
+
+def _result(form: Item) -> ToolResult:
+    parts: list[AnyBlock] = []
+    for part in form.get("content") or ():
+        block = Text(json.dumps(part["json"], ensure_ascii=False)) if "json" in part else _block(part)
+        parts += [] if block is None else [block]
+    content: str | list[AnyBlock] = parts
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        content = parts[0].text
+    return ToolResult(call=str(form.get("toolUseId")), content=content, is_error=form.get("status") == "error")
+
+
+def _media(kind: str, form: Item) -> Image | File | None:
+    source, name = form.get("source") or {}, form.get("format")
+    media_type = _KINDS.get(str(name), f"{'application' if kind == 'document' else kind}/{name}")
+    make = Image if kind == "image" else File
+    data = source.get("bytes")
+    if isinstance(data, dict):
+        return make(media_type=media_type, name=form.get("name"), data=b64decode(cast("Item", data)["data"]))
+    place = (source.get("location") or {}).get("uri")
+    return make(media_type=media_type, name=form.get("name"), url=place) if place else None
+
+
+def _usage(said: Item) -> Usage | None:
+    told = (said.get("metadata") or {}).get("usage") or {}
+    spent = {ours: told[theirs] for theirs, ours in _USAGE.items() if isinstance(told.get(theirs), int)}
+    return Usage(**spent) if spent else None
+
+
+# ── out of the log ────────────────────────────────────────────────────────────────────────────────
+
+
+def messages_of(session: Session, nodes: Iterable[tuple[int, Message]], edits: dict[int, Edit]) -> list[SessionMessage]:
+    """Messages, each at its place in the conversation. `edits` are the newest of each entry."""
+    return [_message(session, place, node, edits.get(node.seq)) for place, node in nodes]
+
+
+def _message(session: Session, place: int, node: Message, edit: Edit | None) -> SessionMessage:
+    for source in (edit, node):
+        meta = None if source is None else source.meta
+        if isinstance(meta, dict) and FRAMEWORK in meta:
+            is_edited = source is node and edit is not None
+            try:
+                item = expand(meta[FRAMEWORK], node.blocks, session.blob, edited=is_edited)
+            except Mismatch:
+                continue
+            known = {name: value for name, value in item.items() if name in _FIELDS}
+            return SessionMessage(**decode_bytes_values({**known, "message_id": place}))
+    at = "" if node.at is None else node.at.isoformat()
+    role = "assistant" if node.role == "assistant" else "user"
+    content = [part for block in node.blocks if (part := _part(session, block)) is not None]
+    return SessionMessage({"role": role, "content": content}, place, created_at=at, updated_at=at)  # type: ignore[typeddict-item]
+
+
+def says_something(node: AnyEntry) -> bool:
+    """Whether it is a message for Strands: one of its own, or one with something in it."""
+    if not isinstance(node, Message):
+        return False
+    return bool(node.blocks) or (isinstance(node.meta, dict) and FRAMEWORK in node.meta)
+
+
+def _part(session: Session, block: AnyBlock) -> Item | None:
+    """A part of a message that Strands did not write."""
+    if isinstance(block, Text):
+        return {"text": block.text} if block.text else None
+    if isinstance(block, ToolCall) and block.by is None:
+        return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": block.input or {}}}
+    if isinstance(block, ToolResult):
+        said = block.content if isinstance(block.content, str) else text_of(block.content)
+        status = "error" if block.is_error else "success"
+        return {"toolResult": {"toolUseId": block.call, "status": status, "content": [{"text": said}]}}
+    if isinstance(block, (Image, File)):
+        data = session.blob(block.blob) if block.data is None and block.blob else block.data
+        if data is not None:
+            kind = (block.media_type or "").rpartition("/")[2] or "txt"
+            if isinstance(block, Image):
+                return {"image": {"format": kind, "source": {"bytes": data}}}
+            known = {media_type: name for name, media_type in _KINDS.items()}
+            form = {"format": known.get(block.media_type or "", kind), "name": block.name or "file"}
+            return {"document": {**form, "source": {"bytes": data}}}
+    return None  # reasoning is signed for one model, and would be refused by another
