@@ -694,9 +694,16 @@ MUTANTS = [
     ),
     Mutant(
         "what opencode clears later in its database is not noticed",
-        "formats/opencode/reading.py",
-        "if not is_database(source.path) or not is_as_it_was(source, state.place):",
-        "if not is_database(source.path):",
+        "formats/opencode/shelf.py",
+        'touched.add(_touched(row) if touched else "")',
+        'touched.add("")',
+        ("tests/formats/test_opencode_growth.py",),
+    ),
+    Mutant(
+        "a log of events that opencode began anew is taken for the one that was read",
+        "formats/opencode/shelf.py",
+        'if row["seq"] != seq or (not touched and row["id"] != place.event):',
+        'if row["seq"] != seq:',
         ("tests/formats/test_opencode_growth.py",),
     ),
     Mutant(

@@ -5,6 +5,7 @@ And what it takes to end a turn, and to bring in what was said, when there were 
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -77,13 +78,16 @@ def _took(work: Callable[[], object]) -> float:
 def _histories(ground: Ground) -> list[Row]:
     ends: dict[str, list[float]] = {}
     brought: dict[str, list[float]] = {}
+    shelved: dict[str, list[float]] = {}
     for turns in (FEW, MANY):
         place = ground.folder / f"hook-after-{turns}"
         ends[f"after {turns:,}"], brought[f"after {turns:,}"] = _grown(ground, place, turns)
+        shelved[f"after {turns:,}"] = _in_database(place / "opencode", turns)
     few, many = f"after {FEW:,}", f"after {MANY:,}"
     return [
         ratio(f"the end of a turn, whole processes, best of {ROUNDS}", _best(ends), many, few, bar=1.5),
         ratio(f"bringing in what was said, best of {ROUNDS}", _best(brought), many, few, bar=2.0),
+        ratio(f"the same from opencode's database, best of {ROUNDS}", _best(shelved), many, few, bar=2.0),
     ]
 
 
@@ -154,3 +158,66 @@ def _said(file: Path, native: str, number: int, parent: str | None) -> str:
         out.writelines(json.dumps(line) + "\n" for line in lines)
     assert parent is not None
     return parent
+
+
+TABLES = """
+create table session (id text primary key, time_created integer, time_updated integer);
+create table message (id text primary key, session_id text, time_created integer, time_updated integer, data text);
+create table part (id text primary key, message_id text, session_id text, time_created integer,
+  time_updated integer, data text);
+create table event (id text primary key, aggregate_id text, seq integer, type text, data text);
+create index message_session_time_created_id_idx on message (session_id, time_created, id);
+create index part_message_id_id_idx on part (message_id, id);
+create index part_session_idx on part (session_id);
+create unique index event_aggregate_seq_idx on event (aggregate_id, seq);
+insert into session values ('ses_bench', 1, 1);
+"""
+
+
+def _in_database(place: Path, turns: int) -> list[float]:
+    """How long it took to bring in each of the last turns of opencode."""
+    place.mkdir()
+    source, read = Source("opencode", str(place / "opencode.db"), "ses_bench"), format_of("opencode").read
+    brought: list[float] = []
+    with (
+        sqlite3.connect(place / "opencode.db", isolation_level=None) as base,
+        turnlog.open(place / "home", durability="flush") as home,
+    ):
+        base.execute("pragma journal_mode = wal")
+        base.executescript(TABLES)
+        for number in range(turns + ROUNDS):
+            base.execute("begin")
+            _told(base, number)
+            base.execute("commit")
+            if number % 200 == 0 or number >= turns:
+                brought.append(_took(lambda: bring(home.creator, source, read(source))))
+    base.close()
+    return brought[-ROUNDS:]
+
+
+def _told(base: sqlite3.Connection, number: int) -> None:
+    """The same turn as opencode writes it: messages, their parts, and an event for each."""
+    [seq] = base.execute("select count(*) from event").fetchone()
+
+    def log(kind: str, data: dict[str, object]) -> None:
+        nonlocal seq
+        row = (f"evt_{seq:09}", seq, f"{kind}.1", json.dumps(data))
+        base.execute("insert into event values (?, 'ses_bench', ?, ?, ?)", row)
+        seq += 1
+
+    def add(role: str, *parts: dict[str, object]) -> None:
+        at, id = 1_900_000_000_000 + seq, f"msg_{seq:09}"
+        info = {"role": role, "modelID": "m", "finish": "stop", "time": {"created": at, "completed": at}}
+        base.execute("insert into message values (?, 'ses_bench', ?, ?, ?)", (id, at, at, json.dumps(info)))
+        log("message.updated", {"info": {**info, "id": id}})
+        for part in parts:
+            row = (f"prt_{seq:09}", id, at, at, json.dumps(part))
+            base.execute("insert into part values (?, ?, 'ses_bench', ?, ?, ?)", row)
+            log("message.part.updated", {"part": {**part, "messageID": id}})
+
+    add("user", {"type": "text", "text": f"prompt {number}"})
+    for call in range(4):
+        state = {"status": "completed", "input": {"command": "ls " * 50}, "output": "line\n" * 200}
+        tool: dict[str, object] = {"type": "tool", "callID": f"call_{number}_{call}", "tool": "bash", "state": state}
+        add("assistant", {"type": "step-start"}, tool, {"type": "step-finish"})
+    add("assistant", {"type": "step-start"}, {"type": "text", "text": "Done. " * 40}, {"type": "step-finish"})

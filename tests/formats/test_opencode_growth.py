@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ FORM: Any = format_of("opencode")
 _AT = 1_900_000_000_000
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """A database in which opencode is at work, with an empty session."""
+@pytest.fixture(params=["with events", "without"])
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A database in which opencode is at work, with an empty session; earlier versions logged no events."""
     shutil.copy(RECORDED, tmp_path / "opencode.db")
     with sqlite3.connect(tmp_path / "opencode.db", isolation_level=None) as made:
         made.execute("pragma journal_mode = wal")
@@ -33,6 +34,9 @@ def base(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         made.execute("create temp table one as select * from session limit 1")
         made.execute(f"update one set id = 'ses_b', parent_id = null, revert = null, time_created = {_AT - 1}")
         made.execute("insert into session select * from one")
+        if request.param == "without":
+            made.execute("drop table event")
+        log(made, "session.created", {"info": {"id": "ses_b"}})
         yield made
     made.close()
 
@@ -42,12 +46,21 @@ def source(tmp_path: Path) -> Source:
     return Source("opencode", str(tmp_path / "opencode.db"), "ses_b")
 
 
+def log(base: sqlite3.Connection, kind: str, data: dict[str, Any]) -> None:
+    if base.execute("select 1 from sqlite_schema where name = 'event'").fetchone():
+        [seq] = base.execute("select coalesce(max(seq) + 1, 0) from event where aggregate_id = 'ses_b'").fetchone()
+        row = (f"evt_{time.monotonic_ns()}", seq, f"{kind}.1", json.dumps({"sessionID": "ses_b", **data}))
+        base.execute("insert into event values (?, 'ses_b', ?, ?, ?)", row)
+
+
 def say(base: sqlite3.Connection, id: str, at: int, info: dict[str, Any], *parts: dict[str, Any]) -> None:
     data = json.dumps({**info, "time": {"created": _AT + at, "completed": _AT + at}})
     base.execute("insert into message values (?, 'ses_b', ?, ?, ?)", (id, _AT + at, _AT + at, data))
+    log(base, "message.updated", {"info": {"id": id}})
     for number, part in enumerate(parts):
         row = (f"{id}.{number}", id, _AT + at, _AT + at, json.dumps(part))
         base.execute("insert into part values (?, ?, 'ses_b', ?, ?, ?)", row)
+        log(base, "message.part.updated", {"part": {"id": row[0], "messageID": id}})
 
 
 def turn(base: sqlite3.Connection, number: int) -> None:
@@ -114,14 +127,39 @@ def test_recorded_sessions_go_on_message_by_message(tmp_path: Path) -> None:
     assert went_on > 5
 
 
-CHANGES = {
-    "a result is cleared": "update part set data = json_set(data, '$.state.time', json('{\"compacted\": 1}')), "
-    f"time_updated = {_AT + 9999} where id = 'v0.0'",
-    "a message is changed": f"update message set time_updated = {_AT + 9999} where id = 'w1'",
-    "a part is removed": "delete from part where id = 'v1.0'",
-    "a message is removed": "delete from message where id = 'w1'",
-    "a message comes in between": f"insert into message values ('x', 'ses_b', {_AT + 5}, {_AT + 5}, '{{}}')",
-    "it is reverted to an early prompt": "update session set revert = '{\"messageID\": \"u1\"}' where id = 'ses_b'",
+CHANGES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "a result is cleared": (
+        "update part set data = json_set(data, '$.state.time', json('{\"compacted\": 1}')), "
+        f"time_updated = {_AT + 9999} where id = 'v0.0'",
+        "message.part.updated",
+        {"part": {"id": "v0.0", "messageID": "v0"}},
+    ),
+    "a message is changed": (
+        f"update message set time_updated = {_AT + 9999} where id = 'w1'",
+        "message.updated",
+        {"info": {"id": "w1"}},
+    ),
+    "a part is removed": (
+        "delete from part where id = 'v1.0'",
+        "message.part.removed",
+        {"messageID": "v1", "partID": "v1.0"},
+    ),
+    "a message is removed": ("delete from message where id = 'w1'", "message.removed", {"messageID": "w1"}),
+    "a message comes in between": (
+        f"insert into message values ('x', 'ses_b', {_AT + 5}, {_AT + 5}, '{{}}')",
+        "session.updated",  # nothing tells of what is taken in from a file
+        {},
+    ),
+    "something unheard of happens to a message": (
+        f"update message set time_updated = {_AT + 9999} where id = 'w1'",
+        "message.embroidered",
+        {},
+    ),
+    "it is reverted to an early prompt": (
+        "update session set revert = '{\"messageID\": \"u1\"}' where id = 'ses_b'",
+        "session.updated",
+        {},
+    ),
 }
 
 
@@ -129,7 +167,24 @@ CHANGES = {
 def test_what_was_changed_before_the_mark_is_read_again(change: str, base: sqlite3.Connection, source: Source) -> None:
     reading, _ = turns(base, source)
     assert gone_on(source, reading.mark) is not None
-    base.execute(CHANGES[change])
+    done, kind, data = CHANGES[change]
+    base.execute(done)
+    log(base, kind, data)
+    assert gone_on(source, reading.mark) is None
+
+
+@pytest.mark.parametrize("base", ["with events"], indirect=True)
+def test_where_the_log_of_events_begins_anew_it_proves_nothing(base: sqlite3.Connection, source: Source) -> None:
+    reading, _ = turns(base, source)
+    assert reading.mark.state["place"]["event"]
+    [most] = base.execute("select max(seq) from event where aggregate_id = 'ses_b'").fetchone()
+    base.execute("delete from event")
+    for _ in range(most + 3):
+        log(base, "session.updated", {})
+    assert gone_on(source, reading.mark) is not None  # for nothing was changed
+    base.execute(f"update message set time_updated = {_AT + 9999} where id = 'w1'")
+    assert gone_on(source, reading.mark) is None
+    base.execute("delete from event where seq = ?", (most + 1,))
     assert gone_on(source, reading.mark) is None
 
 
@@ -154,6 +209,7 @@ def test_a_revert_behind_the_mark_and_what_it_removes_are_followed(base: sqlite3
     base.execute("update session set revert = '{\"messageID\": \"u3\"}' where id = 'ses_b'")
     assert gone_on(source, reading.mark) is not None
     base.execute("delete from message where id in ('u3', 'v3', 'w3')")
+    log(base, "message.removed", {"messageID": "u3"})
     base.execute("update session set revert = null where id = 'ses_b'")
     turn(base, 5)
     assert gone_on(source, reading.mark) is not None

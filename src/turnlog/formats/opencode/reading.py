@@ -24,12 +24,12 @@ from turnlog.formats.opencode.shelf import (
     OpencodePlace,
     OpencodeShelf,
     OpencodeTold,
-    is_as_it_was,
     is_database,
     open_database,
     open_export,
     open_storage,
     storage_of,
+    unchanged,
 )
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
@@ -63,9 +63,10 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
         state = msgspec.convert(mark.state, _State)
     except msgspec.ValidationError:
         return None
-    if not is_database(source.path) or not is_as_it_was(source, state.place):
+    place = unchanged(source, state.place) if is_database(source.path) else None
+    if place is None:
         return None
-    return growth.settled(_reading(source, mark, state))
+    return growth.settled(_reading(source, mark, replace(state, place=place)))
 
 
 def _reading(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:

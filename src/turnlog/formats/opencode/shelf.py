@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnlog.formats import Problem, Source
 from turnlog.formats._shared import sqlite
@@ -33,6 +34,9 @@ class OpencodePlace(Struct, frozen=True):
     parts: int = 0
     updated: int = 0
     """When each of them was last changed, summed up: it only ever becomes more."""
+    seq: int = 0
+    event: str = ""
+    """The newest event of the session when it was read: opencode logs every change of a message as one."""
 
 
 class OpencodeTold(Struct):
@@ -108,19 +112,61 @@ def open_database(source: Source, problems: list[Problem], start: OpencodePlace 
 
 
 _BEFORE = "message.session_id = ? and (message.time_created, message.id) < (?, ?)"
+_EVENT = ("id", "aggregate_id", "seq", "type", "data")
 
 
-def is_as_it_was(source: Source, place: OpencodePlace) -> bool:
-    """Whether what is before a place in a database is what it was, as far as times tell."""
-    values = (source.key, place.created, place.id)
+def unchanged(source: Source, place: OpencodePlace) -> OpencodePlace | None:
+    """That place as of now; None if what is before it in the database is not what it was, or nothing tells."""
     with opened_for(source) as base:
         if not all(base.has(table, *names) for table, names in _STAMPED.items()):
+            return None
+        seq, event = _newest(base, source.key)
+        values = (source.key, place.created, place.id)
+        same = _is_in_no_event(base, values, place) or _is_as_counted(base, values, place)
+        return replace(place, seq=seq, event=event) if same else None
+
+
+def _newest(base: Strange, key: str) -> tuple[int, str]:
+    found = base.rows("event", "aggregate_id = ?", (key,), only=("seq", "id"), order="seq desc limit 1")
+    row = next(found, None) if base.has("event", *_EVENT) else None
+    return (row["seq"], row["id"]) if row and (type(row["seq"]), type(row["id"])) == (int, str) else (0, "")
+
+
+def _is_in_no_event(base: Strange, values: tuple[str, int, str], place: OpencodePlace) -> bool:
+    """Whether the events since then are all there, and about nothing before a place: that costs what is new."""
+    seq = place.seq
+    if not place.event or not base.has("event", *_EVENT):
+        return False
+    touched: set[str | None] = set()
+    for row in base.rows("event", "aggregate_id = ? and seq >= ?", (values[0], place.seq), only=_EVENT, order="seq"):
+        if row["seq"] != seq or (not touched and row["id"] != place.event):
             return False
-        said = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
-        parts = next(base.ask(
-            "select count(*), sum(part.time_updated) from message join part on part.message_id = message.id"
-            f" where {_BEFORE}", values,
-        ))  # fmt: skip
+        touched.add(_touched(row) if touched else "")
+        seq += 1
+    # What was removed is in no table any more, and what `opencode import` adds is no event.
+    said = next(base.ask(f"select count(*) from message where {_BEFORE}", values))[0]
+    before = f"select 1 from message where id = ? and {_BEFORE}"
+    strange = (id for id in touched if id is None or any(base.ask(before, (id, *values))))
+    return bool(touched) and said == place.messages and not any(True for _ in strange)
+
+
+def _touched(event: sqlite3.Row) -> str | None:
+    """The message that an event is about, "" if about none; None if that cannot be told."""
+    data = fields(decoded(event["data"]))
+    kind = str(event["type"]).rpartition(".")[0]
+    if kind in ("session.created", "session.updated"):
+        return ""
+    own = fields(data.get("info")).get("id") if kind == "message.updated" else None
+    return text(own) or text(fields(data.get("part")).get("messageID")) or text(data.get("messageID"))
+
+
+def _is_as_counted(base: Strange, values: tuple[str, int, str], place: OpencodePlace) -> bool:
+    """Whether as much is before a place as there was, as far as times tell: every row is looked at."""
+    said = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
+    parts = next(base.ask(
+        "select count(*), sum(part.time_updated) from message join part on part.message_id = message.id"
+        f" where {_BEFORE}", values,
+    ))  # fmt: skip
     return (said[0], parts[0], (said[1] or 0) + (parts[1] or 0)) == (place.messages, place.parts, place.updated)
 
 
@@ -159,14 +205,16 @@ def _from_database(
 ) -> Iterator[OpencodeTold]:
     where, values = "session_id = ?", (source.key,)
     messages = parts_before = updated = 0
-    if start is not None:
-        where, values = f"{where} and (time_created, id) >= (?, ?)", (source.key, start.created, start.id)
-        messages, parts_before, updated = start.messages, start.parts, start.updated
     try:
         with opened(source.path) as base:
+            newest = _newest(base, source.key)  # before anything else: what comes meanwhile is looked at again
+            if start is not None:
+                where, values = f"{where} and (time_created, id) >= (?, ?)", (source.key, start.created, start.id)
+                messages, parts_before, updated = start.messages, start.parts, start.updated
+                newest = start.seq, start.event
             order, only = "time_created, id", ("id", "time_created", "time_updated", "data")
             for row in base.rows("message", where, values, only=only, order=order):
-                place = _place(row, messages, parts_before, updated)
+                place = _place(row, messages, parts_before, updated, *newest)
                 parts: list[dict[str, Any]] = []
                 for part in base.rows("part", "message_id = ?", (row["id"],), only=only, order="id"):
                     data = decoded(part["data"])
@@ -186,10 +234,10 @@ def _from_database(
         tell(problems, Problem(f"the database cannot be read any further: {error}"))
 
 
-def _place(row: sqlite3.Row, messages: int, parts: int, updated: int) -> OpencodePlace | None:
+def _place(row: sqlite3.Row, *told: Any) -> OpencodePlace | None:
     created, id = row["time_created"], row["id"]
     usable = type(created) is int and type(id) is str and "time_updated" in row.keys()  # noqa: SIM118
-    return OpencodePlace(created, id, messages, parts, updated) if usable else None
+    return OpencodePlace(created, id, *told) if usable else None
 
 
 def _updated(row: sqlite3.Row) -> int:
