@@ -14,7 +14,7 @@ from typing import Any
 
 MODULES = (
     "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "hook",
-    "disk",
+    "statusline", "disk",
     "reading", "start", "catalog", "mcp", "web", "postgres",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.blame.lab import Lab
 from turnlog import Usage
-from turnlog.blame.commit import blame_commit
+from turnlog.blame.commit import blame_commit, sessions_behind
 from turnlog.blame.trace import trace_record
 from turnlog.errors import NotFound
 
@@ -131,3 +131,22 @@ def test_a_record_says_what_agent_trace_asks_for(lab):
     assert file["conversations"][1]["url"] == f"turnlog:{lab.session.id}#turn=1"
     lab.write("f", *lab.lines("f"), "not committed")
     assert lab.home.blame(lab.folder / "f").revision is None
+
+
+def test_the_sessions_behind_a_range_of_commits(lab):
+    def turn(session, *lines):
+        lab.turn_that(lambda: lab.write("f", *lab.lines("f"), *lines), session)
+
+    base = lab.git("rev-parse", "HEAD")
+    other, third = (lab.home.create(workspace=lab.folder, agent="agent") for _ in range(2))
+    turn(lab.session, "a")
+    first = lab.commit("first turn")
+    turn(other, "b")
+    lab.commit("second turn")
+    turn(third, "c")
+    assert sessions_behind(lab.home.store, f"{base}..HEAD") == [other.id, lab.session.id]
+    assert sessions_behind(lab.home.store, "HEAD") == [other.id]
+    assert sessions_behind(lab.home.store, f"{base}..{first}") == [lab.session.id]
+    assert sessions_behind(lab.home.store, f"{first}..") == [other.id]
+    with pytest.raises(NotFound, match="no commit 'nowhere'"):
+        sessions_behind(lab.home.store, "nowhere..HEAD")

@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill, tables
+from turnlog.catalog.ask.blocks import blocks
 from turnlog.catalog.ask.usage import GROUPS, usage
+from turnlog.catalog.ask.whose import user_of
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.settle import roll_up
 from turnlog.catalog.values import COUNTS, Spending, TokenSums, rounded
 from turnlog.errors import Invalid
 from turnlog.log.usage import Usage
+from turnlog.machine.process import host_name
 
 BERLIN, KATHMANDU = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
 ZONES = st.sampled_from([UTC, BERLIN, KATHMANDU, ZoneInfo("America/New_York"), timezone(timedelta(hours=-12))])
@@ -60,6 +63,8 @@ def naive(sessions: list[Plain], by: str, zone: object) -> dict[str, tuple[int, 
                 "model": row.model or "unknown",
                 "workspace": session.workspace,
                 "agent": session.agent,
+                "user": "ada",
+                "machine": host_name(),
             }[by]
             groups[name].append((number, row))
             groups["total"].append((number, row))
@@ -212,3 +217,79 @@ def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():
     tables().execute("UPDATE spent SET is_inherited = 1 WHERE session = 1")
     roll_up(db.engine, [1])
     assert spent(db)["total"].requests == 1
+
+
+@given(SESSIONS, st.permutations(GROUPS), st.integers(2, 3))
+def test_by_several_at_once_the_parts_are_those_of_each(sessions: list[Plain], kinds: list[str], number: int):
+    db, chosen = fill(sessions), kinds[:number]
+    *rows, total = usage(db, by=",".join(chosen), timezone=UTC, now_ms=NOW)
+    assert sum(row.requests for row in rows) == total.requests
+    assert len({row.names for row in rows}) == len(rows)
+    for depth, kind in enumerate(chosen):
+        alone = spent(db, by=kind)
+        counted: dict[str, int] = defaultdict(int)
+        for row in rows:
+            counted[row.names[depth]] += row.requests
+        assert counted == {name: row.requests for name, row in alone.items() if name != "total"}
+    first = [row.names[0] for row in rows]
+    assert len([name for at, name in enumerate(first) if not at or first[at - 1] != name]) == len(set(first))
+
+
+def test_the_same_twice_is_refused():
+    with pytest.raises(Invalid, match="twice"):
+        usage(fill([]), by="day,day", now_ms=NOW)
+
+
+@pytest.mark.parametrize(
+    ("path", "user"),
+    [
+        ("/home/ada/api", "ada"), ("/Users/bob", "bob"), ("C:\\Users\\cy\\x", "cy"), ("/mnt/c/Users/dan/x", "dan"),
+        ("/var/home/eve/x", "eve"), ("/root", "root"), ("/rooted", ""), ("/srv/home/x", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_home_folder_says_whose_a_session_is(path: str, user: str):
+    assert user_of(path) == user
+
+
+def test_the_machine_of_our_own_is_the_one_that_wrote_it():
+    def ours(writer: str) -> Plain:
+        return Plain((Doc("x"),), spent=(Spent(),), is_ours=True, workspace="/srv/x", more=(("writer", writer),))
+
+    db = fill([ours("1\ts\tfirst\tb\tn\n2\ts\tlast\tb\tn"), ours("")])
+    assert sorted(row.names for row in usage(db, by="user,machine", now_ms=NOW)[:-1]) == [
+        ("unknown", "last"), ("unknown", "unknown"),
+    ]  # fmt: skip
+
+
+# ── windows of five hours ─────────────────────────────────────────────────────────────────────────
+
+
+def by_hand(times: list[int]) -> list[tuple[int, int]]:
+    """Where windows begin, and how many requests are in each."""
+    hour = 60 * MINUTE
+    found: list[list[int]] = []
+    for at in sorted(times):
+        if not found or at - found[-1][0] // hour * hour > 5 * hour or at - found[-1][-1] > 5 * hour:
+            found.append([])
+        found[-1].append(at)
+    return [(one[0] // hour * hour, len(one)) for one in found]
+
+
+@given(st.lists(st.integers(NOW - 2 * DAY, NOW), max_size=20))
+def test_windows_begin_with_a_full_hour_and_lose_nothing(times: list[int]):
+    db = fill([Plain((Doc("x"),), spent=(Spent(at=at),)) for at in times])
+    found = blocks([db], now_ms=NOW)
+    assert [(one.start_ms, one.spending.requests) for one in found] == by_hand(times)
+    assert sum(one.spending.tokens.input_tokens for one in found) == spent(db)["total"].tokens.input_tokens
+
+
+def test_a_window_has_its_rate_and_each_agent_its_own():
+    hours = [Spent(at=NOW - MINUTE * ago, cost=2_000_000_000_000, counts=(10, 0, 0, 0, 5, 0)) for ago in (90, 30)]
+    far = Spent(at=NOW - 10 * 60 * MINUTE)
+    db = fill([Plain((Doc("x"),), spent=(*hours, far)), Plain((Doc("x"),), "claude-code", spent=(Spent(at=NOW),))])
+    old, now, other = blocks([db], now_ms=NOW)
+    assert [one.is_active for one in (old, now, other)] == [False, True, True]
+    assert (now.tokens_per_minute, now.micros_per_hour) == (round(30 / 60), 4_000_000)
+    assert (other.agent, other.tokens_per_minute) == ("claude-code", None)
+    assert [one.agent for one in blocks([db], query="agent:claude-code", now_ms=NOW)] == ["claude-code"]
+    assert len(blocks([db], query="since:4h", now_ms=NOW)) == 2

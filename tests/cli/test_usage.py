@@ -1,5 +1,8 @@
 """`turnlog usage`."""
 
+import csv
+import subprocess
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -35,7 +38,7 @@ def test_by_day_in_micro_dollars(two: None, process: Cli):
     assert told["total"]["unpriced"] == []
 
 
-@pytest.mark.parametrize("by", ["day", "week", "month", "session", "model", "workspace", "agent"])
+@pytest.mark.parametrize("by", ["day", "week", "model,session", "workspace", "user", "block"])
 def test_however_it_is_added_up_the_sum_is_the_same(two: None, process: Cli, by: str):
     told = process("usage", "--by", by, "--json").json
     assert sum(row["cost_micros"] for row in told["groups"]) == told["total"]["cost_micros"] == 3 * MICROS
@@ -116,5 +119,91 @@ def test_it_fits_a_terminal(two: None, process: Cli, columns: int):
 def test_what_to_add_up_by_may_be_the_first_word(two: None, cli: Cli):
     assert cli("usage", "month", "--all", "--json").json == cli("usage", "--by", "month", "--json").json
     assert cli("usage", "month", "agent:codex", "--json").json["groups"] == []
-    assert cli("usage", "--by", "day", "month", "--json").json["by"] == "day"
+    assert "`turnlog usage month`" in cli("usage", "--by", "day", "month").err
     assert "leave one of them out" in cli("usage", "--all", "--here").err
+
+
+@pytest.mark.parametrize(
+    ("word", "by"),
+    [("monthly", "month"), ("weekly", "week"), ("daily", "day"), ("sessions", "session"), ("project", "workspace"),
+     ("month,model", "month,model"), ("users,machines", "user,machine")],
+)  # fmt: skip
+def test_words_of_other_programs(two: None, cli: Cli, word: str, by: str):
+    assert cli("usage", word, "--json").json == cli("usage", "--by", by, "--json").json
+    assert cli("usage", word, "--json").json["by"] == by
+
+
+def test_the_models_of_each_day_stand_below_it(two: None, cli: Cli):
+    lines = cli("usage", "daily", "--breakdown").out.splitlines()
+    assert [line.split()[0] for line in lines[1:-1]] == [
+        "2026-11-01", "claude-sonnet-4-5", "2026-11-15", "claude-sonnet-4-5",
+    ]  # fmt: skip
+    assert lines[2].startswith("  claude")
+    [day, _] = cli("usage", "daily", "--breakdown", "--json").json["groups"]
+    assert [(part["names"], part["cost_micros"]) for part in day["models"]] == [
+        (["2026-11-01", "claude-sonnet-4-5"], MICROS)
+    ]
+    assert cli("usage", "models", "--breakdown", "--json").json == cli("usage", "models", "--json").json
+
+
+def test_csv_adds_up_and_runs_nothing(two: None, folder: Path, cli: Cli):
+    with turnlog.open() as home, home.create(workspace=".", title='=1+1, "x"') as session:
+        session.user("hello")
+        session.assistant("hi", model="@home", usage=turnlog.Usage(input_tokens=10, output_tokens=5))
+    rows = list(csv.DictReader(cli("usage", "--by", "month,model", "--csv").out.splitlines()))
+    assert {row["month"] for row in rows} >= {"2026-11"}
+    assert sum(int(row["cost_micros"]) for row in rows) == 3 * MICROS
+    assert sum(Decimal(row["cost_usd"]) for row in rows) == Decimal("24.75")
+    assert "'@home" in {row["model"] for row in rows}
+    titles = {row["title"] for row in csv.DictReader(cli("usage", "sessions", "--csv").out.splitlines())}
+    assert '\'=1+1, "x"' in titles
+    assert cli("usage", "daily", "--breakdown", "--csv").out.startswith("day,model,sessions,requests,")
+    assert "leave one of them out" in cli("usage", "--csv", "--json").err
+
+
+@pytest.mark.parametrize(
+    ("word", "form"),
+    [("codex", "agent:codex"), ("opus", "model:opus"), ("2026-11", "since:2026-11"), ("montly", "usage monthly"),
+     ("login", "title:login"), ("7d", "since:7d"), ("src/api", "workspace:src/api")],
+)  # fmt: skip
+def test_a_word_that_is_no_filter_is_told_its_form(two: None, cli: Cli, word: str, form: str):
+    done = cli("usage", word)
+    assert done.code != 0
+    assert repr(word) in done.err
+    assert f"{form}`" in done.err
+
+
+def test_windows_of_five_hours(two: None, cli: Cli):
+    head, *rows = cli("usage", "blocks").out.splitlines()
+    assert head.split()[:2] == ["BLOCK", "AGENT"]
+    assert len(rows) == 2
+    assert rows[-1].startswith("2026-11-15 10:00-15:00")
+    told = cli("usage", "blocks", "--json").json["groups"][-1]["block"]
+    assert (told["start"], told["is_active"]) == ("2026-11-15T10:00:00.000Z", False)
+    assert cli("usage", "--by", "block,model").code == 2
+    assert cli("usage", "blocks", "--csv").out.startswith("start,agent,sessions,")
+
+
+def test_what_the_sessions_behind_commits_cost(folder: Path, process: Cli):
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=me", "-c", "user.email=me@example.com", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *who, *words], check=True, capture_output=True)
+
+    git("init", "-qb", "main")
+    Path("f").write_text("one\n")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    with turnlog.open() as home:
+        for micros, line in ((1_000_000, "two\n"), (20_000_000, "")):
+            session = home.create(workspace=".", agent="me")
+            with session.turn():
+                child = session.spawn(agent="helper")
+                child.assistant("x", model="m", usage=turnlog.Usage(1, 1, cost_micros=micros * 2))
+                Path("f").write_text(Path("f").read_text() + line)
+                session.assistant("done", model="m", usage=turnlog.Usage(1, 1, cost_micros=micros))
+    git("commit", "-qam", "second")
+    told = process("usage", "commit:HEAD~1..HEAD", "--json").json["total"]
+    assert (told["cost_micros"], told["sessions"]) == (3_000_000, 2)
+    assert len(process("ls", "commit:HEAD", "--json").json["sessions"]) == 1
+    done = process("usage", "commit:nowhere")
+    assert (done.code, "no commit 'nowhere'" in done.err) == (3, True)

@@ -54,12 +54,7 @@ class CommitBlame(Struct, frozen=True):
 def blame_commit(store: Store, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
     """Whose the lines are that a commit added: in one file, or in all of them."""
     place = named_here(".") if path is None else os.fsdecode(file_place(path))
-    top = worktree_of(place if path is None else os.path.dirname(place))
-    if top is None:
-        raise NotFound(
-            f"{path_text(os.fsencode(place))} is in no git repository", hint="`turnlog blame FILE` needs none"
-        )
-    repository = Repository(top)
+    repository = _repository(place if path is None else os.path.dirname(place))
     try:
         commit = repository.commit(revision)
         names = repository.changed(commit)
@@ -67,7 +62,7 @@ def blame_commit(store: Store, revision: str, path: str | os.PathLike[str] | Non
             names = [(new, old) for new, old in names if new == os.fsencode(place)]
             if not names:
                 raise NotFound(f"commit {commit[:9]} did not change {path_text(os.fsencode(place))}")
-        files = _files(store, repository, commit, names)
+        files = _files(store, _history(store, repository, names), repository, commit, names)
         subject = repository.subject(commit)
     finally:
         repository.close()
@@ -78,11 +73,42 @@ def blame_commit(store: Store, revision: str, path: str | os.PathLike[str] | Non
     )
 
 
-def _files(store: Store, repository: Repository, commit: str, names: list[tuple[bytes, bytes]]) -> list[Blame]:
+def sessions_behind(store: Store, revisions: str) -> list[str]:
+    """The sessions whose turns wrote lines of a commit, or of all in a range `A..B`, in the current repository."""
+    repository = _repository(named_here("."))
+    try:
+        commits = repository.commits(revisions)
+        history = _history(store, repository, [])
+        found: dict[str, None] = {}
+        for commit in commits:
+            for file in _files(store, history, repository, commit, repository.changed(commit)):
+                for line in file.lines:
+                    found.update((author.session, None) for author in (line.author, *line.authors) if author)
+    finally:
+        repository.close()
+    return list(found)
+
+
+def _repository(folder: str) -> Repository:
+    top = worktree_of(folder)
+    if top is None:
+        raise NotFound(
+            f"{path_text(os.fsencode(folder))} is in no git repository", hint="`turnlog blame FILE` needs none"
+        )
+    return Repository(top)
+
+
+def _history(store: Store, repository: Repository, names: list[tuple[bytes, bytes]]) -> Timeline:
     history = timeline(store, names[0][0] if len(names) == 1 else repository.top)
     if not history.sightings:
         top = path_text(repository.top)
         raise NotFound(f"no checkpoint covers {top}", hint="`turnlog run -- COMMAND` takes two")
+    return history
+
+
+def _files(
+    store: Store, history: Timeline, repository: Repository, commit: str, names: list[tuple[bytes, bytes]]
+) -> list[Blame]:
     looker = _Looker(history, Versions(store), repository, commit)
     authors, parents = Authors(store), repository.parents(commit)
     found: list[Blame] = []

@@ -30,6 +30,7 @@ _QUIET = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_
 _SWITCH = re.compile(r"checkout: moving from (\S+) to (\S+)")
 _NOTHING = "0" * 40
 _MOST_COMMITS = 200
+_MOST_IN_RANGE = 2_000
 _LINE = re.compile(rb"\^?([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
 
 
@@ -181,6 +182,14 @@ class Repository:
             hint = "a branch, a tag or the beginning of a commit's hash, as `git log` shows them"
             raise NotFound(f"no commit {revision!r:.80} in {os.fsdecode(self.top)}", hint=hint)
         return found.decode()
+
+    def commits(self, revisions: str) -> list[str]:
+        """One commit, or all of a range `A..B`, without merges; of a very long one the newest."""
+        old, dots, new = revisions.partition("..")
+        if not dots:
+            return [self.commit(revisions)]
+        span = f"^{self.commit(old)}", self.commit(new.lstrip(".") or "HEAD")
+        return self.run("rev-list", "--no-merges", f"--max-count={_MOST_IN_RANGE}", *span, "--").decode().split()
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit; none where nobody can tell."""

@@ -256,7 +256,7 @@ class Catalog:
             from turnlog.catalog.index.postgres.engine import PostgresEngine
 
             found.append(Index(PostgresEngine(self._server)))
-        return found
+        return [index.with_home(self._open_home) for index in found]
 
     @question
     def cards(
@@ -388,7 +388,7 @@ class Catalog:
         workspace: str | os.PathLike[str] | None = None,
         timezone: tzinfo | None = None,
     ) -> list[Spending]:
-        """What was spent, by day, week, month, session, model, workspace or agent; the last one is all of it."""
+        """What was spent, by day or another of `usage.GROUPS`, or `month,model`; the last one is all of it."""
         from turnlog.catalog.ask.usage import usage
 
         place = None if workspace is None else workspace_path(workspace)
@@ -396,5 +396,5 @@ class Catalog:
 
     @question
     def ask(self, question: Callable[..., _T], *args: object, **more: object) -> _T:
-        """One of the questions in `turnlog.catalog.ask.detail`, `usage_by_two` or `recall`; `args` is what it takes."""
+        """One of the questions in `turnlog.catalog.ask`: `detail`, `blocks`, `usage_by_two`, `recall`."""
         return question(self._indexes(), *args, **more)

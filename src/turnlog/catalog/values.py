@@ -190,6 +190,37 @@ class Spending(NamedTuple):
     requests: int
     sessions: int
     unpriced: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """The group by its parts, where it is summed up by several things at once: a month, a model."""
+
+
+class UsageBlock(NamedTuple):
+    """What one agent spent in five hours, counted from the full hour of the first request."""
+
+    agent: str
+    start_ms: int
+    end_ms: int
+    first_ms: int
+    """The first request in it."""
+    last_ms: int
+    is_active: bool
+    """Whether it goes on: there was a request in the last five hours, and the end is still to come."""
+    spending: Spending
+
+    @property
+    def minutes(self) -> float:
+        """From the first request to the last."""
+        return (self.last_ms - self.first_ms) / 60_000
+
+    @property
+    def tokens_per_minute(self) -> int | None:
+        """All tokens, what was read from a cache too; None of a single moment."""
+        return round(sum(self.spending.tokens[:5]) / self.minutes) if self.minutes else None
+
+    @property
+    def micros_per_hour(self) -> int | None:
+        """Micro-dollars; None of a single moment."""
+        return round(self.spending.tokens.cost_micros * 60 / self.minutes) if self.minutes else None
 
 
 class ToolUse(NamedTuple):

@@ -36,6 +36,10 @@ def main() -> None:
         from turnlog.live.hook import run
 
         return run(arguments[1:])
+    if arguments == ["statusline"] and sys.stdin is not None and not sys.stdin.isatty():
+        from turnlog.cli.statusline import run as show
+
+        return show()
     if arguments == ["--version"] and _printed(f"turnlog {__version__}"):
         return  # needs nothing else, so it waits for nothing else
     if "_TURNLOG_COMPLETE" in os.environ:

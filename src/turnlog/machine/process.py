@@ -21,7 +21,12 @@ def this_person() -> str:
         name = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         name = str(os.geteuid())
-    return f"{name}@{os.uname().nodename}"
+    return f"{name}@{host_name()}"
+
+
+def host_name() -> str:
+    """What this machine is called."""
+    return os.uname().nodename
 
 
 def process_of(pid: int) -> dict[str, Any]:
@@ -29,7 +34,7 @@ def process_of(pid: int) -> dict[str, Any]:
     return {
         "pid": pid,
         "started": _read_word(f"/proc/{pid}/stat", after=")", index=19),
-        "host": os.uname().nodename,
+        "host": host_name(),
         "boot": _read_word("/proc/sys/kernel/random/boot_id"),
         "namespace": _read_link("/proc/self/ns/pid"),  # where it counts for us
     }

@@ -6,13 +6,16 @@ A pattern of ASCII takes upper and lower case for the same; a regular expression
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of, moment
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.wanted import TimeSpan
+
+if TYPE_CHECKING:
+    from turnlog.catalog.index.index import Index
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {
@@ -27,9 +30,6 @@ _OF_ENTRIES = ("role", "tool", "file")
 _OF_TIME = ("since", "until")
 _LEAST_NAME = 4
 """A word of fewer letters is no beginning of a name."""
-
-States = Callable[[frozenset[str]], Iterable[int]]
-"""The sessions that are in one of these states now."""
 
 
 def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpan:
@@ -84,12 +84,12 @@ def _named(text: str) -> list[Condition]:
     return [Condition("is", "sessions.is_ours").and_(name), Condition("not", "sessions.is_ours").and_(native)]
 
 
-def of_sessions(query: Query, states: States, *, without: tuple[str, ...] = ()) -> Condition:
+def of_sessions(query: Query, index: Index, *, without: tuple[str, ...] = ()) -> Condition:
     """What is asked of sessions."""
     condition = Condition()
     for found in query.filters:
         if found.name not in (*_OF_ENTRIES, *_OF_TIME, *without):
-            condition = _with(condition, found, _of_session(found, states))
+            condition = _with(condition, found, _of_session(found, index))
     return condition
 
 
@@ -119,7 +119,7 @@ def _with(whole: Condition, found: Filter, condition: Condition) -> Condition:
     return whole.but_not(condition) if found.negated else whole.and_(condition)
 
 
-def _of_session(found: Filter, states: States) -> Condition:
+def _of_session(found: Filter, index: Index) -> Condition:
     values = found.values
     match found.name:
         case "agent":
@@ -133,9 +133,11 @@ def _of_session(found: Filter, states: States) -> Condition:
             return either(*(_like("sessions.shown", value, ("*", "*")) for value in values))
         case "tag":
             return either(*(_listed("sessions.tags", value) for value in values))
-        case "session":
+        case "session" | "id":
             columns = ("sessions.name", "sessions.native")
             return either(*(_like(column, value, ("", "*")) for value in values for column in columns))
+        case "commit":
+            return Condition("among", "sessions.id", tuple(index.behind_commits(values[0])))
         case "cost":
             sign, micros = cost_of(values[0])
             return Condition(sign, "sessions.cost", micros)
@@ -144,7 +146,7 @@ def _of_session(found: Filter, states: States) -> Condition:
             wanted = frozenset(values).intersection(STATES)
             if not wanted:
                 return kinds
-            return kinds.or_(Condition("among", "sessions.id", tuple(states(wanted))))
+            return kinds.or_(Condition("among", "sessions.id", tuple(index.in_state(wanted))))
 
 
 def _of_entry(found: Filter) -> Condition:

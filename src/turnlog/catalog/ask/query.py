@@ -32,7 +32,8 @@ since:7d until:2h    also today, yesterday, 2026-11, 2026-11-01, 09:30, 2026-11-
 cost:>1.50           sessions that cost more than so many dollars; also < >= <=
 title:"login page"   has this in its title
 tag:urgent           has this tag
-session:k3f9         the session whose id or handle begins so
+session:k3f9         the session whose id or handle begins so; also id:k3f9
+commit:main..HEAD    sessions whose turns wrote lines of these commits, or of one, in this repository
 is:running           also waiting, idle, stopped, crashed
 is:fork              also subagent, imported, archived, hidden, damaged
 """
@@ -41,10 +42,11 @@ ROLES = ("user", "assistant", "tool", "system", "note", "summary")
 STATES = ("running", "waiting", "idle", "stopped", "crashed")
 KINDS = (*STATES, "damaged", "fork", "subagent", "imported", "archived", "hidden")
 FILTERS = (
-    "agent", "workspace", "role", "tool", "file", "model", "since", "until", "cost", "title", "tag", "session", "is",
+    "agent", "workspace", "role", "tool", "file", "model", "since", "until", "cost", "title", "tag", "session", "id",
+    "commit", "is",
 )  # fmt: skip
 _CHOICES = {"role": ROLES, "is": KINDS}
-_SINGLE = ("since", "until", "cost")
+_SINGLE = ("since", "until", "cost", "commit")
 
 MAX_LENGTH = 4096
 MAX_PARTS = 100

@@ -133,7 +133,7 @@ def sessions_meant(
 ) -> Condition:
     """The sessions with at least one entry that a query finds; without words, those it describes."""
     span = span_of(asked, now_ms=now_ms, zone=zone)
-    condition = of_sessions(asked, index.in_state, without=without)
+    condition = of_sessions(asked, index, without=without)
     never = of_entries(asked, negated=True)
     if never.op:
         condition = condition.but_not(Condition("has", value=Wanted(entries=never, span=span)))
@@ -176,7 +176,7 @@ def _having(index: Index, wanted: Wanted) -> Condition:
 
 def wanted_of(index: Index, asked: Query, workspace: str | None, span: TimeSpan) -> Wanted:
     """What a query looks for in an index."""
-    sessions = of_sessions(asked, index.in_state)
+    sessions = of_sessions(asked, index)
     if workspace is not None:
         sessions = sessions.and_(Condition("=", "sessions.workspace", workspace))
     return Wanted(asked.terms, sessions, of_entries(asked), span)

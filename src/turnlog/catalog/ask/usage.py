@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-GROUPS = ("day", "week", "month", "session", "model", "workspace", "agent")
-_TIMES = GROUPS[:3]
+GROUPS = ("day", "week", "month", "session", "model", "workspace", "agent", "user", "machine")
+TIMES = GROUPS[:3]
 _COLUMNS = {"session": "name", "workspace": "workspace", "agent": "agent"}
 UNKNOWN = "unknown"
 TOTAL = "total"
@@ -44,16 +44,30 @@ def usage(
     timezone: tzinfo | None = None,
     now_ms: int,
 ) -> list[Spending]:
-    """What was spent, in groups; the last one is the total. Days come in their order, all else by what it cost."""
-    groups: dict[str, Sum] = {}
+    """What was spent, in groups; the last one is the total. Days come in their order, all else by what it cost.
+
+    `by` may name several, with commas: `month,model`.
+    """
+    groups: dict[tuple[str, ...], Sum] = {}
     total = Sum()
-    for session, model, names, numbers in _grouped(indexes, query, (by,), workspace, timezone, now_ms):
-        for one in (groups.setdefault(names[0], Sum()), total):
+    kinds = tuple(by.split(","))
+    for session, model, names, numbers in _grouped(indexes, query, kinds, workspace, timezone, now_ms):
+        for one in (groups.setdefault(tuple(names), Sum()), total):
             one.add(session, model, numbers)
-    order = sorted(groups)
-    if by not in _TIMES:
-        order.sort(key=lambda name: -groups[name].numbers[1])
-    return [*(groups[name].as_spending(name) for name in order), total.as_spending(TOTAL)]
+    return [*(groups[names].as_spending(*names) for names in _ordered(groups, kinds)), total.as_spending(TOTAL)]
+
+
+def _ordered(groups: dict[tuple[str, ...], Sum], kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Groups, and those inside of them: times in their order, all else by what it cost."""
+    cost: dict[tuple[str, ...], int] = {}
+    for names, one in groups.items():
+        for depth in range(1, len(names) + 1):
+            cost[names[:depth]] = cost.get(names[:depth], 0) + one.numbers[1]
+
+    def key(names: tuple[str, ...]) -> list[tuple[int, str]]:
+        return [(0 if by in TIMES else -cost[names[: depth + 1]], names[depth]) for depth, by in enumerate(kinds)]
+
+    return sorted(groups, key=key)
 
 
 def usage_by_two(
@@ -73,7 +87,7 @@ def usage_by_two(
     for session, model, names, numbers in _grouped(indexes, query, (by, and_by), workspace, timezone, _now_ms()):
         groups.setdefault(names[0], {}).setdefault(names[1], Sum()).add(session, model, numbers)
     order = sorted(groups)
-    if by not in _TIMES:
+    if by not in TIMES:
         order.sort(key=lambda name: -sum(one.numbers[1] for one in groups[name].values()))
     return {name: sorted((one.as_spending(part) for part, one in groups[name].items()), key=_dearest) for name in order}
 
@@ -94,13 +108,26 @@ def _grouped(
     for by in kinds:
         if by not in GROUPS:
             raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)}")
-    asked, with_days = parse(query), any(by in _TIMES for by in kinds)
+    if len(set(kinds)) < len(kinds):
+        raise Invalid(f"usage by the same twice: {','.join(kinds)}", hint="name each once")
+    asked, with_days = parse(query), any(by in TIMES for by in kinds)
     for number, index in enumerate(indexes):
         found = _rows(index, asked, workspace, zone, now_ms, with_days=with_days)
-        labels = {by: index.labels(_COLUMNS[by]) if by in _COLUMNS and found else {} for by in kinds}
+        labels = {by: labels_of(index, by) if found else {} for by in kinds}
         for session, day, model, *numbers in found:
             names = [_group(by, day, model, path_of(labels[by].get(session, UNKNOWN))) for by in kinds]
             yield (number, session), model, names, numbers
+
+
+def labels_of(index: Index, by: str) -> dict[int, Any]:
+    """What sessions are called in groups of that kind."""
+    if by in _COLUMNS:
+        return index.labels(_COLUMNS[by])
+    if by not in ("user", "machine"):
+        return {}
+    from turnlog.catalog.ask.whose import whose
+
+    return {id: user if by == "user" else machine for id, user, machine in whose(index)}
 
 
 def _rows(
@@ -130,17 +157,18 @@ class Sum:
         if numbers[2]:
             self._unpriced.add(model or UNKNOWN)
 
-    def as_spending(self, name: str) -> Spending:
+    def as_spending(self, *names: str) -> Spending:
         """What it has come to."""
         requests, cost, _, *counts = self.numbers
         tokens = TokenSums._make((*counts, rounded(cost)))
-        return Spending(name, tokens, requests, len(self._sessions), tuple(sorted(self._unpriced)))
+        unpriced = tuple(sorted(self._unpriced))
+        return Spending(", ".join(names), tokens, requests, len(self._sessions), unpriced, names)
 
 
 def _group(by: str, day: int, model: str, name: str) -> str:
     if by == "model":
         return model or UNKNOWN
-    if by in _COLUMNS:
+    if by not in TIMES:
         return name
     at = date.fromordinal(_UNIX_EPOCH + int(day))
     if by == "day":

@@ -8,14 +8,16 @@ from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.where import where
+from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from turnlog.catalog.index.engine import Engine
     from turnlog.catalog.index.terms import Term
     from turnlog.catalog.index.wanted import SpendingQuery
     from turnlog.catalog.values import Card, ListingRow
+    from turnlog.session import Home
 
 _ANY = Condition()
 
@@ -27,6 +29,12 @@ class Index:
         self.engine = engine
         self.sure, self.patience, self.entries = engine.sure, engine.patience, engine.entries
         self._sessions = engine.table("sessions")
+        self._home: Callable[[], Home] | None = None
+
+    def with_home(self, home: Callable[[], Home]) -> Index:
+        """The same, with the home whose checkpoints tell which sessions wrote the lines of commits."""
+        self._home = home
+        return self
 
     def cards(self, sessions: Condition = _ANY, *, limit: int | None = None) -> list[Card]:
         """Sessions, the newest first."""
@@ -74,6 +82,10 @@ class Index:
         sql = f"SELECT id, {column} FROM {self._sessions} WHERE {column} IS NOT NULL"
         return {id: label for id, label in self.engine.rows(sql)}
 
+    def whereabouts(self) -> Iterable[tuple[int, bool, Any, Any, str]]:
+        """Of every session: whether it is ours, its folder, its file, and the processes that wrote it."""
+        return self.engine.rows(f"SELECT id, is_ours, workspace, path, writer FROM {self._sessions}")
+
     def newest(self, sessions: Iterable[int]) -> dict[int, int]:
         """The last step of each."""
         # One look at the end of an index for each, where a sum over all of them would read every entry.
@@ -86,6 +98,20 @@ class Index:
         look = CardMaker()
         rows = self.engine.rows(f"SELECT id, is_ours, ending, writer, updated FROM {self._sessions}")
         return [id for id, *facts in rows if look.state(*facts) in states]
+
+    def behind_commits(self, revisions: str) -> list[int]:
+        """The sessions whose turns wrote lines of these commits, what they were imported from, and their subagents."""
+        from turnlog.blame.commit import sessions_behind
+
+        if self._home is None:
+            raise Invalid(f"commit:{revisions:.80} needs a home whose checkpoints tell", hint="ask a catalog of a home")
+        ours = ("", *sessions_behind(self._home().store, revisions))
+        known = self._named(Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours)))
+        return [*known.values(), *self._named(Condition("in", "sessions.parent", ("", *known))).values()]
+
+    def _named(self, sessions: Condition) -> dict[str, int]:
+        sql, values = where(self.engine, sessions)
+        return dict(self.engine.rows(f"SELECT native, id FROM {self._sessions} WHERE {sql}", values))
 
     def frequency(self, term: Term) -> int:
         """In how many entries a term is, as far as an index tells."""
@@ -105,3 +131,9 @@ class Index:
         from turnlog.catalog.index.spending import spending
 
         return list(spending(self.engine, asked))
+
+    def requests(self, sessions: Condition, models: Condition) -> list[tuple[Any, ...]]:
+        """Every request that a session made itself, the oldest first: when, and what `spending` has of it."""
+        from turnlog.catalog.index.spending import requests
+
+        return list(requests(self.engine, sessions, models))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.index.conditions import Clause, Condition
 from turnlog.catalog.index.where import where
 from turnlog.catalog.values import COUNTS
 
@@ -18,6 +19,8 @@ DAY = 96
 """So many quarters."""
 _COUNTED = ("requests", "cost", "unpriced", *COUNTS)
 QUARTERS = ", ".join(("session", "quarter", "model", *_COUNTED))
+_ONE = f"1, coalesce(cost, 0), CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)}"
+"""Of a single request the same as `_COUNTED`."""
 _SUMS = ", ".join(f"sum({name})" for name in _COUNTED)
 
 
@@ -28,13 +31,25 @@ def spending(db: Engine, asked: SpendingQuery) -> Iterable[tuple[Any, ...]]:
     if asked.shifts is not None:
         [(first, last)] = db.rows(f"SELECT min(quarter), max(quarter) FROM ({table}) AS q")
         day = _day(asked.shifts(first or 0, last or 0))
-    sql, values = where(db, asked.models)
-    if asked.sessions.op:
-        chosen, more = where(db, asked.sessions)
-        sql += f" AND session IN (SELECT sessions.id FROM {db.table('sessions')} WHERE {chosen})"
-        values += more
+    sql, values = _wanted(db, asked.sessions, asked.models)
     whole = f"SELECT session, {day} AS day, model, {_SUMS} FROM ({table}) AS q WHERE {sql} GROUP BY session, day, model"
     return db.rows(whole, values)
+
+
+def requests(db: Engine, sessions: Condition, models: Condition) -> Iterable[tuple[Any, ...]]:
+    """See `Index.requests`."""
+    sql, values = _wanted(db, sessions, models)
+    rows = f"SELECT at, session, model, {_ONE} FROM {db.table('spent')} WHERE NOT is_inherited AND {sql} ORDER BY at"
+    return db.rows(rows, values)
+
+
+def _wanted(db: Engine, sessions: Condition, models: Condition) -> Clause:
+    sql, values = where(db, models)
+    if sessions.op:
+        chosen, more = where(db, sessions)
+        sql += f" AND session IN (SELECT sessions.id FROM {db.table('sessions')} WHERE {chosen})"
+        values += more
+    return Clause(sql, values)
 
 
 def _table(db: Engine, span: TimeSpan) -> str:
@@ -54,8 +69,7 @@ def _table(db: Engine, span: TimeSpan) -> str:
             edges.append((start, span.until))
     for start, end in edges:
         sql += (
-            f" UNION ALL SELECT session, at / {QUARTER_MS}, model, 1, coalesce(cost, 0), "
-            f"CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)} FROM {db.table('spent')} "
+            f" UNION ALL SELECT session, at / {QUARTER_MS}, model, {_ONE} FROM {db.table('spent')} "
             f"WHERE NOT is_inherited AND at >= {start} AND at < {end} "
             f"AND session IN (SELECT session FROM {quarters} WHERE quarter = {start // QUARTER_MS})"
         )

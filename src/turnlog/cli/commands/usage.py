@@ -6,37 +6,61 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.listing import TOKENS, json_tokens
-from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, screen_width
+from turnlog.cli.draw.spending import (
+    BLOCK,
+    GROUP,
+    NamedSessions,
+    csv_lines,
+    json_spending,
+    spending_table,
+    tell_more,
+    tell_unpriced,
+)
+from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.exitcode import Misused
 from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
 from turnlog.errors import Invalid
-from turnlog.reader.folder import project, tilde, within
-from turnlog.reader.shortname import short_names
-from turnlog.view.number import count, dollars, tokens
+from turnlog.reader.folder import project, within
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
-    from turnlog.catalog import ListingRow, Spending
+    from turnlog.catalog import Catalog, Spending
 
-BY = ("day", "week", "month", "session", "model", "workspace", "agent")
+BY = ("day", "week", "month", "session", "model", "workspace", "agent", "user", "machine", "block")
+_TIMES = (*BY[:3], "block")
+_WORDS = {
+    "daily": "day", "weekly": "week", "monthly": "month", "sessions": "session", "models": "model",
+    "project": "workspace", "projects": "workspace", "workspaces": "workspace", "agents": "agent", "users": "user",
+    "machines": "machine", "blocks": "block",
+}  # fmt: skip
 _FLOOR = 10
-_NAME = 28
-GROUP = {
-    "group": shape.text(),
-    **TOKENS,
-    "requests": shape.number(),
-    "sessions": shape.number(),
-    "unpriced": shape.texts("models without a known price"),
-}
 CHANGES = shape.NOTHING
 FIELDS = {
-    "by": shape.text("what the groups are"),
-    "groups": shape.items("one each", GROUP),
+    "by": shape.text("what the groups are; several with commas"),
+    "groups": shape.items(
+        "one each",
+        {
+            **GROUP,
+            "[models]": shape.each("with --breakdown: the same by model", GROUP),
+            "[block]": shape.one("with `blocks`: the window", BLOCK),
+        },
+    ),
     "total": shape.one("the same of all", GROUP),
     "gone": shape.one("how many sessions of each agent are gone from this machine, of those that were counted"),
+    "[limits]": shape.each(
+        "with `blocks`: what agents said is used of their windows, where they did and the window is not over",
+        {
+            "agent": shape.text(),
+            "window_minutes": shape.number(),
+            "used_percent": shape.number(),
+            "said_at": shape.time("when the agent said it"),
+            "resets_at": shape.time(null=True),
+        },
+        role="aside",
+    ),
 }
 
 
@@ -44,104 +68,156 @@ def work(
     *,
     words: tuple[str, ...],
     by: str | None,
+    breakdown: bool,
     everywhere: bool,
     here: bool,
     workspace: str | None,
     limit: int | None,
+    as_csv: bool,
     as_json: bool,
     home: str | None,
 ) -> None:
     """See `HELP`."""
     if everywhere and (here or workspace is not None):
         raise Invalid("--all is of every folder, --here and --workspace of one", hint="leave one of them out")
-    if by is None and words and words[0] in BY:
+    if as_csv and as_json:
+        raise Invalid("either --csv or --json", hint="leave one of them out")
+    if by is None and words and all(_kind(word) in BY for word in words[0].split(",")):
         by, words = words[0], words[1:]
-    by = by or "day"
+    kinds = _kinds(by or "day")
     query = query_of(words)
+    _refuse_words(query)
     if here or workspace is not None:
         from turnlog.machine.folder import workspace_path
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     # A program does not see that a sum is not of everything, so it waits for everything.
-    with catalog(home, is_whole=as_json or not sys.stdout.isatty()) as asked:
-        *rows, total = asked.usage(query, by=by)
-        titles = {line.name: line for line in asked.lines(everything=True)} if by == "session" and not as_json else {}
-        ids = asked.ids() if titles else []
+    with catalog(home, is_whole=as_json or as_csv or not sys.stdout.isatty()) as asked:
+        if kinds == ["block"]:
+            from turnlog.cli.draw.blocks import print_blocks
+
+            print_blocks(asked, query, limit=limit, as_csv=as_csv, as_json=as_json)
+            return
+        groups = _Groups(asked, query, kinds, breakdown=breakdown)
+        sessions = NamedSessions()
+        if "session" in kinds and not as_json:
+            sessions = NamedSessions(asked.lines(everything=True), asked.ids())
         tell_pending(asked, so="the sums are of these")
         gone = asked.gone()
-    is_time = by in BY[:3]
     if as_json:
+        groups.print_json(limit, gone)
+    elif as_csv:
+        groups.print_csv(limit, sessions)
+    elif not groups.rows:
+        print(one_line(f"nothing was spent{f' for {query}' if query else ''}"), file=sys.stderr)
+    else:
+        groups.print_table(limit, sessions)
+        tell_unpriced(groups.total)
+        _tell_gone(gone)
+
+
+def _kind(word: str) -> str:
+    return _WORDS.get(word, word)
+
+
+def _kinds(by: str) -> list[str]:
+    kinds = [_kind(word) for word in by.split(",")]
+    unknown = next((word for word in kinds if word not in BY), None)
+    if unknown is not None:
+        raise Misused(f"invalid value for '--by': {unknown!r:.40} is not one of {', '.join(BY)}, project")
+    if "block" in kinds and len(kinds) > 1:
+        raise Misused(f"--by {by:.80}: a block is of one agent already, and goes with nothing else")
+    return kinds
+
+
+def _refuse_words(query: str) -> None:
+    """A sum over what some word happens to be in is hardly ever what is meant: the right form is told instead."""
+    from turnlog.catalog.ask.query import parse
+
+    term = next(iter(parse(query).terms), None)
+    if term is None:
+        return
+    from difflib import get_close_matches
+
+    word = term.text
+    near = get_close_matches(word, (*_WORDS, *BY), n=1, cutoff=0.75)
+    form = f"turnlog usage {near[0]}" if near else f"turnlog usage {_filter_for(word)}"
+    hint = f"`{form}`? `turnlog search {word}` finds what was said"
+    raise Invalid(f"usage takes filters, and {word!r:.60} is none", hint=hint)
+
+
+def _filter_for(word: str) -> str:
+    """The filter that somebody may mean by a word alone."""
+    from turnlog.catalog.ask.query import moment
+    from turnlog.formats import is_known, names
+
+    if is_known(word) or any(name.startswith(word.lower()) for name in names()):
+        return f"agent:{word.lower()}"
+    from datetime import UTC, datetime
+
+    try:
+        moment(word, now=datetime.now(UTC))
+        return f"since:{word}"
+    except Invalid:
+        known = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini", "o3", "o4", "qwen", "kimi", "glm", "deepseek")
+        name = "model" if word.lower().startswith(known) else "workspace" if "/" in word else "title"
+        return f"{name}:{word}"
+
+
+class _Groups:
+    """What was spent, by what was asked for."""
+
+    def __init__(self, asked: Catalog, query: str, kinds: list[str], *, breakdown: bool) -> None:
+        self._kinds = kinds
+        *rows, self.total = asked.usage(query, by=",".join(kinds))
+        self._all = rows
+        self.rows = [row for row in rows if any(row.tokens) or row.unpriced]
+        self._parts: dict[str, list[Spending]] = {}
+        self._is_time = kinds[0] in _TIMES
+        if breakdown and "model" not in kinds:
+            for part in asked.usage(query, by=",".join((*kinds, "model")))[:-1]:
+                self._parts.setdefault(", ".join(part.names[:-1]), []).append(part)
+
+    def _some(self, rows: list[Spending], limit: int | None) -> list[Spending]:
+        return (rows[-limit:] if self._is_time else rows[:limit]) if limit else rows
+
+    def print_json(self, limit: int | None, gone: dict[str, int]) -> None:
+        """For programs."""
         from turnlog.cli.frame.itemlist import PrintedList
 
-        groups = [_for_programs(row) for row in (rows[-limit:] if is_time and limit else rows)]
+        groups = [self._for_programs(row) for row in (self._some(self._all, limit) if self._is_time else self._all)]
         listed = PrintedList(groups, key=lambda group: group["group"], limit=limit)
-        print_json({"by": by, "groups": listed, "total": _for_programs(total), "gone": gone})
-        return
-    rows = [row for row in rows if any(row.tokens) or row.unpriced]
-    if not rows:
-        print(one_line(f"nothing was spent{f' for {query}' if query else ''}"), file=sys.stderr)
-        return
-    if limit is None and sys.stdout.isatty():
-        limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 5)
-    shown = (rows[-limit:] if is_time else rows[:limit]) if limit else rows
-    sys.stdout.write("\n".join(_table(by, shown, total, titles, ids, is_cut=len(shown) < len(rows))) + "\n")
-    if len(shown) < len(rows) and sys.stdout.isatty():
-        told = f"… {len(rows) - len(shown):,} {'earlier' if is_time else 'more'}: --limit 0"
-        print(coloured(told, "dim", sys.stderr), file=sys.stderr)
-    _tell_unpriced(total)
-    _tell_gone(gone)
+        print_json({"by": ",".join(self._kinds), "groups": listed, "total": json_spending(self.total), "gone": gone})
 
+    def _for_programs(self, row: Spending) -> dict[str, Any]:
+        told = json_spending(row)
+        parts = self._parts.get(row.group)
+        return told if parts is None else {**told, "models": [json_spending(part) for part in parts]}
 
-def _for_programs(row: Spending) -> dict[str, Any]:
-    return {
-        "group": row.group,
-        **json_tokens(row.tokens),
-        "requests": row.requests,
-        "sessions": row.sessions,
-        "unpriced": list(row.unpriced),
-    }
+    def print_csv(self, limit: int | None, sessions: NamedSessions) -> None:
+        """For spreadsheets."""
+        shown = self._some(self.rows, limit)
+        heads = [*self._kinds, *["title"] * ("session" in self._kinds), *["model"] * bool(self._parts)]
+        rows = [part for row in shown for part in self._parts.get(row.group, [row])]
+        for line in csv_lines(heads, ((self._cells(row, sessions), row) for row in rows)):
+            print(line)
 
+    def _cells(self, row: Spending, sessions: NamedSessions) -> list[str]:
+        own, more = list(row.names[: len(self._kinds)]), row.names[len(self._kinds) :]
+        titles = [sessions.title(own[self._kinds.index("session")])] if "session" in self._kinds else []
+        return [*own, *titles, *more]
 
-def _table(
-    by: str, rows: list[Spending], total: Spending, titles: dict[str, ListingRow], ids: list[str], *, is_cut: bool
-) -> list[str]:
-    is_free = screen_width() is None
-    groups = [row.group for row in rows]
-    if by == "workspace":
-        groups = [tilde(group) if is_free else clip_path(tilde(group), _NAME) for group in groups]
-    elif titles and not is_free:
-        known = [titles[group] for group in groups if group in titles]
-        short = dict(zip((line.name for line in known), short_names(known, ids), strict=True))
-        groups = [short.get(group, group) for group in groups]
-    groups = [*groups, f"{'all of it' if is_cut else 'total'}, at API prices"]
-    everything = [*rows, total]
-    number = str if is_free else tokens
-    columns = [
-        Column(by.upper(), groups, least=0 if is_free else _NAME),
-        Column("SESSIONS", [f"{row.sessions:,}" for row in everything], right=True, drop=5),
-        Column("REQUESTS", [f"{row.requests:,}" for row in everything], right=True, drop=6),
-        Column("INPUT", [number(row.tokens.input_tokens) for row in everything], right=True, drop=2),
-        Column("CACHE READ", [number(row.tokens.cache_read_tokens) for row in everything], right=True, drop=3),
-        Column("CACHE WRITE", [number(_cache_write(row)) for row in everything], right=True, drop=4),
-        Column("OUTPUT", [number(row.tokens.output_tokens) for row in everything], right=True, drop=1),
-        Column("COST", [_cost(row) for row in everything], right=True),
-    ]
-    if by == "session":
-        del columns[1]
-        told = [titles[row.group].title if row.group in titles else "" for row in rows]
-        columns.append(Column("TITLE", [*told, ""], least=16))
-    lines = grid(columns)
-    if has_colour(sys.stdout):
-        lines[-1] = coloured(lines[-1], "bold", sys.stdout)
-    return lines
-
-
-def _cache_write(row: Spending) -> int:
-    return row.tokens.cache_write_tokens + row.tokens.cache_write_1h_tokens
-
-
-def _cost(row: Spending) -> str:
-    return dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced))
+    def print_table(self, limit: int | None, sessions: NamedSessions) -> None:
+        """For people."""
+        if limit is None and sys.stdout.isatty():
+            each = max((1 + len(self._parts.get(row.group, ())) for row in self.rows), default=1)
+            limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 5) // each or 1
+        shown = self._some(self.rows, limit)
+        is_cut = len(shown) < len(self.rows)
+        lines = spending_table(self._kinds, shown, self.total, sessions, self._parts, is_cut=is_cut)
+        sys.stdout.write("\n".join(lines) + "\n")
+        if is_cut and sys.stdout.isatty():
+            tell_more(len(self.rows) - len(shown), is_time=self._is_time)
 
 
 def _tell_gone(gone: dict[str, int]) -> None:
@@ -152,34 +228,37 @@ def _tell_gone(gone: dict[str, int]) -> None:
         print(one_line(told), file=sys.stderr)
 
 
-def _tell_unpriced(total: Spending) -> None:
-    """A sum without the parts that have no price has to say so."""
-    if not total.unpriced:
-        return
-    names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
-    names += f" and {len(total.unpriced) - 5} more" if len(total.unpriced) > 5 else ""
-    print(one_line(f"warning: no price is known for {names}: what they cost is not in the sums"), file=sys.stderr)
-    print("hint: a newer Turnlog may know them, and you can say it: `turnlog prices --help`", file=sys.stderr)
-
-
 HELP = """Tell what was spent: tokens and dollars, by day or by something else.
 
     Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
     once. Prices are those of the API on that day, which is not what a subscription costs; `turnlog prices` lists them.
-    WORDS are filters as in `turnlog search`; the first may be what to add up by.
+    WORDS are filters as in `turnlog search`; the first may be what to add up by: daily, weekly, monthly, sessions,
+    blocks … `blocks` are windows of five hours, agent by agent, with the rate of each, and what is left of a limit if
+    the agent itself said it. User and machine are what sessions know: the home folder they worked in, and where they
+    were written; `turnlog usage users,machines` tells both.
 
     \b
     turnlog usage                          by day
     turnlog usage --by model since:30d     which models, in the last 30 days
     turnlog usage --by session --here -n 5 the five dearest sessions of this folder
-    turnlog usage month agent:codex        one agent's months
+    turnlog usage monthly agent:codex      one agent's months
+    turnlog usage --by month,model --csv   for a spreadsheet
+    turnlog usage daily --breakdown        the models of each day below it
+    turnlog usage commit:main..HEAD        the sessions behind a branch
     """
 
 QUICK = QuickCommand(
     "usage",
     work,
     (
-        Option("by", ("--by", "-b"), "What to add up by. [default: day]", "WHAT", choices=BY),
+        Option(
+            "by",
+            ("--by", "-b"),
+            f"What to add up by, also several with commas: {', '.join(BY[:-1])} or block. [default: day]",
+            "WHAT",
+        ),
+        Option("breakdown", ("--breakdown",), "Below each, the same by model."),
+        Option("as_csv", ("--csv",), "Print CSV for a spreadsheet, without the sum."),
         Option("everywhere", ("--all", "-a"), "Of every folder. [default]"),
         Option("here", ("--here",), "Only sessions of this folder."),
         Option("workspace", ("--workspace", "-w"), "Only sessions of that folder and those below it.", "PATH"),

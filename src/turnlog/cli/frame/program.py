@@ -22,7 +22,9 @@ _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)
 
 _ENOUGH = 15
 _GROUPS = {
-    "Find, price and go on": ["ls", "search", "show", "usage", "resume", "watch", "tree", "compare", "web"],
+    "Find, price and go on": [
+        "ls", "search", "show", "usage", "resume", "watch", "tree", "compare", "statusline", "web",
+    ],
     "Take back": ["run", "hooks", "diff", "blame", "why", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
     "Other agents": ["mcp", "formats", "keep", "import", "export"],
     "Sessions of your own": [

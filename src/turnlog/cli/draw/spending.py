@@ -1,0 +1,242 @@
+"""What was spent: as a table, as CSV, and for programs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from turnlog.cli.draw.listing import TOKENS, json_tokens
+from turnlog.cli.draw.table import Column, grid
+from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, plain, screen_width
+from turnlog.cli.frame import shape
+from turnlog.reader.folder import tilde
+from turnlog.reader.shortname import short_names
+from turnlog.view.number import dollars, tokens
+
+if TYPE_CHECKING:
+    from turnlog.catalog import ListingRow, Spending
+    from turnlog.catalog.values import UsageBlock
+
+GROUP = {
+    "group": shape.text(),
+    "names": shape.texts("the same by its parts, one for each of `by`"),
+    **TOKENS,
+    "requests": shape.number(),
+    "sessions": shape.number(),
+    "unpriced": shape.texts("models without a known price"),
+}
+BLOCK = {
+    "agent": shape.text(),
+    "start": shape.time(),
+    "end": shape.time(),
+    "first": shape.time("the first request"),
+    "last": shape.time("the last request"),
+    "is_active": shape.flag("whether it goes on"),
+    "tokens_per_minute": shape.number("from the first request to the last", null=True),
+    "cost_micros_per_hour": shape.number("the same in micro-dollars", null=True),
+}
+_NAME = 28
+_SECOND = 20
+_INDENT = "  "
+_RUNS = "=+-@\t\r"
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+class NamedSessions:
+    """What sessions are called in a table."""
+
+    def __init__(self, lines: Iterable[ListingRow] = (), ids: Sequence[str] = ()) -> None:
+        self._lines = {line.name: line for line in lines}
+        self._ids = list(ids)
+
+    def title(self, name: str) -> str:
+        """Its title, where it is known."""
+        return self._lines[name].title if name in self._lines else ""
+
+    def short(self, names: list[str]) -> list[str]:
+        """What to type for each."""
+        known = [self._lines[name] for name in dict.fromkeys(names) if name in self._lines]
+        short = dict(zip((line.name for line in known), short_names(known, self._ids), strict=True))
+        return [short.get(name, name) for name in names]
+
+
+def spending_table(
+    kinds: Sequence[str],
+    rows: list[Spending],
+    total: Spending,
+    sessions: NamedSessions,
+    parts: dict[str, list[Spending]],
+    *,
+    is_cut: bool,
+) -> list[str]:
+    """Lines of a table: groups, below each its `parts`, and the sum."""
+    is_free = screen_width() is None
+    shown = [one for row in rows for one in (row, *parts.get(row.group, ()))]
+    indented = [bool(parts) and len(one.names) > len(kinds) for one in shown]
+    told = f"{'all of it' if is_cut else 'total'}, at API prices"
+    columns: list[Column] = []
+    for depth, kind in enumerate(kinds):
+        cells = _cells(kind, [row.names[depth] for row in shown], sessions, is_free=is_free)
+        if not depth:
+            cells = [
+                _INDENT + one.names[-1] if inner else cell
+                for one, inner, cell in zip(shown, indented, cells, strict=True)
+            ]
+        least = 0 if is_free else _NAME if not depth else _SECOND
+        columns.append(Column(kind.upper(), [*cells, "" if depth else told], least=least, is_path=bool(parts)))
+    everything = [*shown, total]
+    columns += numbers(everything, is_free=is_free)
+    if "session" in kinds:
+        del columns[len(kinds)]
+        titles = [sessions.title(row.names[kinds.index("session")]) for row in shown]
+        columns.append(Column("TITLE", [*titles, ""], least=16))
+    return _with_sum(grid(columns))
+
+
+def numbers(rows: Sequence[Spending], *, is_free: bool) -> list[Column]:
+    """The columns that every table of spending has."""
+    number = str if is_free else tokens
+    return [
+        Column("SESSIONS", [f"{row.sessions:,}" for row in rows], right=True, drop=5),
+        Column("REQUESTS", [f"{row.requests:,}" for row in rows], right=True, drop=6),
+        Column("INPUT", [number(row.tokens.input_tokens) for row in rows], right=True, drop=2),
+        Column("CACHE READ", [number(row.tokens.cache_read_tokens) for row in rows], right=True, drop=3),
+        Column("CACHE WRITE", [number(_cache_write(row)) for row in rows], right=True, drop=4),
+        Column("OUTPUT", [number(row.tokens.output_tokens) for row in rows], right=True, drop=1),
+        Column("COST", [_cost(row) for row in rows], right=True),
+    ]
+
+
+def _cells(kind: str, names: list[str], sessions: NamedSessions, *, is_free: bool) -> list[str]:
+    if kind == "workspace":
+        return [tilde(name) if is_free else clip_path(tilde(name), _NAME) for name in names]
+    return sessions.short(names) if kind == "session" and not is_free else names
+
+
+def _with_sum(lines: list[str]) -> list[str]:
+    return [*lines[:-1], coloured(lines[-1], "bold", sys.stdout)] if has_colour(sys.stdout) else lines
+
+
+def _cache_write(row: Spending) -> int:
+    return row.tokens.cache_write_tokens + row.tokens.cache_write_1h_tokens
+
+
+def _cost(row: Spending) -> str:
+    return dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced))
+
+
+# ── five hours ────────────────────────────────────────────────────────────────────────────────────
+
+
+def block_table(blocks: list[UsageBlock]) -> list[str]:
+    """Windows of five hours; the one that goes on is marked."""
+    is_free = screen_width() is None
+    rows = [block.spending for block in blocks]
+    own = [
+        Column("BLOCK", [_began(block) for block in blocks]),
+        Column("AGENT", [block.agent for block in blocks], drop=3),
+        Column("USED", [_minutes(block.minutes) + " …" * block.is_active for block in blocks], drop=5),
+    ]
+    rates = [
+        Column("TOKENS/MIN", [_rate(block.tokens_per_minute, tokens) for block in blocks], right=True, drop=4),
+        Column("$/HOUR", [_rate(block.micros_per_hour, dollars) for block in blocks], right=True),
+    ]
+    *columns, cost = numbers(rows, is_free=is_free)
+    for column in columns:
+        column.drop += 6
+    return grid([*own, *columns, *rates, cost])
+
+
+def _began(block: UsageBlock) -> str:
+    start, end = (time.localtime(ms / 1000) for ms in (block.start_ms, block.end_ms))
+    return f"{time.strftime('%Y-%m-%d %H:%M', start)}-{time.strftime('%H:%M', end)}"
+
+
+def _minutes(minutes: float) -> str:
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours}h {rest:02}m" if hours else f"{rest}m"
+
+
+def _rate(number: int | None, told: Any) -> str:
+    return "" if number is None else told(number)
+
+
+# ── what has to be said beside it ─────────────────────────────────────────────────────────────────
+
+
+def tell_more(number: int, *, is_time: bool) -> None:
+    """That there is more than the screen has room for."""
+    told = f"… {number:,} {'earlier' if is_time else 'more'}: --limit 0"
+    print(coloured(told, "dim", sys.stderr), file=sys.stderr)
+
+
+def tell_unpriced(total: Spending) -> None:
+    """A sum without the parts that have no price has to say so."""
+    if not total.unpriced:
+        return
+    names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
+    names += f" and {len(total.unpriced) - 5} more" if len(total.unpriced) > 5 else ""
+    print(one_line(f"warning: no price is known for {names}: what they cost is not in the sums"), file=sys.stderr)
+    print("hint: a newer Turnlog may know them, and you can say it: `turnlog prices --help`", file=sys.stderr)
+
+
+# ── for programs ──────────────────────────────────────────────────────────────────────────────────
+
+
+def json_spending(row: Spending) -> dict[str, Any]:
+    """A group for programs."""
+    return {
+        "group": row.group,
+        "names": list(row.names),
+        **json_tokens(row.tokens),
+        "requests": row.requests,
+        "sessions": row.sessions,
+        "unpriced": list(row.unpriced),
+    }
+
+
+def json_block(block: UsageBlock) -> dict[str, Any]:
+    """A window of five hours for programs."""
+    start = _utc(block.start_ms)
+    return {
+        **json_spending(block.spending),
+        "group": start,
+        "names": [start, block.agent],
+        "block": {
+            "agent": block.agent,
+            "start": start,
+            "end": _utc(block.end_ms),
+            "first": _utc(block.first_ms),
+            "last": _utc(block.last_ms),
+            "is_active": block.is_active,
+            "tokens_per_minute": block.tokens_per_minute,
+            "cost_micros_per_hour": block.micros_per_hour,
+        },
+    }
+
+
+def _utc(ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000)) + f".{ms % 1000:03}Z"
+
+
+def csv_lines(heads: Sequence[str], rows: Iterable[tuple[Sequence[str], Spending]]) -> Iterator[str]:
+    """The same as CSV, without the sum: dollars with a decimal point, and micro-dollars beside them."""
+    fields = [name for name in TOKENS if name != "cost_micros"]
+    yield _csv([*heads, "sessions", "requests", *fields, "cost_usd", "cost_micros", "unpriced"])
+    for cells, row in rows:
+        micros = row.tokens.cost_micros
+        counted = [row.sessions, row.requests, *(getattr(row.tokens, name) for name in fields)]
+        yield _csv([*cells, *map(str, counted), f"{micros // 1_000_000}.{micros % 1_000_000:06}", str(micros),
+                    " ".join(row.unpriced)])  # fmt: skip
+
+
+def _csv(cells: Iterable[str]) -> str:
+    return ",".join(map(_cell, cells))
+
+
+def _cell(text: str) -> str:
+    """A cell that is shown as it is, and never run."""
+    text = ("'" if text[:1] in _RUNS and text else "") + plain(text)
+    return '"' + text.replace('"', '""') + '"' if any(one in text for one in ',"\n\r') else text

@@ -1,0 +1,192 @@
+"""`turnlog statusline`: one line for Claude Code's screen, from what it says of itself and what the catalog knows.
+
+It is started after every answer. So it loads little, reads the index as it is, and has another process bring that up to
+date; and whatever goes wrong, it prints what it knows and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+AGENT = "claude-code"
+_WAIT_S = 2.0
+_MOST_BYTES = 4 << 20
+_STALE_S = 60
+"""After so long, the index is brought up to date."""
+_WINDOWS = (("five_hour", "5h"), ("seven_day", "7d"))
+_PATIENCE_S = 0.05
+_SPENT = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM quarters WHERE quarter >= ?"
+
+
+def run(location: str | None = None) -> None:
+    """Print the line."""
+    told = _told()
+    line = _line(told, location)
+    if line:
+        os.write(1, (line + "\n").encode("utf-8", "replace"))
+    _prepare(told, location)
+
+
+def answer(location: str | None) -> str:
+    """The line, for who prints it otherwise."""
+    told = _told()
+    _prepare(told, location)
+    return _line(told, location)
+
+
+def _prepare(told: dict[str, Any], location: str | None) -> None:
+    """What the next one needs."""
+    _quietly(_keep, told)
+    _quietly(_catch_up, location)
+
+
+def _line(told: dict[str, Any], location: str | None) -> str:
+    parts = [
+        *_quietly(_model, told),
+        *_quietly(_place, told),
+        *_quietly(_context, told),
+        *_quietly(_session, told),
+        *_quietly(_today, location),
+        *_quietly(_limits, told),
+    ]
+    return " · ".join(parts)
+
+
+def _quietly(part: Callable[[Any], Iterator[str]], about: object) -> list[str]:
+    """What a part says; nothing where that fails: this is somebody else's screen."""
+    try:
+        return list(part(about))
+    except Exception as error:
+        if os.environ.get("TURNLOG_DEBUG"):
+            sys.stderr.write(f"statusline: {type(error).__name__}: {error}\n")
+        return []
+
+
+def _told() -> dict[str, Any]:
+    """What the agent says on stdin; it need not close it."""
+    data = bytearray()
+    end = time.monotonic() + _WAIT_S
+    while len(data) < _MOST_BYTES:
+        try:
+            ready = select.select([0], [], [], max(0.0, end - time.monotonic()))[0]
+            piece = os.read(0, 1 << 16) if ready else b""
+        except OSError:
+            break
+        if not piece:
+            break
+        data += piece
+        if piece.rstrip().endswith(b"}") and (found := _object(data)):
+            return found
+    return _object(data)
+
+
+def _object(data: bytearray) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _in(told: dict[str, Any], name: str) -> dict[str, Any]:
+    found: Any = told.get(name)
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _model(told: dict[str, Any]) -> Iterator[str]:
+    model = _in(told, "model")
+    yield _plain(model.get("display_name") or model["id"])
+
+
+def _place(told: dict[str, Any]) -> Iterator[str]:
+    folder: str = _in(told, "workspace").get("current_dir") or told["cwd"]
+    yield _plain(os.path.basename(folder.rstrip("/")) or folder)
+
+
+def _context(told: dict[str, Any]) -> Iterator[str]:
+    yield f"context {float(told['context_window']['used_percentage']):.0f}%"
+
+
+def _session(told: dict[str, Any]) -> Iterator[str]:
+    yield f"${float(told['cost']['total_cost_usd']):.2f} session"
+
+
+def _limits(told: dict[str, Any]) -> Iterator[str]:
+    """Only what the agent says itself."""
+    now = time.time()
+    for name, short in _WINDOWS:
+        window = _in(_in(told, "rate_limits"), name)
+        if window and float(window.get("resets_at") or now + 1) > now:
+            yield f"{short} {100 - float(window['used_percentage']):.0f}% left"
+
+
+def _today(location: str | None) -> Iterator[str]:
+    """As `turnlog usage` has it, asked of the index itself: to load the catalog takes longer than all else here."""
+    path = _catalog(location)
+    if not os.path.exists(path):
+        return
+    import sqlite3
+
+    midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
+    database = sqlite3.connect(path, timeout=_PATIENCE_S)
+    try:
+        database.execute("PRAGMA query_only = 1")
+        [(cost, unpriced)] = database.execute(_SPENT, (int(midnight) // 900,)).fetchall()
+    finally:
+        database.close()
+    yield f"${cost / 1e12:.2f}{'+' if unpriced else ''} today"
+
+
+def _catalog(location: str | None) -> str:
+    from turnlog.machine.environment import cache_folders, default_home
+    from turnlog.machine.location import key_of
+
+    return os.path.join(next(cache_folders()), f"{key_of(location or default_home())}.sqlite")
+
+
+def _keep(told: dict[str, Any]) -> Iterator[str]:
+    """What was said of limits, for `turnlog usage blocks`."""
+    limits = _in(told, "rate_limits")
+    if limits:
+        from turnlog.machine.limitfile import keep_limits
+
+        keep_limits(AGENT, limits, time.time())
+    yield from ()
+
+
+def _catch_up(location: str | None) -> Iterator[str]:
+    """Have the index brought up to date for the next time; at most once a minute."""
+    path = _catalog(location)
+    told = path.removesuffix(".sqlite") + ".shown"
+    try:
+        is_due = abs(time.time() - os.stat(told).st_mtime) > _STALE_S
+    except FileNotFoundError:
+        is_due = True
+    if is_due:
+        from turnlog.catalog.making import is_allowed, start
+        from turnlog.machine.environment import default_home
+
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        os.close(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(told)
+        if is_allowed():
+            start(path, location or default_home())
+    yield from ()
+
+
+def _plain(text: str) -> str:
+    """The text without what could drive a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    from turnlog.view.visible import one_line
+
+    return one_line(text)

@@ -1,0 +1,94 @@
+"""What is left of an agent's window, as the agent said it: Codex in its files, Claude Code to its status line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from turnlog.machine.limitfile import kept_limits
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Catalog
+
+_CLAUDE, _CODEX = "claude-code", "codex"
+_MINUTES = {"five_hour": 300, "seven_day": 10_080}
+_NEWEST = 3
+"""In so many of the newest files of Codex somebody may have been told something."""
+_TAIL_BYTES = 512 << 10
+
+
+class AgentLimit(NamedTuple):
+    """How much of a window was used up, at the moment when the agent said it."""
+
+    agent: str
+    minutes: int
+    """How long the window is."""
+    used_percent: float
+    said_s: float
+    """When it was said, in seconds since 1970; and when the window begins anew, where that was said."""
+    resets_s: float | None
+
+
+def limits(asked: Catalog, now_s: float) -> list[AgentLimit]:
+    """What was said of windows that are not over yet."""
+    found = [*_of_claude(), *_of_codex([card.path for card in asked.cards("agent:codex", limit=_NEWEST)])]
+    return [one for one in found if _end(one) > now_s]
+
+
+def _end(one: AgentLimit) -> float:
+    return one.said_s + 60 * one.minutes if one.resets_s is None else one.resets_s
+
+
+def _of_claude() -> Iterator[AgentLimit]:
+    kept = kept_limits(_CLAUDE)
+    if kept is None:
+        return
+    said, told = kept
+    for name, minutes in _MINUTES.items():
+        used = _number(told.get(name), "used_percentage")
+        if used is not None:
+            yield AgentLimit(_CLAUDE, minutes, used, said, _number(told.get(name), "resets_at"))
+
+
+def _of_codex(paths: Iterable[str]) -> list[AgentLimit]:
+    """Of the newest file that says anything, the last that it says."""
+    told = [(at, limits) for path in paths for at, limits in _in_rollout(path)]
+    at, newest = max(told, key=lambda one: one[0], default=(0.0, cast("dict[str, Any]", {})))
+    found: list[AgentLimit] = []
+    for name in ("primary", "secondary"):
+        window = newest.get(name)
+        used, minutes = _number(window, "used_percent"), _number(window, "window_minutes")
+        if used is not None and minutes:
+            resets, left = _number(window, "resets_at"), _number(window, "resets_in_seconds")
+            found.append(
+                AgentLimit(_CODEX, int(minutes), used, at, at + left if resets is None and left is not None else resets)
+            )
+    return found
+
+
+def _in_rollout(path: str) -> Iterator[tuple[float, dict[str, Any]]]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return
+    for line in reversed(lines):
+        if b'"rate_limits"' in line:
+            try:
+                record = json.loads(line)
+                limits = record["payload"]["rate_limits"]
+                at = datetime.fromisoformat(record["timestamp"]).timestamp()
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
+            if isinstance(limits, dict):
+                yield at, cast("dict[str, Any]", limits)
+                return
+
+
+def _number(window: Any, name: str) -> float | None:
+    value = cast("dict[str, Any]", window).get(name) if isinstance(window, dict) else None
+    return float(value) if isinstance(value, (int, float)) else None
