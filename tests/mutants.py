@@ -1535,17 +1535,24 @@ MUTANTS = [
     ),
     Mutant(
         "what a rewind brought back is followed from the wrong checkpoint",
-        "rewind/timeline.py",
+        "rewind/chronology.py",
         "if seq <= head.asof and seq < head.before",
         "if seq < head.before",
         ("tests/blame/test_whose.py",),
     ),
     Mutant(
         "what came behind a turn that was cut short is the turn's",
-        "rewind/timeline.py",
+        "rewind/chronology.py",
         "is_doubtful=bool(span.doubt)",
         "is_doubtful=False",
         ("tests/blame/test_whose.py",),
+    ),
+    Mutant(
+        "checkpoints of one millisecond are taken in any order",
+        "rewind/chronology.py",
+        "if len({id(told) for _, told in pairs}) > 1:",
+        "if not pairs:",
+        ("tests/workspace/test_two_agents.py",),
     ),
     Mutant(
         "a file that one of several declared is its own, whatever else happened to it",

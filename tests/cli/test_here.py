@@ -8,6 +8,7 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli, write_session
+from tests.clock import tick
 
 
 def git(folder: Path, *words: str) -> None:
@@ -58,7 +59,7 @@ def talk(home: turnlog.Home, place: Path) -> str:
 def test_files_are_those_of_the_newest_session_that_has_any(repository: Path, cli: Cli):
     cli("run", "-q", "--", "sh", "-c", "rm ../../README.md")
     [run] = [row["id"] for row in cli("ls", "--all", "--json").json["sessions"]]
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         newer = talk(home, repository)
     assert cli("show", "--json").json["session"] == newer
     assert "README.md" in cli("diff", "--stat").out
@@ -70,7 +71,7 @@ def test_files_are_those_of_the_newest_session_that_has_any(repository: Path, cl
 
 
 def test_where_nothing_has_files_the_newest_is_meant(repository: Path, cli: Cli):
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         talk(home, repository)
         newest = talk(home, repository)
     assert cli("checkpoints", "--json").json["session"] == newest
@@ -88,16 +89,16 @@ def test_here_is_the_folder_itself(repository: Path, cli: Cli):
 
 def test_in_a_subfolder_the_sessions_of_the_root_are_meant_too(repository: Path, cli: Cli):
     os.chdir(repository)
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         root = write_session(home, workspace=repository)
     assert cli("run", "-q", "--session", root, "--", "sh", "-c", "echo two > README.md").code == 0
     os.chdir(repository / "packages/api")
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         own = home.create(workspace=".", agent="my-agent")
         own.user("hello")
     assert cli("show", "@", "--json").json["session"] == own.id
     assert cli("show", "@-", "--json").json["session"] == root
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         home.resume(root).note("newer")
     assert cli("show", "@", "--json").json["session"] == root
     assert "modified  README.md" in cli("diff", "--stat").out
@@ -108,7 +109,7 @@ def test_in_a_subfolder_the_sessions_of_the_root_are_meant_too(repository: Path,
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_repository_in_another_is_on_its_own(repository: Path, cli: Cli, kind: str):
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         outer = write_session(home, workspace=repository)
     if kind == "folder":
         Path(".git").mkdir()
@@ -138,7 +139,7 @@ def test_a_repository_of_the_home_folder_is_not_taken_and_that_is_said(
 
 
 def test_a_program_gets_the_folder_it_gives(repository: Path):
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         assert home.create(workspace=".").workspace == os.getcwd()
 
 
@@ -198,7 +199,7 @@ def test_a_project_without_sessions_takes_none_of_elsewhere(
     project, plain = folder.parent / "project", person / "plain"
     for place in (project / ".git", plain):
         place.mkdir(parents=True)
-    with turnlog.open(checkpoints=False) as home:
+    with turnlog.open(checkpoints=False, clock=tick) as home:
         write_session(home, workspace=folder.parent)
         write_session(home, workspace=person)
     monkeypatch.chdir(project)

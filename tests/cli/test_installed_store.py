@@ -12,6 +12,7 @@ import pytest
 import turnlog
 from tests.cli.every import NAMES, looks_at_a_home, prepare
 from tests.cli.scene import Cli, write_session
+from tests.clock import tick
 from turnlog.store import derived
 from turnlog.testing import StoreContract
 
@@ -46,7 +47,7 @@ def packages(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> P
 @pytest.fixture
 def session(packages: Packages) -> str:
     """A session there."""
-    with turnlog.open(checkpoints=False) as home:
+    with turnlog.open(checkpoints=False, clock=tick) as home:
         assert home.backend == "toy"
         write_session(home)
         return next(iter(home.sessions())).id
@@ -83,7 +84,7 @@ def listed(process: Cli, *words: str) -> list[str]:
 
 def test_the_catalog_keeps_up_with_it(session: str, process: Cli):
     assert listed(process, "--all") == [session]
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         with home.resume(session) as found:
             found.user("and the pelargonium?")
         with home.create(workspace=".", title="another") as other:
@@ -98,14 +99,14 @@ def test_the_catalog_keeps_up_with_it(session: str, process: Cli):
     assert process("rm", "--purge", "--yes", other.id).code == 0
     assert listed(process, "--deleted") == []
     assert "geranium" not in process("search", "geranium").out
-    with turnlog.open() as home, home.create(id=other.id, workspace=".") as again:
+    with turnlog.open(clock=tick) as home, home.create(id=other.id, workspace=".") as again:
         again.user("a tulip")
     assert listed(process) == [other.id, session]
     assert "tulip" in process("search", "tulip").out
 
 
 def test_one_of_the_same_name_is_read_anew(session: str, process: Cli):
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         with home.create(id="same", workspace=".") as found:
             for _ in range(20):
                 found.user("a geranium")
@@ -164,7 +165,7 @@ def test_nobody_asks_for_packages_who_needs_none(packages: Packages, folder: Pat
 
 
 def test_what_is_derived_is_what_a_store_with_an_index_says(packages: Packages, session: str, tmp_path: Path):
-    with turnlog.open() as toy, turnlog.open(tmp_path / "kept") as home:
+    with turnlog.open(clock=tick) as toy, turnlog.open(tmp_path / "kept") as home:
         assert list(derived.ids(toy.store)) == list(derived.ids(home.store))
         assert list(derived.newest(toy.store)) == list(derived.newest(home.store))
         assert toy.disk() == {name: number for name, number in home.disk().items() if name != "blobs"}

@@ -9,6 +9,7 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli, write_session
 from tests.cli.test_import import claude_file
+from tests.clock import tick
 
 FIRST, SECOND = (f"00000000-0000-4000-8000-{number:012d}" for number in (1, 2000))
 
@@ -24,7 +25,7 @@ def projects(folder: Path) -> Path:
 @pytest.fixture
 def three(folder: Path) -> list[str]:
     """Three sessions of this folder, the oldest first, and one of another that is newer."""
-    with turnlog.open(checkpoints=False) as home:
+    with turnlog.open(checkpoints=False, clock=tick) as home:
         found = [write_session(home, id=name) for name in ("alpha-1", "beta-2", "beta-3")]
         Path("../elsewhere").mkdir()
         write_session(home, id="far-away", workspace="../elsewhere")
@@ -41,7 +42,7 @@ def meant(cli: Cli, *words: str) -> str:
 
 
 def test_by_id_beginning_and_handle(cli: Cli, three: list[str], folder: Path):
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         made = home.create(id="20261115-070012-k3f9q2m7").id
     for word in (made, "k3f9q2m7", "k3f", "20261115-07"):
         assert meant(cli, word) == made
@@ -76,14 +77,14 @@ def test_where_there_is_none_here_it_is_the_latest(cli: Cli, three: list[str], t
 
 def test_an_id_comes_before_everything(cli: Cli, folder: Path):
     for name in ("@", "latest", "here.jsonl", "claude-code:x", "@-"):
-        with turnlog.open(checkpoints=False) as home:
+        with turnlog.open(checkpoints=False, clock=tick) as home:
             home.create(id=name).user("hi")
         Path("here.jsonl").write_text("{}")
         assert meant(cli, name) == name
 
 
 def test_a_deleted_one_is_read_and_not_changed(cli: Cli, three: list[str]):
-    with turnlog.open() as home:
+    with turnlog.open(clock=tick) as home:
         home.delete("alpha-1")
     assert meant(cli, "alpha-1") == meant(cli, "al") == "alpha-1"
     assert cli("compact", "alpha-1").code == 3
@@ -91,7 +92,7 @@ def test_a_deleted_one_is_read_and_not_changed(cli: Cli, three: list[str]):
 
 @pytest.mark.parametrize("name", ["two words", "größe/测试", "-dash", "--json", "a\nb", "%41=", ".", "~"])
 def test_odd_ids(cli: Cli, folder: Path, name: str):
-    with turnlog.open(checkpoints=False) as home:
+    with turnlog.open(checkpoints=False, clock=tick) as home:
         home.create(id=name, workspace=".").user("hi")
     for command in ("show", "log", "path", "fork", "compact", "checkpoints", "doctor"):
         done = cli(command, "--json", "--", name)

@@ -10,6 +10,7 @@ import pytest
 import turnlog
 from tests.cli.machine import claude_session
 from tests.cli.scene import write_session
+from tests.clock import tick
 from turnlog.catalog import Catalog
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.reader.candidate import SeveralFit
@@ -21,7 +22,7 @@ FIRST, SECOND = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000
 
 @pytest.fixture
 def home(workspace: Path) -> Iterator[Home]:
-    with turnlog.open(checkpoints=False) as opened:
+    with turnlog.open(checkpoints=False, clock=tick) as opened:
         yield opened
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.clock import tick
 from turnlog import Message, Text
 from turnlog.exchange.source import bring
 from turnlog.formats import Reading, Record, SessionHeader, Source
@@ -25,7 +26,7 @@ DAY = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 @pytest.fixture
 def home(tmp_path: Path):
-    with turnlog.open(tmp_path / "home", durability="flush") as opened:
+    with turnlog.open(tmp_path / "home", durability="flush", clock=tick) as opened:
         yield opened
 
 

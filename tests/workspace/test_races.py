@@ -151,7 +151,7 @@ def test_what_the_user_saves_while_a_file_is_put_back_stays(home: Home, place: P
         # Between the last look and what follows it at once there is no way to tell.
         if len(calls) >= when and calls[when - 1] not in ("rename", "unlink"):
             assert path.read_text() == "the user's", f"saved before call {when}, {calls[when - 1]}"
-    assert when > 20
+    assert when > 12
 
 
 # ── somebody else at work ─────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 import turnlog
+from tests.clock import tick
 from tests.faces import location
 from turnlog.errors import Conflict
 from turnlog.rewind.travel import Travel
@@ -31,7 +32,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["files", "memory", "postgres"])
 def home(request, tmp_path: Path):
-    with turnlog.open(location(request, tmp_path / "home"), checkpoints=True) as opened:
+    with turnlog.open(location(request, tmp_path / "home"), checkpoints=True, clock=tick) as opened:
         yield opened
 
 

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import turnlog
+from tests.clock import tick
 from tests.workspace.relaylab import Hook
 from turnlog.blame.authorship import blame
 from turnlog.log.entry import Drop
@@ -54,7 +56,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path):
-    with turnlog.open(tmp_path / "home", durability="flush") as opened:
+    with turnlog.open(tmp_path / "home", durability="flush", clock=tick) as opened:
         yield opened
 
 
@@ -197,3 +199,23 @@ def test_what_the_other_may_have_done_in_turns_that_nobody_can_look_at_stays(two
     points = [point for point in other.session.checkpoints() if point.turn and point.turn.endswith("t2")]
     other.session.append(Drop(checkpoints=[point.id for point in points]))
     assert one.plan() == {"a": "conflict"}
+
+
+@pytest.mark.parametrize("inner", ["one", "two"])
+@pytest.mark.parametrize("ticks", [1, 2, 3, 4, 100])
+def test_checkpoints_of_one_millisecond_have_no_order(tmp_path: Path, place: Path, inner: str, ticks: int):
+    """So what changed between them is of each turn that may have been open then, and stays."""
+    moments = (1_700_000_000_000 + number // ticks for number in count())
+    with turnlog.open("memory:", clock=moments.__next__) as home:
+        one, two = home.create(workspace=place, id="one"), home.create(workspace=place, id="two")
+        outside, inside = (two, one) if inner == "one" else (one, two)
+        with outside.turn():
+            outside.user("mine")
+            with inside.turn():
+                inside.user("mine, too")
+                (place / "a").write_text("whose is it?")
+        for session in (outside, inside, outside):
+            assert [step.action for step in session.plan_rewind(turns=1).steps] == ["conflict"]
+            session.rewind(turns=1)
+            assert (place / "a").read_text() == "whose is it?"
+            session.undo()

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import turnlog
+from tests.clock import tick
 from tests.faces import location
 
 
@@ -22,7 +23,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["files", "memory", "postgres"])
 def home(request, tmp_path: Path):
-    with turnlog.open(location(request, tmp_path / "home")) as opened:
+    with turnlog.open(location(request, tmp_path / "home"), clock=tick) as opened:
         yield opened
 
 

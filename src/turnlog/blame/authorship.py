@@ -18,7 +18,8 @@ from turnlog.formats import preview
 from turnlog.log.entry import Message
 from turnlog.log.payload import digest, restore
 from turnlog.machine.folder import named_here
-from turnlog.rewind.timeline import Timeline, TurnWork, timeline
+from turnlog.rewind.chronology import timeline
+from turnlog.rewind.timeline import Timeline, TurnWork
 from turnlog.store import Store
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_text

@@ -18,7 +18,8 @@ from turnlog.log.entry import AnyEntry, Child, Turn
 from turnlog.log.payload import digest
 from turnlog.machine.folder import named_here
 from turnlog.pricing import Cost, cost_of
-from turnlog.rewind.timeline import Timeline, timeline
+from turnlog.rewind.chronology import timeline
+from turnlog.rewind.timeline import Timeline
 from turnlog.store import Store
 from turnlog.thread.history import opened
 from turnlog.workspace.git import worktree_of

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Undoable
+from turnlog.rewind.chronology import place_of
 from turnlog.rewind.files import Files
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.others import work_of_others
 from turnlog.rewind.span import Span
-from turnlog.rewind.timeline import place_of
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.workspace.diff import Difference

@@ -7,8 +7,9 @@ from functools import cached_property, lru_cache, partial
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
+from turnlog.rewind.chronology import place_of, timeline_of
 from turnlog.rewind.overlay import Overlay
-from turnlog.rewind.timeline import Seen, Sighting, Timeline, place_of, timeline_of
+from turnlog.rewind.timeline import Seen, Sighting, Timeline
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.workspace.tree import UNKNOWN, TreeNode, lookup

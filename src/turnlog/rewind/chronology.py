@@ -1,0 +1,251 @@
+"""The timeline of a file or of sessions, as the logs of all sessions of this machine tell it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+
+from msgspec import Struct, field
+
+from turnlog.errors import Corrupt, NotFound
+from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Message, Turn, Writer
+from turnlog.log.ids import word_of
+from turnlog.machine.process import this_process
+from turnlog.rewind.intent import paths_of
+from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.rewind.span import Span, paths_in, spans
+from turnlog.rewind.timeline import Period, Sighting, Timeline, TurnWork
+from turnlog.store import Store
+from turnlog.thread.content import given_up
+from turnlog.thread.history import History, opened
+from turnlog.thread.report import Info, info_of
+from turnlog.workspace.tree import path_bytes
+
+
+class _Told(Struct):
+    """What one log says, by the way."""
+
+    row: Info
+    place: bytes
+    checkpoints: list[Checkpoint] = field(default_factory=list[Checkpoint])
+    heads: list[Head] = field(default_factory=list[Head])
+    intents: dict[int, Intent] = field(default_factory=dict[int, Intent])
+    changed: list[tuple[Changed, int]] = field(default_factory=list[tuple[Changed, int]])
+    """With the number of checkpoints before it."""
+    writers: dict[str, Writer] = field(default_factory=dict[str, Writer])
+    begins: dict[str, tuple[int, str | None]] = field(default_factory=dict[str, tuple[int, str | None]])
+    prompts: dict[str, Message] = field(default_factory=dict[str, Message])
+    models: dict[str, str] = field(default_factory=dict[str, str])
+    spans: list[Span] = field(default_factory=list[Span])
+    dropped: frozenset[str] = frozenset()
+
+    def hear(self, entries: Iterable[AnyEntry]) -> Iterator[AnyEntry]:
+        """The same entries, with what matters of them kept."""
+        for entry in entries:
+            if isinstance(entry, Message):
+                self._message(entry)
+            elif isinstance(entry, Checkpoint):
+                self.checkpoints.append(entry)
+            elif isinstance(entry, Turn):
+                if entry.state == "begin" and entry.turn is not None:
+                    self.begins[entry.turn] = entry.seq, entry.within
+            elif isinstance(entry, Changed):
+                self.changed.append((entry, len(self.checkpoints)))
+            elif isinstance(entry, Head):
+                self.heads.append(entry)
+            elif isinstance(entry, Intent):
+                self.intents[entry.seq] = entry
+            elif isinstance(entry, Writer):
+                self.writers[entry.word] = entry
+            yield entry
+
+    def _message(self, entry: Message) -> None:
+        if entry.turn is None:
+            return
+        if entry.role == "user" and entry.display is not False:
+            self.prompts.setdefault(entry.turn, entry)
+        elif entry.role == "assistant" and entry.model:
+            self.models[entry.turn] = entry.model
+
+
+def timeline(store: Store, path: bytes) -> Timeline:
+    """Everything that sessions of this machine know of a file, or with a slash behind it of all files of a folder.
+
+    The path is from the root, with no link in it.
+    """
+    rows = _rows(store)
+    return _timeline(_around(store, rows, path) or _tracking(store, rows, path))
+
+
+def timeline_of(store: Store, sessions: Collection[str]) -> Timeline:
+    """What these sessions know of all their files."""
+    rows = [row for row in _rows(store) if row.id in sessions]
+    return _timeline([_told(store, row, place_of(row.workspace or "/")) for row in rows])
+
+
+def _rows(store: Store) -> list[Info]:
+    return sorted(map(info_of, store.listing()), key=lambda row: (row.created_at is not None, row.created_at, row.id))
+
+
+def _timeline(found: list[_Told]) -> Timeline:
+    here = _this_machine(found)
+    sightings: list[tuple[Sighting, _Told]] = []
+    seen: set[str] = set()
+    for told in found:
+        for checkpoint in told.checkpoints:
+            writer = told.writers.get(word_of(checkpoint.id))
+            is_here = writer is None or writer.host in here or writer.boot in here
+            if checkpoint.id not in seen and checkpoint.id not in told.dropped and is_here:
+                seen.add(checkpoint.id)
+                sightings.append((Sighting(checkpoint, told.place), told))
+    sightings.sort(key=_moment)
+    index = {sighting.checkpoint.id: number for number, (sighting, _) in enumerate(sightings)}
+    made = Timeline([sighting for sighting, _ in sightings], [], [], [])
+    known: dict[str, TurnWork] = {}
+    at_once = _at_once(sightings)
+    for told in found:
+        _add_turns(made, told, index, known, at_once)
+        _add_rewinds(made, told, index)
+    return made
+
+
+def _moment(pair: tuple[Sighting, _Told]) -> float:
+    at = pair[0].checkpoint.at
+    return at.timestamp() if at else 0.0
+
+
+def _at_once(sightings: list[tuple[Sighting, _Told]]) -> dict[int, range]:
+    """Sightings of several sessions in one millisecond, which have no order: what was begun or ended by one of them
+    may have been so by any."""
+    found: dict[int, range] = {}
+    for _, group in groupby(enumerate(sightings), lambda pair: _moment(pair[1])):
+        numbers, pairs = zip(*group, strict=True)
+        if len({id(told) for _, told in pairs}) > 1:
+            found |= dict.fromkeys(numbers, range(numbers[0], numbers[-1] + 1))
+    return found
+
+
+def _around(store: Store, rows: list[Info], path: bytes) -> list[_Told]:
+    """What sessions say whose folder the file is in, or lies in the folder."""
+    places = {row.workspace: place_of(row.workspace) for row in rows if row.workspace}
+    is_folder = path.endswith(b"/")
+    near = {name for name, place in places.items() if path.startswith(place) or (is_folder and place.startswith(path))}
+    inside = [row for row in rows if row.workspace in near]
+    return [_told(store, row, places[row.workspace or ""]) for row in inside]
+
+
+def _tracking(store: Store, rows: list[Info], path: bytes) -> list[_Told]:
+    """What sessions say that track that very file, wherever it is."""
+    found: list[_Told] = []
+    for row in rows:
+        with opened(store, store.open(row.id, read_only=True)) as history:
+            folders = tuple(path_bytes(folder) + b"/" for folder in history.state.folders)
+            if path in map(path_bytes, history.state.tracked) or path.startswith(folders):
+                found.append(_heard(store, history, _Told(row, place_of(row.workspace or "/"))))
+    return found
+
+
+def _told(store: Store, row: Info, place: bytes) -> _Told:
+    with opened(store, store.open(row.id, read_only=True)) as history:
+        return _heard(store, history, _Told(row, place))
+
+
+def _heard(store: Store, history: History, told: _Told) -> _Told:
+    told.spans = spans(store, history, told.hear(history.forward()))
+    told.dropped = given_up(store, told.checkpoints, history.state.dropped)
+    for head in told.heads:
+        intent = told.intents.get(head.intent)
+        if intent is not None:
+            try:
+                told.intents[intent.seq] = history.whole(intent)
+            except (Corrupt, NotFound):
+                del told.intents[intent.seq]  # then all that changed counts
+    return told
+
+
+def _this_machine(found: list[_Told]) -> set[str]:
+    """What this machine is and was called: its names, and its starts, each known by another one."""
+    me = this_process()
+    here = {str(me[key]) for key in ("host", "boot") if me[key]}
+    writers = [writer for told in found for writer in told.writers.values()]
+    while more := {
+        name
+        for writer in writers
+        if writer.host in here or writer.boot in here
+        for name in (writer.host, writer.boot)
+        if name and name not in here
+    }:
+        here |= more
+    return here
+
+
+def _add_turns(
+    made: Timeline, told: _Told, index: dict[str, int], known: dict[str, TurnWork], at_once: dict[int, range]
+) -> None:
+    mine: dict[str, TurnWork] = {}
+    for span in told.spans:
+        if span.turn is None or span.turn in known or span.begin.id not in index:
+            continue  # a fork has its parent's turns, and did not make them
+        work = mine.setdefault(span.turn, _work(told, span, span.turn))
+        last = len(made.sightings) if span.end is None else index.get(span.end.id, -1)
+        made.turns.append(Period(*_widest(index[span.begin.id], last, at_once), work, is_doubtful=bool(span.doubt)))
+    known.update(mine)
+    for changed, count in told.changed:
+        work = mine.get(changed.turn or "")
+        if work is None or not count:
+            continue
+        before, after = told.checkpoints[count - 1], told.checkpoints[count : count + 1]
+        first = index.get(before.id, len(made.sightings))
+        last = index.get(after[0].id, -1) if after else len(made.sightings)
+        paths = _absolute(told.place, before, changed.paths)
+        made.declared.append(Period(*_widest(first, last, at_once), work, paths))
+
+
+def _widest(first: int, last: int, at_once: dict[int, range]) -> tuple[int, int]:
+    return at_once.get(first, (first,))[0], at_once.get(last, (last,))[-1]
+
+
+def _work(told: _Told, span: Span, turn: str) -> TurnWork:
+    begins, within = told.begins.get(turn, (span.began, None))
+    prompt, model = told.prompts.get(turn), told.models.get(turn)
+    row, begin = told.row, Sighting(span.begin, told.place)
+    end = None if span.end is None else Sighting(span.end, told.place)
+    return TurnWork(row.id, row.parent, turn, span.number, row.agent, begin, end, begins, within, prompt, model)
+
+
+def _add_rewinds(made: Timeline, told: _Told, index: dict[str, int]) -> None:
+    numbers = {checkpoint.seq: index[checkpoint.id] for checkpoint in told.checkpoints if checkpoint.id in index}
+    heads = {head.seq: head for head in told.heads}
+    for head in told.heads:
+        if head.before not in numbers or head.after not in numbers:
+            continue
+        intent = told.intents.get(head.intent)
+        before = made.sightings[numbers[head.before]]
+        paths = None if intent is None else _absolute(told.place, before.checkpoint, paths_of(intent, head))
+        first, last = numbers[head.before], numbers[head.after]
+        made.rewinds.append(Period(first, last, None, paths, _target(head, heads, numbers), told.row.id))
+
+
+def _target(head: Head, heads: dict[int, Head], numbers: dict[int, int]) -> int:
+    """The sighting that files went back to; before all where nobody can tell."""
+    undone = heads.get(head.undoes)
+    if head.why == "undo" and undone is not None:
+        return numbers.get(undone.before, -1)
+    if head.why == "redo" and undone is not None:
+        return numbers.get(undone.after, -1)
+    return max((number for seq, number in numbers.items() if seq <= head.asof and seq < head.before), default=-1)
+
+
+def _absolute(place: bytes, checkpoint: Checkpoint, paths: Iterable[str]) -> frozenset[bytes]:
+    """Paths as a log has them, from the root."""
+    found: set[bytes] = set()
+    for root in checkpoint.roots:
+        if root.name == WORKSPACE and not root.is_private:
+            found |= {os.path.join(place, path) for path in paths_in(root, paths)}
+    return frozenset(found | {path_bytes(path) for path in paths})
+
+
+def place_of(folder: str) -> bytes:
+    """A folder as it is now, whatever links lead to it, with a slash behind it."""
+    return os.path.join(os.path.realpath(path_bytes(folder)), b"")
