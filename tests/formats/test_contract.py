@@ -90,3 +90,9 @@ class TestCline(FormatContract):
     name = "cline"
     writes = False
     samples = [*public("cline"), *ours("cline/data", "cline/globalStorage")]
+
+
+class TestAider(FormatContract):
+    name = "aider"
+    writes = False
+    samples = [*ours("aider/shop")]

@@ -241,7 +241,7 @@ class Format(Struct, frozen=True):
     title: str
     """One line for people: which versions are read."""
     homes: Callable[[Places], list[str]]
-    """The folders where this agent keeps sessions, there or not; the first is the one that sessions are placed in."""
+    """The folders (or files) in which this agent keeps sessions, there or not; the first is where they are placed."""
     find: Callable[[str], Iterator[Source]]
     """The sessions at or under a file or folder, in a steady order, without reading them whole."""
     read: Callable[[Source], Reading]

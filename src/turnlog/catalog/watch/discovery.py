@@ -62,7 +62,10 @@ class Finder:
     def look(self, changes: Changes) -> Discovered:
         """Every session that is new, and every source that a file which changed may have besides the known ones."""
         for agent, home in changes.homes:
-            self._folder(agent, home, home)
+            if os.path.isfile(home):
+                self._new(agent, home)
+            else:
+                self._folder(agent, home, home)
         for number, agent, home, path in changes.folders:
             if not can_read(agent):
                 continue

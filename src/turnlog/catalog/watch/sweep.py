@@ -92,6 +92,11 @@ def compared(watchlist: Watchlist, store: Store) -> Changes:
     return Changes(grown=grown, gone=[number for id, (number, *_) in known.items() if id not in there])
 
 
+def _is_new(watchlist: Watchlist, home: str) -> bool:
+    """Whether a home is a folder, or one file in which all sessions are and that nobody has looked at."""
+    return os.path.isdir(home) or (os.path.isfile(home) and not watchlist.has_file(home))
+
+
 def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:
     """Compare everything that is known with the disk."""
     stat = os.stat
@@ -108,7 +113,7 @@ def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -
             now = -1
         if now != mtime:
             folders.append((number, agent, path_of(home), place))
-    fresh = [pair for pair in homes if pair not in known and os.path.isdir(pair[1])]
+    fresh = [pair for pair in homes if pair not in known and _is_new(watchlist, pair[1])]
     files: list[WatchedFile] = []
     for number, path, size, mtime, inode, is_foreign in watchlist.files():
         if is_foreign and not agents:
