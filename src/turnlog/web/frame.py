@@ -81,9 +81,9 @@ def link(address: str, text: str, *, current: bool = False, kind: str = "") -> s
 
 def button(text: str, action: str, *, command: str = "", at: int = 0, testid: str = "") -> str:
     """What the script carries out; without one it is not shown."""
-    more = f' data-command="{esc(command)}"' if command else ""
+    more = f' data-testid="{testid}"' if testid else ""
+    more += f' data-command="{esc(command)}"' if command else ""
     more += f' data-at="{at}"' if at else ""
-    more += f' data-testid="{testid}"' if testid else ""
     return f'<button type="button" class="needs-script" data-action="{action}"{more}>{esc(text)}</button>'
 
 

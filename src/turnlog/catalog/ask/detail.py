@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.listing import now_ms, sessions_shown
 from turnlog.catalog.ask.query import parse
@@ -59,8 +59,7 @@ def context(indexes: Sequence[Index], card: Card, *, most: int = _MOST) -> list[
     """How full the context was with each request, oldest first; of many, the fullest of neighbours, and compactions."""
     for index in indexes:
         for row in _ids(index, _is(card)):
-            points = _points(index, row)
-            return points if len(points) <= most else _thinned(points, most)
+            return _points(index, row, most)
     return []
 
 
@@ -117,31 +116,29 @@ def _ids(index: Index, sessions: Condition) -> list[int]:
     return [row[0] for row in rows]
 
 
-def _points(index: Index, row: int) -> list[ContextPoint]:
+def _points(index: Index, row: int, most: int) -> list[ContextPoint]:
     table, mark = index.engine.table, index.engine.mark
-    counts = ", ".join(TokenSums._fields[:4])
-    asked = (
-        f"SELECT step, at, model, {counts} FROM {table('spent')} WHERE session = {mark} AND NOT is_total ORDER BY step"
-    )
-    summed: list[tuple[Any, ...]] = list(index.engine.rows(asked, (row,)))
-    found = [ContextPoint(step, at, model, sum(numbers)) for step, at, model, *numbers in summed if sum(numbers)]
     compacted = f"SELECT step, id FROM {table('docs')} WHERE session = {mark} AND role = {mark} ORDER BY step"
-    for step, id in index.engine.rows(compacted, (row, "summary")):
-        found.append(ContextPoint(step, id >> 20, "", 0, is_compaction=True))
-    return sorted(found)
-
-
-def _thinned(points: list[ContextPoint], most: int) -> list[ContextPoint]:
-    """The fullest of neighbours; every compaction as long as there is room for them."""
-    compactions = [point for point in points if point.is_compaction][-most // 4 :]
-    requests = [point for point in points if not point.is_compaction]
-    room = most - len(compactions)
-    kept = [
-        max(requests[number * len(requests) // room : (number + 1) * len(requests) // room], key=_tokens)
-        for number in range(min(room, len(requests)))
+    compactions = [
+        ContextPoint(step, id >> 20, "", 0, is_compaction=True)
+        for step, id in index.engine.rows(compacted, (row, "summary"))
     ]
-    return sorted([*kept, *compactions])
+    counts = " + ".join(TokenSums._fields[:4])
+    spent = f"{table('spent')} WHERE session = {mark} AND NOT is_total"
+    requests: list[tuple[int, int]] = sorted(index.engine.rows(f"SELECT step, {counts} FROM {spent}", (row,)))
+    requests = [request for request in requests if request[1]]
+    if len(requests) + len(compactions) > most:
+        compactions = compactions[-most // 4 :]
+        requests = _fullest(requests, most - len(compactions))
+    tokens = dict(requests)
+    told = f"SELECT step, at, model FROM {spent} AND {index.engine.among('step')}"
+    found = {step: ContextPoint(step, at, model, tokens[step]) for step, at, model in
+             index.engine.rows(told, (row, list(tokens)))}  # fmt: skip
+    return sorted([*found.values(), *compactions])
 
 
-def _tokens(point: ContextPoint) -> int:
-    return point.tokens
+def _fullest(requests: list[tuple[int, int]], room: int) -> list[tuple[int, int]]:
+    """So many of them: the fullest of neighbours."""
+    size = len(requests)
+    parts = (requests[number * size // room : (number + 1) * size // room] for number in range(min(room, size)))
+    return [max(part, key=lambda request: request[1]) for part in parts]

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.reader.place import checkpoint_at, place_of
+from turnlog.thread.outline import PROMPT
 from turnlog.view.html import HtmlRows
 from turnlog.view.number import count
 from turnlog.web.frame import address_of, esc, link, page, tabs
@@ -37,12 +38,19 @@ class TurnRow(NamedTuple):
 def turns_in(looked: LookedAt) -> list[TurnRow]:
     """Every turn that has checkpoints around it, oldest first."""
     outline = looked.pieces.outline
-    prompts = {item.turn: item.label for item in outline if item.is_prompt and item.turn}
-    found: list[TurnRow] = []
-    for item in outline:
-        if item.kind == "turn" and item.label == "begin":
-            found.append(TurnRow(len(found) + 1, prompts.get(item.turn, "")))
-    return found
+    begun = [
+        turn
+        for kind, turn, seq in zip(outline.kinds, outline.turns, outline.seqs, strict=True)
+        if kind == "turn" and outline.labels.get(seq) == "begin"
+    ]
+    if not begun:
+        return []
+    prompts = {
+        turn: outline.labels.get(seq, "")
+        for flags, turn, seq in zip(outline.flags, outline.turns, outline.seqs, strict=True)
+        if flags & PROMPT and turn
+    }
+    return [TurnRow(number, prompts.get(turn, "")) for number, turn in enumerate(begun, 1)]
 
 
 def show(request: Request) -> Response:
@@ -67,7 +75,7 @@ def show(request: Request) -> Response:
 def _chosen(request: Request, looked: LookedAt, session: ReadOnlySession, turns: list[TurnRow]) -> str:
     asked = request.query_params
     name = looked.card.name
-    if not turns and not session.checkpoints():
+    if not turns and not looked.checkpoints():
         return (
             '<p data-testid="empty">No checkpoint was taken in this session, so nobody can say what it changed. '
             "<code>turnlog hooks install</code> takes them around every turn.</p>"
@@ -77,17 +85,22 @@ def _chosen(request: Request, looked: LookedAt, session: ReadOnlySession, turns:
         raise NotFound(f"no turn {word!r:.40} in session {name}: it has {len(turns)}")
     number = int(word) if word else 0
     if asked.get("from") or asked.get("to"):
-        found = session.diff(_checkpoint(session, asked.get("from") or "0"), _checkpoint(session, asked.get("to")))
+        begin, end = asked.get("from") or "0", asked.get("to") or None
+        found = session.diff(_checkpoint(session, begin), _checkpoint(session, end))
         what = f"from {asked.get('from') or 'the beginning'} to {asked.get('to') or 'now'}"
     elif asked.get("all") == "1" or not turns:
-        checkpoints = session.checkpoints()
+        checkpoints = looked.checkpoints()
         found, what = session.diff(checkpoints[0], checkpoints[-1]), "in the whole session"
     else:
         number = number or len(turns)
         found, what = session.diff(turn=number), f"in turn {number}"
     nav = f'<nav class="outline" aria-label="Turns"><ol>{_turns(name, turns, number)}</ol></nav>'
     result = _result(looked, found, what, number, can_rewind=_can_rewind(request, looked))
-    return f'<div class="columns">{nav}<div>{_small_nav(name, turns, number)}{result}</div></div>'
+    places = (asked.get("from", ""), asked.get("to", ""))
+    return (
+        f'<div class="columns">{nav}<div>{_small_nav(name, turns, number)}{_between(name, turns, places)}'
+        f"{result}</div></div>"
+    )
 
 
 def _can_rewind(request: Request, looked: LookedAt) -> bool:
@@ -128,6 +141,25 @@ def _small_nav(name: str, turns: list[TurnRow], number: int) -> str:
         link(address_of(name, "changes", all=1), "Whole session", current=not number),
     ]
     return f'<nav class="turns-nav" aria-label="Other turns">{"".join(filter(None, items))}</nav>'
+
+
+def _between(name: str, turns: list[TurnRow], places: tuple[str, str]) -> str:
+    """From one place to another: a form, so that it needs no script."""
+    if not turns:
+        return ""
+    shown = [(f"turn:{turn.number}", f"before turn {turn.number}") for turn in turns[-_TURNS:]]
+    begin, end = (
+        f'<label>{label} <select name="{label}">{_options(options, chosen)}</select></label>'
+        for label, options, chosen in (("from", shown, places[0]), ("to", [*shown[1:], ("", "now")], places[1]))
+    )
+    place = esc(address_of(name, "changes"))
+    return f'<form class="inline" method="get" action="{place}">{begin} {end} <button>Show</button></form>'
+
+
+def _options(options: list[tuple[str, str]], chosen: str) -> str:
+    return "".join(
+        f'<option value="{value}"{" selected" if value == chosen else ""}>{text}</option>' for value, text in options
+    )
 
 
 def _result(looked: LookedAt, found: list[Difference], what: str, number: int, *, can_rewind: bool) -> str:

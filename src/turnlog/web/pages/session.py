@@ -55,7 +55,7 @@ def show(request: Request) -> Response:
         nav = outline_around(viewer, looked, talk, first, is_redacted=is_redacted)
         version, total = looked.version, len(talk)
         body = (
-            f"{_head(viewer, looked, title, talk)}{tabs(card.name, '', is_ours=card.is_ours)}"
+            f"{_head(viewer, looked, title, is_redacted=is_redacted)}{tabs(card.name, '', is_ours=card.is_ours)}"
             f'<div class="columns">{nav}<div class="reading">{_problem(card)}'
             f"{_step(request, talk, first, later=False)}"
             f'<div data-testid="conversation" role="feed" aria-busy="false" aria-label="Conversation" '
@@ -111,7 +111,7 @@ def can_write(viewer: Viewer, card: Card) -> bool:
 # ── above ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _head(viewer: Viewer, looked: LookedAt, title: str, talk: ConversationPieces) -> str:
+def _head(viewer: Viewer, looked: LookedAt, title: str, *, is_redacted: bool) -> str:
     card = looked.card
     edit = ""
     if can_write(viewer, card):
@@ -119,7 +119,9 @@ def _head(viewer: Viewer, looked: LookedAt, title: str, talk: ConversationPieces
             f'<input data-testid="title-input" aria-label="Title" maxlength="500" value="{esc(title)}" hidden>'
         )
     told = facts(_facts(viewer, looked))
-    return f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{told}{_actions(viewer, card)}'
+    return (
+        f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{told}{_actions(viewer, looked, is_redacted=is_redacted)}'
+    )
 
 
 def _facts(viewer: Viewer, looked: LookedAt) -> list[str]:
@@ -148,7 +150,8 @@ def _peak(looked: LookedAt) -> int:
     return 0 if looked.session is None else looked.session.history.state.peak
 
 
-def _actions(viewer: Viewer, card: Card) -> str:
+def _actions(viewer: Viewer, looked: LookedAt, *, is_redacted: bool) -> str:
+    card = looked.card
     command = f"turnlog resume {card.name} --exec"
     others = "".join(
         f"<li>{button(agent, 'copy', command=f'turnlog resume {card.name} --in {agent} --exec')}</li>"
@@ -159,20 +162,18 @@ def _actions(viewer: Viewer, card: Card) -> str:
         f"<li>{link(address_of(card.name, 'export', to=form), text)}</li>"
         for form, text in (("html", "HTML"), ("markdown", "Markdown"), ("json", "JSON"), ("jsonl", "JSON lines"))
     )
-    delete = ""
+    more = [link(address_of(card.name, redact="" if is_redacted else 1),
+                 "Show as it is" if is_redacted else "Show without secrets")]  # fmt: skip
     if can_write(viewer, card):
-        delete = (
-            '<li><button type="button" class="needs-script" data-action="delete">Delete, to the trash</button></li>'
-        )
+        more += [button("Fork at its end", "fork", at=looked.pieces.head)] if looked.pieces.head else []
+        more.append(button("Delete, to the trash", "delete"))
+    copy = button("Copy resume command", "copy", command=command, testid="copy-resume")
     return (
-        '<div class="actions">'
-        f'<button type="button" data-testid="copy-resume" data-action="copy" data-command="{esc(command)}" '
-        f'title="{esc(command)}">Copy resume command</button>'
-        f"<details><summary>Go on in</summary><ul>{others}</ul></details>"
+        f'<div class="actions">{copy}<noscript><code>{esc(command)}</code></noscript>'
+        f'<details class="needs-script"><summary>Go on in</summary><ul>{others}</ul></details>'
         f"<details><summary>Export</summary><ul>{exports}</ul></details>"
         f"{link(compare_address(card.name), 'Compare')}"
-        f"<details><summary>More</summary><ul>"
-        f"<li>{link(address_of(card.name, redact=1), 'Show without secrets')}</li>{delete}</ul></details></div>"
+        f"<details><summary>More</summary><ul>{''.join(f'<li>{one}</li>' for one in more)}</ul></details></div>"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
 from starlette.routing import Route
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _BARS = 400
 _ROWS = 50
+_DRAWN: WeakKeyDictionary[LookedAt, tuple[object, str]] = WeakKeyDictionary()
+"""What was drawn of sessions that lie open."""
 
 
 def show(request: Request) -> Response:
@@ -31,12 +34,20 @@ def show(request: Request) -> Response:
     looked = viewer.open(name_in(request))
     with looked.mutex:
         card, title = looked.card, looked.title
-        costs = _costs(viewer, looked)
-    body = (
-        f"<h1>{esc(title)}</h1>{tabs(card.name, 'stats', is_ours=card.is_ours)}{standing_of(viewer)}"
-        f"{_sums(card)}{_context(viewer, card)}{costs}{_tools(viewer, card)}{_files(viewer, card)}"
-    )
-    return page(request, f"Stats · {title} · turnlog", body, kind="stats")
+        numbers = _numbers(viewer, looked)
+    head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'stats', is_ours=card.is_ours)}{standing_of(viewer)}"
+    return page(request, f"Stats · {title} · turnlog", head + numbers, kind="stats")
+
+
+def _numbers(viewer: Viewer, looked: LookedAt) -> str:
+    """All of them, drawn once for what the session and the catalog say of it now."""
+    card = looked.card
+    state = (card, looked.version, viewer.catalog.standing().pending)
+    kept = _DRAWN.get(looked)
+    if kept is None or kept[0] != state:
+        drawn = f"{_sums(card)}{_context(viewer, card)}{_costs(viewer, looked)}{_tools(viewer, card)}"
+        kept = _DRAWN[looked] = (state, drawn + _files(viewer, card))
+    return kept[1]
 
 
 def _sums(card: Card) -> str:

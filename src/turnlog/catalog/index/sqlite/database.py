@@ -59,6 +59,8 @@ class Database:
         """How many of them are kept for the next time, each with the values that it had the last time."""
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self.terms: dict[object, list[tuple[str, int]]] = {}
+        """Words that were asked for last: see `SqliteEngine`."""
         self.is_new = False
         """Whether it had to be made, and nothing is in it yet."""
 
@@ -72,6 +74,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of it."""
+        self.terms.clear()
         if self._connection is not None:
             self._connection.close()
             self._connection = None

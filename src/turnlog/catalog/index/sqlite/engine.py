@@ -32,8 +32,10 @@ class SqliteEngine:
     drop_quarters = "DELETE FROM quarters WHERE session = ?"
     drop_note = "DELETE FROM meta WHERE key = ?"
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, terms: dict[object, list[tuple[str, int]]] | None = None) -> None:
         self.db = db
+        self._terms = {} if terms is None else terms
+        """The words with one first letter, as of one state of the index: kept by whoever asks again."""
 
     def table(self, name: str, alias: str = "") -> str:
         """See `Engine.table`."""
@@ -89,14 +91,26 @@ class SqliteEngine:
         word = "".join(words_of(word))
         if len(word) < _SHORTEST:
             return ""
-        self.db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')")
         most = 1 if len(word) <= _SHORT else 2
-        rows = self.db.execute(
-            "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?",
-            (word[0], word[0] + "\U0010ffff", len(word) - most, len(word) + most),
+        near = (
+            (distance(word, term, most), -doc, term)
+            for term, doc in self._beginning_with(word[0])
+            if abs(len(term) - len(word)) <= most
         )
-        near = ((distance(word, term, most), -doc, term) for term, doc in rows)
         return min((found for found in near if found[0] <= most), default=(0, 0, ""))[2]
+
+    def _beginning_with(self, letter: str) -> list[tuple[str, int]]:
+        """The words that begin so, each with the number of entries that have it: to count those is what takes time."""
+        state = (letter, self.db.execute("PRAGMA data_version").fetchone(), self.db.total_changes)
+        if state not in self._terms:
+            self.db.execute(
+                "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
+            )
+            asked = "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?"
+            found = self.db.execute(asked, (letter, letter + "\U0010ffff")).fetchall()
+            self._terms.clear()
+            self._terms[state] = found
+        return self._terms[state]
 
     def having(self, wanted: Wanted) -> Clause:
         """See `Engine.having`."""
