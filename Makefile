@@ -45,11 +45,16 @@ quick: $(VENV)/.ready ## The tests for while you work: log, session, wire, view,
 test-agents: $(VENV)/.ready $(AGENTS)/.python/.ready ## Let the real coding agents run and resume, offline (needs node and npm)
 	$(VENV)/bin/python -m $(if $(NEWEST),tests.agents.newest,pytest tests/agents) -n $(WORKERS) $(ARGS)
 
-# Each framework has an environment of its own; ADAPTED=langgraph runs one.
-test-adapters: $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks' own tests on our stores for them
+# Each framework has an environment of its own; ADAPTED=langgraph runs one. Types are checked there as well: what an adapter
+# imports is nowhere else.
+test-adapters: $(VENV)/.ready $(ADAPTED:%=build/adapters/%/.ready) ## Run the agent frameworks' own tests on our stores for them
 	@for name in $(ADAPTED); do \
+		module=$$(echo $$name | tr - _); \
 		echo "== $$name"; \
-		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$(echo $$name | tr - _) $(ARGS) || exit 1; \
+		echo "{\"include\": [\"../../src/turnlog/adapters/$$module*\"], \"extraPaths\": [\"../../src\"], \"typeCheckingMode\": \"strict\"}" \
+			> build/adapters/$$name.json; \
+		$(VENV)/bin/basedpyright -p build/adapters/$$name.json --pythonpath build/adapters/$$name/bin/python || exit 1; \
+		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$module $(ARGS) || exit 1; \
 	done
 
 test-web: $(BROWSER)/.ready $(if $(INSTALLED),,$(HEADLESS)/.ready) ## Let a real browser use `turnlog web` (chromium, or npm gets one; 165 MB, once)

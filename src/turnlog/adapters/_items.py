@@ -23,6 +23,7 @@ import msgspec
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, File, Image, ToolCall, ToolResult
 from turnlog.log.draft import check_json
+from turnlog.log.entry import Entry
 
 _POINTER, _WRAPPED, _WHOLE = "~", "~~", "!"
 _SHORT = 8
@@ -55,6 +56,12 @@ def expand(kept: Any, blocks: Sequence[AnyBlock], get_blob: GetBlob | None = Non
     if edited and not work.has_used_all():
         raise Mismatch("the blocks say something that the item has no place for")
     return item
+
+
+def kept_of(entry: Entry, framework: str) -> Any:
+    """What is kept of a framework's item beside the blocks of an entry; None where it is not one of its own."""
+    meta: Any = entry.meta
+    return cast("dict[str, Any]", meta).get(framework) if isinstance(meta, dict) else None
 
 
 class _Squeezer:

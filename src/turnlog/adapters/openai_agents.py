@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from turnlog.adapters._items import Mismatch, expand, squeeze
+from turnlog.adapters._items import Mismatch, expand, kept_of, squeeze
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from turnlog.log.block import Text, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Custom, Message, Spent
 from turnlog.log.usage import Usage
@@ -219,7 +219,7 @@ def _drafted(item: object) -> Message:
         message = message_of(fields)
     except Invalid:
         message = Message(role="assistant")  # of a kind that nobody knows: kept beside no blocks
-    blocks = [block for block in message.blocks if not isinstance(block, UnknownBlock)]
+    blocks: list[AnyBlock] = [block for block in message.blocks if not isinstance(block, UnknownBlock)]
     try:
         kept = squeeze(fields, blocks)
     except (TypeError, ValueError) as error:
@@ -229,9 +229,9 @@ def _drafted(item: object) -> Message:
 
 def _items_of(message: Message, session: Session, *, edited: bool = False) -> list[Item]:
     """What a message is for the SDK: the item it was made from, or items made from its blocks."""
-    if isinstance(message.meta, dict) and FRAMEWORK in message.meta:
+    if (kept := kept_of(message, FRAMEWORK)) is not None:
         try:
-            return [expand(message.meta[FRAMEWORK], message.blocks, session.blob, edited=edited)]
+            return [expand(kept, message.blocks, session.blob, edited=edited)]
         except Mismatch:
             pass
     items: list[Item] = []

@@ -11,14 +11,14 @@ share, lies in a hidden session each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from turnlog.adapters._items import expand, squeeze
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined, parts_of
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from turnlog.log.entry import Custom, Message, Set
+from turnlog.log.entry import AnyEntry, Custom, Set
 from turnlog.log.ids import new_id
 from turnlog.session import Session as Kept
 from turnlog.thread.report import Info
@@ -99,7 +99,7 @@ class TurnlogSessionService(BaseSessionService, Closing):
             raise Invalid(f"the state {state!r:.80} is not a mapping", hint="a state is a dict with texts as its keys")
         session_id = _stripped(given or "") or uuid.new_uuid()
         name = _id(app, user, session_id)
-        parts = _Parts(to_jsonable_python(dict(state or {}), serialize_unknown=True))
+        parts = _Parts(to_jsonable_python(dict(cast("Mapping[str, Any]", state or {})), serialize_unknown=True))
         now = clock.get_time()
         drafts = [Set(key="listed", value=_listed(now, parts.own), exact=True), *_facts(parts.own)]
         labels = {"app": app, "user": user, "session": session_id}
@@ -291,5 +291,5 @@ def _updated(found: Kept) -> float:
     return last[0].at.timestamp() if last and last[0].at else 0.0
 
 
-def _kept(node: Message | Custom) -> Any:
-    return node.meta if isinstance(node, Message) else node.data
+def _kept(node: AnyEntry) -> Any:
+    return node.data if isinstance(node, Custom) else node.meta

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 from google.adk.events import Event
 
-from turnlog.adapters._items import Mismatch, expand, squeeze
+from turnlog.adapters._items import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Custom, Message
@@ -91,8 +91,8 @@ def _is_event(node: AnyEntry) -> bool:
 
 
 def _left(node: AnyEntry) -> str | None:
-    meta = node.meta if _is_event(node) else None
-    return None if meta is None else meta[FRAMEWORK]["left"]
+    kept = kept_of(node, FRAMEWORK) if _is_event(node) else None
+    return None if kept is None else kept["left"]
 
 
 def _whole_path(session: Session) -> list[AnyEntry]:
@@ -135,9 +135,9 @@ class _Reader:
         if isinstance(node, Message):
             self._names.update({block.id: block.name for block in node.blocks if isinstance(block, ToolCall)})
         try:
-            if isinstance(node, Message) and isinstance(node.meta, dict) and FRAMEWORK in node.meta:
+            if isinstance(node, Message) and (kept := kept_of(node, FRAMEWORK)) is not None:
                 is_edited = node.seq in self._edited
-                return _event(expand(node.meta[FRAMEWORK], node.blocks, self._session.blob, edited=is_edited))
+                return _event(expand(kept, node.blocks, self._session.blob, edited=is_edited))
             if isinstance(node, Custom) and node.kind == KIND:
                 return _event(expand(node.data, []))
         except Mismatch:
@@ -165,9 +165,8 @@ class _Reader:
         if isinstance(block, Text):
             return {"text": block.text} if block.text else None
         if isinstance(block, ToolCall) and block.by is None:
-            given = (
-                block.input if isinstance(block.input, dict) else {} if block.input is None else {"input": block.input}
-            )
+            given: Any = {} if block.input is None else block.input
+            given = cast("Item", given) if isinstance(given, dict) else {"input": given}
             return {"function_call": {"id": block.id, "name": block.name, "args": given}}
         if isinstance(block, ToolResult) and block.meta is None:
             said = block.content if isinstance(block.content, str) else text_of(block.content)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from turnlog.adapters._shelf import AnyHome, check_id, framework
 
@@ -25,13 +25,13 @@ from langgraph.checkpoint.base import (  # noqa: E402
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
-    SerializerProtocol,
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol  # noqa: E402
 
 from turnlog.adapters.langgraph.message import FRAMEWORK  # noqa: E402
-from turnlog.adapters.langgraph.reading import ReadingSaver, config_of, place_of  # noqa: E402
+from turnlog.adapters.langgraph.reading import ReadingSaver, config_of, configurable, place_of  # noqa: E402
 from turnlog.adapters.langgraph.thread import (  # noqa: E402
     CHECKPOINT,
     HIDDEN,
@@ -74,8 +74,8 @@ class TurnlogSaver(ReadingSaver):
             if thread is None:
                 self.shelf.make(thread_id, labels={"thread_id": thread_id}, drafts=drafts)
                 return self.thread(thread_id, fresh=False)
-            done = thread.session.append(*drafts, **options)
-            thread.take(done if isinstance(done, list) else [done])
+            done: Any = thread.session.append(*drafts, **options)
+            thread.take(cast("list[AnyEntry]", done) if isinstance(done, list) else [done])
         except (AlreadyExists, Conflict, NotFound):
             if thread is None or not self.shelf.home.exists(thread_id):
                 self.shelf.forget(thread_id)
@@ -105,7 +105,7 @@ class TurnlogSaver(ReadingSaver):
                 done = self._append(thread_id, thread, drafts, **_goes_on_from(thread, self.ns_kept(ns), parent))
                 if done is not None:
                     done.remember((self.ns_kept(ns), checkpoint["id"]), seen)
-                    return config_of(config["configurable"]["thread_id"], ns, checkpoint["id"])
+                    return config_of(configurable(config)["thread_id"], ns, checkpoint["id"])
 
     def _refuse_other(self, thread: Thread | None, ns: str, parent: str | None) -> None:
         latest = thread.latest(self.ns_kept(ns)) if self._conflicts == "raise" and thread is not None else None
@@ -130,7 +130,9 @@ class TurnlogSaver(ReadingSaver):
             before = base.get(channel)
             where = None if before is None else before.where
             if type(value) is list:
-                kept, elements = writer.list_of(value, before.elements if before else [], where, known)
+                kept, elements = writer.list_of(
+                    cast("list[Any]", value), before.elements if before else [], where, known
+                )
                 seen[channel] = SeenValue(kept.get("@") or [name, key], None, elements)
             else:
                 kept = writer.kept(value)
@@ -145,7 +147,7 @@ class TurnlogSaver(ReadingSaver):
         if self.is_plain:
             data |= {"c": writer.kept(rest), "m": writer.kept(metadata)}
         else:
-            data["x"] = writer.kept((rest, metadata, list(fields["channel_values"]), ns))
+            data["x"] = writer.kept((rest, metadata, list(checkpoint["channel_values"]), ns))
         return [*writer.drafts, Custom(kind=CHECKPOINT, data={**data, "values": values})], seen
 
     def put_writes(
@@ -153,7 +155,7 @@ class TurnlogSaver(ReadingSaver):
     ) -> None:
         """Keep what a task wrote, beside the checkpoint that it ran from. Durable when this returns."""
         thread_id, ns = place_of(config)
-        key = (self.ns_kept(ns), str(config["configurable"]["checkpoint_id"]))
+        key = (self.ns_kept(ns), str(configurable(config)["checkpoint_id"]))
         with self.shelf.locked(thread_id):
             is_first = True
             while True:
@@ -178,15 +180,16 @@ class TurnlogSaver(ReadingSaver):
                 if "m" in made:
                     fresh.append(Element(value, made))
                 return made
-            if type(value) is list and value and all(isinstance(one, BaseMessage) for one in value):
-                return {"w": [kept(one) for one in value]}
+            several = cast("list[Any]", value) if type(value) is list else []
+            if several and all(isinstance(one, BaseMessage) for one in several):
+                return {"w": [kept(one) for one in several]}
             return writer.kept(value)
 
         made: list[list[Any]] = []
         for index, (channel, value) in enumerate(writes):
             how = [channel, kept(value)] if self.is_plain else writer.kept((channel, value))
             made.append([WRITES_IDX_MAP.get(channel, index), how])
-        data = {"ns": key[0], "id": key[1], "task": task_id, "again": is_again(writes), "writes": made}
+        data: dict[str, Any] = {"ns": key[0], "id": key[1], "task": task_id, "again": is_again(writes), "writes": made}
         data["path"] = task_path if self.is_plain else writer.kept(task_path)
         return [*writer.drafts, Custom(kind=WRITES, data=data)], fresh
 
@@ -245,14 +248,13 @@ class TurnlogSaver(ReadingSaver):
 
     def with_allowlist(self, extra_allowlist: Any) -> Any:
         """A clone over the same home; see `BaseCheckpointSaver`."""
-        clone = super().with_allowlist(extra_allowlist)
-        return clone if clone is self else _sharing(self, copy.copy(clone))
-
-
-def _sharing(saver: TurnlogSaver, clone: TurnlogSaver) -> TurnlogSaver:
-    """What is known of a thread was made with one serializer."""
-    clone._threads = {} if clone.serde is not saver.serde else saver._threads
-    return clone
+        clone = cast("TurnlogSaver", super().with_allowlist(extra_allowlist))
+        if clone is self:
+            return clone
+        made = copy.copy(clone)
+        # What is known of a thread was made with one serializer.
+        made._threads = {} if made.serde is not self.serde else self._threads
+        return made
 
 
 def _goes_on_from(thread: Thread | None, ns: str, parent: str | None) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from turnlog.adapters._items import GetBlob, Mismatch, expand, squeeze
+from turnlog.adapters._items import GetBlob, Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
@@ -40,17 +40,16 @@ def drafted(message: BaseMessage, item: dict[str, Any]) -> Message:
 
 def is_plain(message: Any) -> bool:
     """Whether it is one of LangChain's own kinds of messages, and no subclass of somebody's."""
-    kind = type(message)
+    kind = cast("type[Any]", type(message))
     return isinstance(message, BaseMessage) and getattr(lc, kind.__name__, None) is kind
 
 
 def restored(entry: Message, get_blob: GetBlob, *, edited: bool = False) -> list[BaseMessage]:
     """What an entry is for LangChain: the message it was made from, or messages made from its blocks."""
-    kept = entry.meta.get(FRAMEWORK) if isinstance(entry.meta, dict) else None
-    if isinstance(kept, dict):
+    kept = kept_of(entry, FRAMEWORK)
+    if kept is not None:
         try:
-            item = expand(cast("dict[str, Any]", kept)["item"], entry.blocks, get_blob, edited=edited)
-            return [built(cast("dict[str, Any]", kept)["class"], item)]
+            return [built(kept["class"], expand(kept["item"], entry.blocks, get_blob, edited=edited))]
         except Mismatch:
             pass
     return _made(entry)
@@ -162,9 +161,14 @@ def _made(entry: Message) -> list[BaseMessage]:
     content = _content(entry.blocks)
     if entry.role == "assistant":
         calls = [b for b in entry.blocks if isinstance(b, ToolCall) and b.by is None]
-        given = [{"name": b.name, "args": b.input if isinstance(b.input, dict) else {}, "id": b.id} for b in calls]
+        given: list[Any] = [{"name": b.name, "args": _args(b), "id": b.id} for b in calls]
         return [AIMessage(content=content, tool_calls=given, id=entry.id)]
     return [(SystemMessage if entry.role == "system" else HumanMessage)(content=content, id=entry.id)]
+
+
+def _args(call: ToolCall) -> dict[str, Any]:
+    given: Any = call.input
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _content(blocks: list[AnyBlock]) -> Any:

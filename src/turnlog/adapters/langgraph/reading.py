@@ -13,9 +13,9 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
     PendingWrite,
-    SerializerProtocol,
     get_checkpoint_id,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from turnlog.adapters._shelf import AnyHome, Shelf, check_id
@@ -97,7 +97,7 @@ class ReadingSaver(AwaitedSaver):
         found: list[tuple[tuple[str, str, int], PendingWrite]] = []
         for write in thread.writes(key):
             path = write.path if isinstance(write.path, str) else loaded(write.path, loads)
-            found.append(((path, write.task, write.index), self._written(thread, write.task, write.data)))
+            found.append(((path, write.task, write.number), self._written(thread, write.task, write.data)))
         return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
     def checkpoint_of(self, thread: Thread, stored: Stored, *, is_latest: bool = False) -> tuple[Checkpoint, Any]:
@@ -119,7 +119,8 @@ class ReadingSaver(AwaitedSaver):
     def _written(self, thread: Thread, task: str, data: Any) -> PendingWrite:
         loads = self.serde.loads_typed
         if isinstance(data, list):
-            return task, data[0], thread.one(data[1], loads)
+            named, kept = cast("list[Any]", data)
+            return task, named, thread.one(kept, loads)
         channel, value = loaded(data, loads)
         return task, channel, value
 
@@ -137,7 +138,7 @@ class ReadingSaver(AwaitedSaver):
     def _list(
         self, config: RunnableConfig | None, wanted: dict[str, Any], before: str | None
     ) -> Iterator[CheckpointTuple]:
-        places = config["configurable"] if config else {}
+        places = configurable(config) if config else {}
         only = get_checkpoint_id(config) if config else None
         threads = [check_id(str(places["thread_id"]), "thread_id")] if places.get("thread_id") else self.all_threads()
         place = places.get("checkpoint_ns")
@@ -190,10 +191,15 @@ class ReadingSaver(AwaitedSaver):
         return found
 
 
+def configurable(config: RunnableConfig) -> dict[str, Any]:
+    """What a config says of threads and checkpoints."""
+    return config.get("configurable") or {}
+
+
 def place_of(config: RunnableConfig) -> tuple[str, str]:
     """The thread and the namespace."""
-    configurable = config["configurable"]
-    return check_id(str(configurable.get("thread_id") or ""), "thread_id"), str(configurable.get("checkpoint_ns") or "")
+    places = configurable(config)
+    return check_id(str(places.get("thread_id") or ""), "thread_id"), str(places.get("checkpoint_ns") or "")
 
 
 def config_of(thread_id: Any, ns: str, name: str) -> RunnableConfig:

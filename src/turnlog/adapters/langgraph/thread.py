@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from msgspec.structs import replace
 
+from turnlog.adapters._items import kept_of
 from turnlog.adapters.langgraph.message import FRAMEWORK, restored
 from turnlog.adapters.langgraph.value import Element, Kept, ValueWriter, loaded
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
@@ -37,7 +38,7 @@ class Write(NamedTuple):
     path: Any
     """That of the task; as it is kept where nothing may be readable."""
     task: str
-    index: int
+    number: int
     data: Any
     """Its channel, and how its value is kept."""
 
@@ -105,8 +106,8 @@ class Thread:
             self._take_custom(entry)
         elif isinstance(entry, Message):
             self._messages[entry.id] = entry
-            if isinstance(entry.meta, dict) and FRAMEWORK in entry.meta:
-                name = cast("dict[str, Any]", entry.meta[FRAMEWORK]["item"]).get("id")
+            if (kept := kept_of(entry, FRAMEWORK)) is not None:
+                name = cast("dict[str, Any]", kept["item"]).get("id")
                 if isinstance(name, str):
                     self._ids[name] = entry.id
             else:
@@ -246,7 +247,7 @@ class Thread:
         mine = {element.kept["m"]: element for element in seen[name].elements}
         elements: list[Element] = []
         for entry in self.session.context(repair=False):
-            ours = isinstance(entry.meta, dict) and FRAMEWORK in entry.meta
+            ours = kept_of(entry, FRAMEWORK) is not None
             if entry.id in mine and entry.seq:
                 elements.append(mine[entry.id])
             elif not ours:

@@ -24,7 +24,7 @@ Kept = dict[str, Any]
 
 def is_json(value: Any, depth: int = 0) -> bool:
     """Whether JSON says a value exactly: no tuples, no subclasses, no keys that are not text."""
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str:
         return value.isascii() or _is_unicode(value)
     if value is None or kind is bool or kind is int:
@@ -51,7 +51,7 @@ def _is_unicode(text: str) -> bool:
 
 def glance(value: Any) -> tuple[Any, ...] | None:
     """What shows that an object was changed in place, without looking at all of it. None: it has to be compared."""
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ()
     if not isinstance(value, BaseMessage):

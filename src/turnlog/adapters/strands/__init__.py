@@ -241,7 +241,8 @@ class TurnlogSessionManager(RepositorySessionManager, Closing):
 
 def _first(session: Kept) -> str | None:
     """The agent whose messages are the session's."""
-    return (session.get("listed") or {}).get("agent")
+    told: dict[str, Any] = session.get("listed") or {}
+    return told.get("agent")
 
 
 def _fact(key: str, state: Any) -> Set:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, cast
 
+from msgspec.structs import replace
 from strands.types.session import SessionMessage, decode_bytes_values
 
-from turnlog.adapters._items import Mismatch, expand, squeeze
+from turnlog.adapters._items import Mismatch, expand, kept_of, squeeze
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
@@ -90,7 +91,7 @@ def _block(part: Item) -> AnyBlock | None:
 def _inside(form: Item) -> str:
     """The text of what a guardrail looks at, or of citations."""
     texts: list[Any] = [form.get("text"), *(form.get("content") or ())]
-    return "\n".join(str(one["text"]) for one in texts if isinstance(one, dict) and "text" in one)
+    return "\n".join(str(cast("Item", one)["text"]) for one in texts if isinstance(one, dict) and "text" in one)
 
 
 def _result(form: Item) -> ToolResult:
@@ -105,20 +106,23 @@ def _result(form: Item) -> ToolResult:
 
 
 def _media(kind: str, form: Item) -> Image | File | None:
-    source, name = form.get("source") or {}, form.get("format")
+    name = form.get("format")
+    source: Item = form.get("source") or {}
+    where: Item = source.get("location") or {}
     media_type = _KINDS.get(str(name), f"{'application' if kind == 'document' else kind}/{name}")
     make = Image if kind == "image" else File
     data = source.get("bytes")
     if isinstance(data, dict):
         return make(media_type=media_type, name=form.get("name"), data=b64decode(cast("Item", data)["data"]))
-    place = (source.get("location") or {}).get("uri")
+    place = where.get("uri")
     return make(media_type=media_type, name=form.get("name"), url=place) if place else None
 
 
 def _usage(said: Item) -> Usage | None:
-    told = (said.get("metadata") or {}).get("usage") or {}
-    spent = {ours: told[theirs] for theirs, ours in _USAGE.items() if isinstance(told.get(theirs), int)}
-    return Usage(**spent) if spent else None
+    about: Item = said.get("metadata") or {}
+    told: Item = about.get("usage") or {}
+    spent: dict[str, int] = {ours: told[theirs] for theirs, ours in _USAGE.items() if isinstance(told.get(theirs), int)}
+    return replace(Usage(), **spent) if spent else None
 
 
 # ── out of the log ────────────────────────────────────────────────────────────────────────────────
@@ -131,11 +135,11 @@ def messages_of(session: Session, nodes: Iterable[tuple[int, Message]], edits: d
 
 def _message(session: Session, place: int, node: Message, edit: Edit | None) -> SessionMessage:
     for source in (edit, node):
-        meta = None if source is None else source.meta
-        if isinstance(meta, dict) and FRAMEWORK in meta:
+        kept = None if source is None else kept_of(source, FRAMEWORK)
+        if kept is not None:
             is_edited = source is node and edit is not None
             try:
-                item = expand(meta[FRAMEWORK], node.blocks, session.blob, edited=is_edited)
+                item = expand(kept, node.blocks, session.blob, edited=is_edited)
             except Mismatch:
                 continue
             known = {name: value for name, value in item.items() if name in _FIELDS}
@@ -150,7 +154,7 @@ def says_something(node: AnyEntry) -> bool:
     """Whether it is a message for Strands: one of its own, or one with something in it."""
     if not isinstance(node, Message):
         return False
-    return bool(node.blocks) or (isinstance(node.meta, dict) and FRAMEWORK in node.meta)
+    return bool(node.blocks) or kept_of(node, FRAMEWORK) is not None
 
 
 def _part(session: Session, block: AnyBlock) -> Item | None:
