@@ -128,6 +128,7 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 	@touch $@
 
 # The tests of these frameworks are in their source distributions.
+build/adapters/langgraph/.ready: build/adapters/sdist/langgraph
 build/adapters/openai-agents/.ready: build/adapters/sdist/openai-agents
 build/adapters/strands/.ready: build/adapters/sdist/strands
 

@@ -16,8 +16,11 @@ def snippet(title: str) -> str:
     return guide.partition(f"\n## {title}\n")[2].partition("```python\n")[2].partition("```")[0]
 
 
-def run(framework: str, folder: Path, tests: list[str], *options: str) -> dict[str, str]:
-    """Unpack, run them with the plugin `swap` of that framework, and say of each test whether it passed."""
+def run(framework: str, folder: Path, tests: list[str], *options: str, **settings: str) -> dict[str, str]:
+    """Unpack, run them with the plugin `swap` of that framework, and say of each test whether it passed.
+
+    `settings` are for their environment.
+    """
     [archive] = (ROOT / "build/adapters/sdist" / framework).glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
@@ -28,7 +31,7 @@ def run(framework: str, folder: Path, tests: list[str], *options: str) -> dict[s
     subprocess.run(
         [*command, *options, *tests],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(plugins), "OPENAI_AGENTS_DISABLE_TRACING": "1"},
+        env={**os.environ, "PYTHONPATH": str(plugins), "OPENAI_AGENTS_DISABLE_TRACING": "1", **settings},
         check=False,
         stdout=subprocess.DEVNULL,
     )

@@ -16,6 +16,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.base import create_checkpoint, empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
@@ -73,6 +74,17 @@ def test_all_of_the_conformance_suite(backend, tmp_path):
     assert {name: result.failures for name, result in report.results.items() if result.failures} == {}
     passed = {name: result.tests_passed for name, result in report.results.items() if result.passed}
     assert (len(passed), sum(passed.values())) == (8, 81)
+
+
+def test_a_thread_with_versions_of_another_saver_goes_on(place):
+    theirs_version = InMemorySaver().get_next_version(None, None)
+    saver = TurnlogSaver(place)
+    versions = [theirs_version]
+    for _ in range(12):
+        versions.append(saver.get_next_version(versions[-1], None))
+    assert versions == sorted(versions)
+    assert len(set(versions)) == 13
+    assert saver.get_next_version(None, None) == 1
 
 
 # ── exactness ─────────────────────────────────────────────────────────────────────────────────────

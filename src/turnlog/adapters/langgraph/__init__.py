@@ -243,8 +243,9 @@ class TurnlogSaver(ReadingSaver):
                 self.shelf.hold(thread.session.fork(id=target, labels=labels))
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """Whole numbers; a thread that came with other versions goes on from theirs."""
-        return int(str(current).partition(".")[0]) + 1 if current is not None else 1
+        """Whole numbers; where another saver's are texts, so is the next one."""
+        number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
+        return f"{number:032}" if isinstance(current, str) else number
 
     def with_allowlist(self, extra_allowlist: Any) -> Any:
         """A clone over the same home; see `BaseCheckpointSaver`."""
