@@ -126,6 +126,7 @@ def test_what_is_offered_for_a_session(sessions: None):
     assert list(words)[:3] == ["@", "@-", "latest"]
     assert words["monday-1"] == "Fix the flaky test"
     assert f"claude-code:{CLAUDE}" in words
+    assert [line.split("\t")[0] for line in asked("fish", "show", CLAUDE[:6])[1:]] == [CLAUDE], "as `ls` prints it"
     assert asked("fish", "rm", "monday-1", "mond")[1:] == [
         "monday-2\tRename the $(touch owned) flag", "monday-1\tFix the flaky test",
     ]  # fmt: skip

@@ -59,8 +59,16 @@ def test_every_exit_code_is_documented():
 def test_the_help_of_the_program_has_every_command_once_and_cuts_nothing(process: Cli, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     whole = process("--help").out.splitlines()
-    lines = whole[whole.index("Find, price and go on:") :]
+    lines = whole[whole.index("Commands:") + 1 :]
+    assert [line for line in lines if line[:1].strip()] == ["Find:", "Safety net:", "Share:", "Care:"]
+    assert not [line for line in lines if line and not re.match(r"\S|  \w", line)], "a command is one line"
     listed = [line.split()[0] for line in lines if re.match(r"  \w", line)]
     assert sorted(listed) == sorted(EVERY)
     assert "More:" not in lines, "its place is in one of the groups of cli/frame/program.py"
     assert all(len(line) <= 80 and not line.endswith("...") for line in lines)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_help_fits_80_columns(name: str, cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert [line for line in cli(name, "--help").out.splitlines() if len(line) > 80] == []

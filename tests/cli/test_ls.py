@@ -321,3 +321,14 @@ def test_words_find_titles_names_and_ids(cli: Cli, folder: Path, tmp_path: Path)
     assert ids(one.handle) == ids(one.handle[:6]) == ids(one.id) == [one.id]
     assert ids(ID[:8]) == ids(f"claude-code:{ID[:8]}") == [ID]
     assert ids("claude") == ids(one.id[:8]) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"), [("agent:clade-code", "agent:claude-code"), ("model:sonet", "model:sonnet")]
+)
+@pytest.mark.parametrize("command", ["ls", "search", "usage"])
+def test_a_value_that_nothing_has_is_asked_about(folder: Path, tmp_path: Path, cli: Cli, command, words, hint):
+    claude_session(tmp_path / "person", str(Path.cwd()), "aaaaaaaa-1111-4222-8333-444444444444", "one")
+    assert f"hint: did you mean {hint}?" in cli(command, words).err
+    assert "did you mean is:running? one of" in cli(command, "is:runing").err
+    assert "did you mean agent:? one of" in cli(command, "agnt:x").err

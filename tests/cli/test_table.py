@@ -2,12 +2,13 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from turnlog.cli.commands.search import marked
+from turnlog.cli.commands.search import _cut, marked  # pyright: ignore[reportPrivateUsage]
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import ago, clock_times, plain
+from turnlog.cli.draw.text import ago, clock_times, plain, width
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -94,3 +95,21 @@ def test_marks_survive_what_makes_a_text_safe():
     assert marked(text, [(start, start + 4)], lambda found: f"<{found}>") == "a \\x1b bad <word> here"
     assert marked("end", [(0, 3)], lambda found: f"<{found}>") == "<end>"
     assert marked("none", [], str.upper) == "none"
+
+
+def test_a_few_long_cells_do_not_widen_a_column_for_all(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    names = ["short"] * 9 + ["a-much-longer-name"]
+    lines = grid([Column("NAME", names, is_loose=True), Column("TITLE", ["word " * 9] * 10, least=10)])
+    assert lines[1].startswith("short  word")
+    assert lines[-1].startswith("a-much-longer-name  word")
+    assert max(map(len, lines)) <= 40
+
+
+@pytest.mark.parametrize("room", [20, 41, 80])
+def test_a_snippet_of_wide_characters_fits_and_has_its_mark(room: int):
+    text = "日本語の文章がここに" * 8 + "探す" + "続きの文章もある" * 8
+    hit = SimpleNamespace(tool="", snippet=text, marks=[(80, 82)])
+    cut, marks = _cut(hit, room)  # pyright: ignore
+    assert width(cut) <= room
+    assert [cut[a:b] for a, b in marks] == ["探す"]

@@ -8,6 +8,7 @@ from turnlog.catalog.ask.listing import now_ms, sessions_shown
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import sessions_meant
 from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.index.where import where
 from turnlog.catalog.values import ContextPoint, TokenSums, ToolUse, TouchedPath, rounded
 from turnlog.thread.outline import Outline
@@ -142,3 +143,17 @@ def _fullest(requests: list[tuple[int, int]], room: int) -> list[tuple[int, int]
     size = len(requests)
     parts = (requests[number * size // room : (number + 1) * size // room] for number in range(min(room, size)))
     return [max(part, key=lambda request: request[1]) for part in parts]
+
+
+def known_values(indexes: Sequence[Index], name: str) -> list[str]:
+    """What sessions have that a filter could ask for, in small letters: agents, models, tags, names of folders."""
+    columns = {"agent": "agent", "model": "models", "tag": "tags", "workspace": "workspace"}
+    found: set[str] = set()
+    for index in indexes:
+        for value in set(index.labels(columns[name]).values()):
+            found.update(part.rstrip("/").rpartition("/")[2].lower() for part in path_of(value).split("\n") if part)
+    if name == "agent":
+        from turnlog.formats import names
+
+        found.update(names())
+    return sorted(found)

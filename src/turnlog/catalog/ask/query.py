@@ -6,6 +6,7 @@ Everything typed has to hold; `HELP` is what people are told.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
@@ -256,7 +257,9 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
     if name not in FILTERS:
         rest = _ITEM.match(text, position)
         whole = f"{name}:{rest[0] if rest else ''}"
-        hint = f'one of {", ".join(FILTERS)}; to look for it as text, "{whole:.60}"'
+        near = _nearest(name, FILTERS)
+        meant = f"did you mean {near}:? " if near else ""
+        hint = f'{meant}one of {", ".join(FILTERS)}; to look for it as text, "{whole:.60}"'
         raise Invalid(f"there is no filter {name}:", hint=hint)
     values: list[str] = []
     while True:
@@ -277,6 +280,13 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
     return Filter(name, tuple(values), negated), position
 
 
+def _nearest(word: str, words: Sequence[str]) -> str:
+    """The one of these words that is most like this one; "" if none is."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, words, n=1)), "")
+
+
 def _checked(name: str, value: str) -> str:
     if name in ("since", "until"):
         moment(value, now=datetime.now(UTC), is_end=name == "until")
@@ -285,7 +295,9 @@ def _checked(name: str, value: str) -> str:
     elif name in _CHOICES:
         choices = _CHOICES[name]
         if value.lower() not in choices:
-            raise Invalid(f"there is no {name}:{value:.80}", hint=f"one of {', '.join(choices)}")
+            near = _nearest(value.lower(), choices)
+            meant = f"did you mean {name}:{near}? " if near else ""
+            raise Invalid(f"there is no {name}:{value:.80}", hint=f"{meant}one of {', '.join(choices)}")
         return value.lower()
     return value
 

@@ -73,9 +73,9 @@ def command(file: str | None, chosen: str | None, revision: str | None, to: str 
     With --commit, FILE may be left out: then it is about all that the commit added.
 
     \b
-    turnlog blame src/main.py            every line
-    turnlog blame src/main.py:12,20      some of them
-    turnlog blame --commit HEAD          the turns behind a commit, and what they cost
+    turnlog blame src/main.py        every line
+    turnlog blame src/main.py:12,20  some of them
+    turnlog blame --commit HEAD      the turns behind a commit, and what they cost
     turnlog blame src/main.py --to agent-trace
     """
     if file is None and revision is None:

@@ -58,8 +58,8 @@ def command(label: str | None, here: bool, session: str | None, as_json: bool) -
     out, and so are very large ones, which are listed.
 
     \b
-    turnlog checkpoint                       one without a name
-    turnlog checkpoint before-lunch          `turnlog rewind before-lunch` comes back to it
+    turnlog checkpoint               one without a name
+    turnlog checkpoint before-lunch  to come back to: `turnlog rewind NAME`
     """
     if here and session is not None:
         raise click.UsageError("either --here or --session")

@@ -34,7 +34,7 @@ FIELDS = {
 @click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
 @shared
 def command(session: str | None, keep: int, summary: str | None, dry_run: bool, as_json: bool) -> None:
-    """Let a model see a summary instead of the beginning of a conversation.
+    """Let a model see a summary of the beginning of a conversation.
 
     From now on it sees the summary, and after it the last messages. Everything stays in the log: `turnlog show` prints
     all of it as before, `turnlog show --context` what the model sees, and `turnlog uncompact` takes it back. Without

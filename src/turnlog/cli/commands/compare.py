@@ -80,8 +80,8 @@ def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json:
 
     \b
     turnlog compare k3f9 m2x8
-    turnlog compare @ @-                          this folder's newest, and the one before it
-    turnlog compare @ @ --branch-b 42             with a branch that was left: see `turnlog tree`
+    turnlog compare @ @-               this folder's newest, and the one before it
+    turnlog compare @ @ --branch-b 42  with a branch that was left
     turnlog compare claude-code:1f0c codex:0199
     """
     from turnlog.session.comparison import comparable, compare

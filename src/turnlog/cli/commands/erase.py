@@ -72,9 +72,9 @@ def command(
     What other agents have in their own files stays, and is named. To remove a whole session, see `turnlog rm --purge`.
 
     \b
-    turnlog erase 12 --reason "a key"       one entry of this folder's newest session
+    turnlog erase 12 --reason "a key"  one entry of this folder's newest session
     turnlog erase -s k3f9 12 13
-    turnlog erase --matching hunter2        every entry with that text
+    turnlog erase --matching hunter2   every entry with that text
     """
     if bool(entries) == (matching is not None):
         raise click.UsageError("give entries, or --matching TEXT")

@@ -35,8 +35,8 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     the point before turn 3 began. No file is touched. A session of another agent is imported first.
 
     \b
-    turnlog fork                             try something else from here
-    turnlog fork k3f9 --at turn:3            another way to go on, from before turn 3
+    turnlog fork                   try something else from here
+    turnlog fork k3f9 --at turn:3  another way to go on, from before turn 3
     turnlog fork codex:0199 --name "plan b"
     """
     from turnlog.exchange.handover import knows_agent

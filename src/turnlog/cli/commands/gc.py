@@ -89,11 +89,11 @@ def command(
     A home that hooks of agents fill has a limit of its own: 10 GB, or a tenth of the room on its disk if that is less.
 
     \b
-    turnlog gc --dry-run                     what there is, and what could go
-    turnlog gc --quota 2GB                   keep blobs below two gigabytes
-    turnlog gc --limit 50GB                  let hooks keep more than the usual
-    turnlog gc --older-than 90d --dry-run    which sessions are older than that
-    turnlog gc --trash 30d                   empty the trash by itself, after 30 days
+    turnlog gc --dry-run                   what there is, and what could go
+    turnlog gc --quota 2GB                 keep blobs below two gigabytes
+    turnlog gc --limit 50GB                let hooks keep more than the usual
+    turnlog gc --older-than 90d --dry-run  which sessions are older than that
+    turnlog gc --trash 30d                 empty the trash after 30 days
     """
     if keep and older_than is None:
         raise click.UsageError("--keep goes with --older-than")

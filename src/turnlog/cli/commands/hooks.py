@@ -78,7 +78,7 @@ def command(
     turnlog hooks install                    asks for each agent that is here
     turnlog hooks install claude-code codex  these two
     turnlog hooks install --all --dry-run    what it would change
-    turnlog hooks status                     what runs, and what keeps it from running
+    turnlog hooks status                     what runs, and what keeps it from it
     turnlog hooks uninstall --all            as if nothing had been
     """
     places = hook_places(home_location())

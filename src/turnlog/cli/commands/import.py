@@ -71,7 +71,7 @@ def command(
     \b
     turnlog import ~/old/.rho                every session in a file or folder
     turnlog import codex:0199                one session, as `turnlog ls` calls it
-    turnlog import --agent claude-code -w .  what Claude Code has about this folder
+    turnlog import --agent claude-code -w .  what Claude Code has of this folder
     turnlog import --all                     whatever there is of any agent
     """
     if bool(paths or agent) == everything:

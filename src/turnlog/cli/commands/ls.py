@@ -11,7 +11,7 @@ from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
-from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
+from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import ask_here, tilde, within
 from turnlog.view.number import count
@@ -89,6 +89,10 @@ def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | No
     fits = f" for {query!r}" if query else ""
     place = f" in {tilde(where)}" if where is not None else ""
     print(one_line(f"no {what}{fits}{place}"), file=sys.stderr)
+    meant = meant_filter(asked, query)
+    if meant:
+        print(one_line(f"hint: {meant}"), file=sys.stderr)
+        return
     if where is not None and not deleted:
         others = len(asked.lines(query))
         if others:
@@ -127,10 +131,10 @@ HELP = """List the sessions of this folder, the newest first: Turnlog's own and 
     `turnlog search`, which lists the filters; they are found in titles, names and ids as well.
 
     \b
-    turnlog ls                        this folder's
-    turnlog ls --all                  of every folder
+    turnlog ls                       this folder's
+    turnlog ls --all                 of every folder
     turnlog ls --all agent:codex since:7d
-    turnlog ls "login page" cost:>1   that have the words, and cost more than a dollar
+    turnlog ls "login page" cost:>1  with the words, dearer than a dollar
     """
 
 QUICK = QuickCommand(

@@ -270,8 +270,8 @@ HELP = """Go on with a session, in the agent it came from or in another one.
     runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
 
     \b
-    turnlog resume                           this folder's newest that can be resumed
-    turnlog resume k3f9 --in codex           what another agent began, in Codex
+    turnlog resume                  this folder's newest that can be resumed
+    turnlog resume k3f9 --in codex  what another agent began, in Codex
     turnlog resume codex:0199 --in claude-code --exec
     """
 

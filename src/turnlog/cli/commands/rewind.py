@@ -73,10 +73,10 @@ def command(
     before anything is touched, everything is kept in a checkpoint, so that `turnlog undo` takes it back.
 
     \b
-    turnlog rewind                           take back the last turn
-    turnlog rewind turn:2 --dry-run          what it would do to go back before turn 2
-    turnlog rewind before-lunch --files      the files as of that checkpoint
-    turnlog rewind 12 --only src --yes       one folder, without a question
+    turnlog rewind                       take back the last turn
+    turnlog rewind turn:2 --dry-run      what it would do to go back before turn 2
+    turnlog rewind before-lunch --files  the files as of that checkpoint
+    turnlog rewind 12 --only src --yes   one folder, without a question
     """
     _check(target, only_files or bool(only), only_conversation, finish, abort)
     if force and not dry_run:

@@ -85,7 +85,7 @@ def command(
     into a new one. The exit code is 127 if there is no such command, 126 if it cannot be run.
 
     \b
-    turnlog run -- make format               then `turnlog rewind` takes back what it did
+    turnlog run -- make format               `turnlog rewind` takes it back
     turnlog run --label clean -- my-agent "fix the tests"
     turnlog run -- sh -c 'sed -i s/a/b/ *.py'
     """

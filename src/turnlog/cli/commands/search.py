@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.cli.draw.listing import CARD, HIT
-from turnlog.cli.draw.text import ago, clip, coloured, moment, one_line, plain, safe, screen_width, width
+from turnlog.cli.draw.text import ago, clip, coloured, columns, moment, one_line, plain, safe, screen_width, width
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.output import JsonAsked
 from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
-from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
+from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import tilde, within
 from turnlog.reader.shortname import short_names
@@ -180,7 +180,7 @@ def _nothing(asked: Catalog, query: str, *, is_narrow: bool, is_partial: bool) -
     print(one_line(f"nothing found for {query}{' so far' if is_partial else ''}"), file=sys.stderr)
     if is_partial:
         return
-    hints: list[str] = []
+    hints: list[str] = list(filter(None, [meant_filter(asked, query)]))
     bare = query.split()
     if is_narrow and asked.search(query, limit=1):
         hints.append("there is something in other folders, or newer: search without --here, --workspace and --before")
@@ -281,9 +281,12 @@ def _body(hit: Hit) -> tuple[str, list[tuple[int, int]]]:
 def _cut(hit: Hit, room: int) -> tuple[str, list[tuple[int, int]]]:
     """As much of the snippet as fits, with its first mark in it."""
     text, all_marks = _body(hit)
-    first = all_marks[0][0] if all_marks else 0
-    start = max(0, min(first - room // 3, len(text) - room)) if len(text) > room else 0
-    end = start + room
+    if width(text) <= room:
+        return text, all_marks
+    start = _back(text, all_marks[0][0] if all_marks else 0, room // 3)
+    end = _on(text, start, room)
+    if end == len(text):  # there is room for more before it
+        start = _back(text, end, room)
     cut = text[start:end]
     marks = [(max(a, start) - start, min(b, end) - start) for a, b in all_marks if a < end and b > start]
     if start:
@@ -293,6 +296,22 @@ def _cut(hit: Hit, room: int) -> tuple[str, list[tuple[int, int]]]:
         cut = cut[:-1] + "…"
         marks = [(a, min(b, len(cut) - 1)) for a, b in marks if a < len(cut) - 1]
     return cut, marks
+
+
+def _back(text: str, end: int, room: int) -> int:
+    """Where a stretch begins that ends there and takes so many columns."""
+    while end > 0 and room >= columns(text[end - 1]):
+        end -= 1
+        room -= columns(text[end])
+    return end
+
+
+def _on(text: str, start: int, room: int) -> int:
+    """Where a stretch ends that begins there and takes so many columns."""
+    while start < len(text) and room >= columns(text[start]):
+        room -= columns(text[start])
+        start += 1
+    return start
 
 
 def marked(text: str, marks: Sequence[tuple[int, int]], paint: Callable[[str], str]) -> str:
@@ -339,7 +358,7 @@ HELP = """Find what was said and done, in every session of every agent: the newe
     turnlog search flaky test              both words, in one message
     turnlog search '"exact phrase"'        these words, one after the other
     turnlog search 'migrat* -draft'        words that begin so, and not that one
-    turnlog search 'self._cache.get('      code, as it stands; '*ession_la*' also inside a word
+    turnlog search 'self._cache.get('      code, as it stands
     turnlog search timeout agent:codex since:7d role:tool
 
     \b

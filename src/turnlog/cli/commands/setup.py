@@ -65,7 +65,7 @@ def command(
     as_json: bool,
     **wanted: bool | None,
 ) -> None:
-    """Set it all up: hooks, the MCP server, keeping, and completion, for the agents that are here.
+    """Set it all up for the agents that are here: hooks, the MCP server, keeping, and completion.
 
     Asks once for which agents and which of these, shows every change to every file, and makes them if you say yes.
     `--undo` takes back what it did: files are as they would be without it, whatever others changed in them since. Its

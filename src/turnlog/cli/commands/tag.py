@@ -27,10 +27,10 @@ def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: b
     """Tag a session, or print the tags it has. `turnlog ls tag:NAME` and `turnlog search` find it by them.
 
     \b
-    turnlog tag                            those of this folder's newest conversation
-    turnlog tag @ urgent login             give it two more
-    turnlog tag k3f9 --remove urgent       take one off another session
-    turnlog ls --all tag:urgent            what has it
+    turnlog tag                       those of this folder's newest conversation
+    turnlog tag @ urgent login        give it two more
+    turnlog tag k3f9 --remove urgent  take one off another session
+    turnlog ls --all tag:urgent       what has it
     """
     wanted = [_checked(tag) for tag in tags]
     if remove and not wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.spending import (
@@ -14,14 +15,14 @@ from turnlog.cli.draw.spending import (
     json_spending,
     spending_table,
     tell_more,
-    tell_unpriced,
+    unpriced_notes,
 )
-from turnlog.cli.draw.text import one_line
+from turnlog.cli.draw.text import one_line, tell, told_lines
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.exitcode import Misused
 from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
-from turnlog.cli.pick.catalog import catalog, query_of, tell_pending
+from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import project, within
 from turnlog.view.number import count
@@ -36,7 +37,7 @@ _WORDS = {
     "project": "workspace", "projects": "workspace", "workspaces": "workspace", "agents": "agent", "users": "user",
     "machines": "machine", "blocks": "block",
 }  # fmt: skip
-_FLOOR = 10
+_FLOOR = 5
 CHANGES = shape.NOTHING
 FIELDS = {
     "by": shape.text("what the groups are; several with commas"),
@@ -104,16 +105,20 @@ def work(
             sessions = NamedSessions(asked.lines(everything=True), asked.ids())
         tell_pending(asked, so="the sums are of these")
         gone = asked.gone()
+        meant = "" if groups.rows or as_json else meant_filter(asked, query)
     if as_json:
         groups.print_json(limit, gone)
     elif as_csv:
         groups.print_csv(limit, sessions)
     elif not groups.rows:
         print(one_line(f"nothing was spent{f' for {query}' if query else ''}"), file=sys.stderr)
+        if meant:
+            print(one_line(f"hint: {meant}"), file=sys.stderr)
     else:
-        groups.print_table(limit, sessions)
-        tell_unpriced(groups.total)
-        _tell_gone(gone)
+        notes = [*unpriced_notes(groups.total), *_gone_notes(gone)]
+        groups.print_table(limit, sessions, below=sum(len(told_lines(note)) for note in notes))
+        for note in notes:
+            tell(note)
 
 
 def _kind(word: str) -> str:
@@ -207,11 +212,11 @@ class _Groups:
         titles = [sessions.title(own[self._kinds.index("session")])] if "session" in self._kinds else []
         return [*own, *titles, *more]
 
-    def print_table(self, limit: int | None, sessions: NamedSessions) -> None:
-        """For people."""
+    def print_table(self, limit: int | None, sessions: NamedSessions, below: int) -> None:
+        """For people; so many lines come below it, and its head stays on the screen."""
         if limit is None and sys.stdout.isatty():
             each = max((1 + len(self._parts.get(row.group, ())) for row in self.rows), default=1)
-            limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 5) // each or 1
+            limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4 - below) // each or 1
         shown = self._some(self.rows, limit)
         is_cut = len(shown) < len(self.rows)
         lines = spending_table(self._kinds, shown, self.total, sessions, self._parts, is_cut=is_cut)
@@ -220,12 +225,11 @@ class _Groups:
             tell_more(len(self.rows) - len(shown), is_time=self._is_time)
 
 
-def _tell_gone(gone: dict[str, int]) -> None:
+def _gone_notes(gone: dict[str, int]) -> Iterator[str]:
     """A sum with what nobody can look up any more has to say so."""
     for agent, number in gone.items():
         are, they = ("is", "it") if number == 1 else ("are", "they")
-        told = f"{count(number, 'session')} of {agent} {are} gone: what {they} cost is counted"
-        print(one_line(told), file=sys.stderr)
+        yield f"{count(number, 'session')} of {agent} {are} gone: what {they} cost is counted"
 
 
 HELP = """Tell what was spent: tokens and dollars, by day or by something else.
@@ -238,13 +242,13 @@ HELP = """Tell what was spent: tokens and dollars, by day or by something else.
     were written; `turnlog usage users,machines` tells both.
 
     \b
-    turnlog usage                          by day
-    turnlog usage --by model since:30d     which models, in the last 30 days
-    turnlog usage --by session --here -n 5 the five dearest sessions of this folder
-    turnlog usage monthly agent:codex      one agent's months
-    turnlog usage --by month,model --csv   for a spreadsheet
-    turnlog usage daily --breakdown        the models of each day below it
-    turnlog usage commit:main..HEAD        the sessions behind a branch
+    turnlog usage                         by day
+    turnlog usage --by model since:30d    which models, in the last 30 days
+    turnlog usage sessions --here -n 5      the five dearest of this folder
+    turnlog usage monthly agent:codex     one agent's months
+    turnlog usage --by month,model --csv  for a spreadsheet
+    turnlog usage daily --breakdown       the models of each day below it
+    turnlog usage commit:main..HEAD       the sessions behind a branch
     """
 
 QUICK = QuickCommand(

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.ask.blocks import blocks
-from turnlog.cli.draw.spending import block_table, csv_lines, json_block, json_spending, tell_more, tell_unpriced
-from turnlog.cli.draw.text import ago, clock_times, one_line
+from turnlog.cli.draw.spending import block_table, csv_lines, json_block, json_spending, tell_more, unpriced_notes
+from turnlog.cli.draw.text import ago, clock_times, one_line, tell
 from turnlog.cli.frame.answer import print_json
 from turnlog.cli.pick.catalog import tell_pending
 from turnlog.reader.limit import AgentLimit, limits
@@ -49,7 +49,8 @@ def print_blocks(asked: Catalog, query: str, *, limit: int | None, as_csv: bool,
         tell_more(len(found) - len(shown), is_time=True)
     for line in _limit_lines(left, now):
         print(line)
-    tell_unpriced(total)
+    for note in unpriced_notes(total):
+        tell(note)
 
 
 def _limit_lines(left: list[AgentLimit], now: float) -> Iterator[str]:

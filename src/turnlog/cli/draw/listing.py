@@ -30,7 +30,7 @@ def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str], is_short
     moments = [line.updated_ms for line in lines]
     times = clock_times(moments) if is_free else [ago(ms, now) for ms in moments]
     columns = [
-        Column("SESSION", names, least=0 if is_free else 20),
+        Column("SESSION", names, is_loose=not is_free),
         Column("LAST ENTRY" if is_free else "LAST", times),
         Column("AGENT", [line.agent for line in lines], drop=2),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.draw.listing import TOKENS, json_tokens
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import clip_path, coloured, has_colour, one_line, plain, screen_width
+from turnlog.cli.draw.text import clip_path, coloured, has_colour, plain, screen_width
 from turnlog.cli.frame import shape
 from turnlog.reader.folder import tilde
 from turnlog.reader.shortname import short_names
@@ -172,14 +172,14 @@ def tell_more(number: int, *, is_time: bool) -> None:
     print(coloured(told, "dim", sys.stderr), file=sys.stderr)
 
 
-def tell_unpriced(total: Spending) -> None:
+def unpriced_notes(total: Spending) -> Iterator[str]:
     """A sum without the parts that have no price has to say so."""
     if not total.unpriced:
         return
     names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
     names += f" and {len(total.unpriced) - 5} more" if len(total.unpriced) > 5 else ""
-    print(one_line(f"warning: no price is known for {names}: what they cost is not in the sums"), file=sys.stderr)
-    print("hint: a newer Turnlog may know them, and you can say it: `turnlog prices --help`", file=sys.stderr)
+    yield f"warning: no price is known for {names}: what they cost is not in the sums"
+    yield "hint: a newer Turnlog may know them, and you can say it: `turnlog prices --help`"
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────

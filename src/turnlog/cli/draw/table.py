@@ -23,6 +23,7 @@ class Column:
         drop: int = 0,
         floor: int = 4,
         is_path: bool = False,
+        is_loose: bool = False,
     ) -> None:
         self.head = head
         self.cells = [path_line(cell) for cell in cells] if is_path else all_plain(cells)
@@ -36,6 +37,8 @@ class Column:
         self.cut = clip_path if is_path else clip
         self.is_path = is_path
         """Paths give way to the others, and keep their ends."""
+        self.is_loose = is_loose
+        """A few long cells do not make it wider for all: they move what stands behind them, in their own lines."""
         self.width = 0
         self.is_easy = False
         """Whether in all of its cells a character is a column of the screen."""
@@ -43,7 +46,9 @@ class Column:
     def measure(self) -> None:
         """How wide the widest cell is."""
         self.is_easy = "".join(self.cells).isascii()
-        widest = max(map(len if self.is_easy else width, self.cells), default=0)
+        widths = sorted(map(len if self.is_easy else width, self.cells))
+        few = max(1, len(widths) // 8) if self.is_loose and len(widths) > 1 else 0
+        widest = widths[-1 - few] if widths else 0
         self.width = max(len(self.head), widest)
 
 
@@ -63,8 +68,14 @@ def table(
 
     Before that, the column numbered `paths` gives way, down to a half of the room. `paint` colours the first column.
     """
-    last = len(head) - 1
-    half = max(16, ((screen_width() or 0) - 2 * last) // 2)
+    rows, last = list(rows), len(head) - 1
+    room = (screen_width() or 0) - 2 * last
+    others = sum(
+        max(map(width, (name, *(row[index] for row in rows))))
+        for index, name in enumerate(head[:last])
+        if index != paths
+    )
+    half = max(16, min(room // 2, room - others - _NARROW))
     columns = [
         Column(
             name,
@@ -102,8 +113,13 @@ def grid(columns: Sequence[Column], *, paint: Paint | None = None, margin: int =
         return lines + [(form % row).rstrip() for row in rows]
     for row in rows:
         parts: list[str] = []
+        over = 0
         for cell, column in zip(row, shown, strict=True):
-            text = cell if room is None else column.cut(cell, column.width)
+            if column.is_loose:
+                over += max(0, width(cell) - column.width)
+                text = cell
+            else:
+                text = cell if room is None else column.cut(cell, column.width - (over if column is last else 0))
             text = text if column is last and is_ragged else _padded(text, column)
             parts.append(paint(column, text) if paint is not None else text)
         lines.append("  ".join(parts).rstrip())

@@ -12,7 +12,9 @@ from typing import TextIO
 
 from turnlog.view.number import count as count
 from turnlog.view.number import size as size
-from turnlog.view.visible import UNSEEN, clip, one_line, safe, width
+from turnlog.view.visible import UNSEEN, clip, columns, one_line, safe, width
+
+__all__ = ["clip", "columns", "count", "one_line", "safe", "size", "width"]
 
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _SHELL = re.compile(r"[\x00-\x1f]")
@@ -63,6 +65,23 @@ def screen_width() -> int | None:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80  # 0: nobody told it how wide it is
     except (OSError, ValueError):
         return None
+
+
+def tell(text: str) -> None:
+    """A line on stderr for people: made safe, and on a terminal broken between words."""
+    for line in told_lines(text):
+        print(line, file=sys.stderr)
+
+
+def told_lines(text: str) -> list[str]:
+    """The lines that `tell` prints."""
+    line = one_line(text)
+    room = screen_width() if sys.stderr.isatty() else None
+    if room is None or width(line) <= room:
+        return [line]
+    from textwrap import wrap
+
+    return wrap(line, max(room, 20), break_long_words=False, break_on_hyphens=False)
 
 
 def plain(text: str) -> str:

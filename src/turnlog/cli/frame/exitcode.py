@@ -155,7 +155,9 @@ def _told(error: Exception, own: Sequence[str]) -> int:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    print(f"warning: {one_line(str(message))}", file=sys.stderr)
+    from turnlog.cli.draw.text import tell
+
+    tell(f"warning: {message}")
 
 
 def _fail(error: Exception, *, as_json: bool) -> int:

@@ -22,17 +22,15 @@ _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)
 
 _ENOUGH = 15
 _GROUPS = {
-    "Find, price and go on": [
-        "ls", "search", "show", "usage", "resume", "watch", "tree", "compare", "statusline", "web",
+    "Find": ["ls", "search", "show", "usage", "resume", "watch", "tree", "compare", "statusline", "web", "mcp"],
+    "Safety net": [
+        "setup", "hooks", "run", "checkpoint", "checkpoints", "diff", "rewind", "undo", "redo", "blame", "why", "keep",
     ],
-    "Take back": ["run", "hooks", "diff", "blame", "why", "rewind", "undo", "redo", "checkpoint", "checkpoints"],
-    "Other agents": ["mcp", "formats", "keep", "import", "export"],
-    "Sessions of your own": [
-        "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "erase", "mv", "push", "pull",
-        "sync",
+    "Share": ["export", "import", "push", "pull", "sync", "formats"],
+    "Care": [
+        "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "erase", "mv", "doctor", "gc",
+        "index", "prices", "completion", "api", "demo",
     ],
-    "Care": ["doctor", "gc", "index", "prices", "completion", "demo"],
-    "Programs and agents": ["setup", "api"],
 }  # fmt: skip
 _MEANT = {
     "annotate": "blame",
@@ -59,17 +57,18 @@ class Program(click.Group):
         return command_of(module.QUICK) if hasattr(module, "QUICK") else module.command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Every command, and what it is for: those first that somebody wants first."""
+        """Every command on a line of its own, and what it is for: those first that somebody wants first."""
         names = self.list_commands(ctx)
         longest = max(map(len, names))
         placed = {name for group in _GROUPS.values() for name in group}
         groups = {**_GROUPS, "More": [name for name in names if name not in placed]}
+        formatter.write("\nCommands:\n")
         for title, group in groups.items():
             there = [name for name in group if name in names]
             if there:
-                with formatter.section(title):
-                    width = formatter.width - 6 - longest
-                    formatter.write_dl([(name.ljust(longest), summary(name, width)) for name in there])
+                formatter.write(f"\n{title}:\n")
+            for name in there:
+                formatter.write(f"  {name:{longest}}  {summary(name, formatter.width - 4 - longest)}\n")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from turnlog.catalog import Catalog
+from turnlog.cli.draw.text import tell
 from turnlog.cli.frame.progress import part, patience
 
 
@@ -22,7 +23,7 @@ def catalog(home: str | None, *, is_whole: bool = False) -> Generator[Catalog]:
             yield opened
             if opened.path == ":memory:":
                 told = "no disk has room for the index: it is read into memory each time; free some space"
-                print(f"warning: {told}", file=sys.stderr)
+                tell(f"warning: {told}")
         except KeyboardInterrupt:
             if sys.stderr.isatty():
                 print("\r\x1b[Kstopped: what was read so far is kept, and the next command goes on", file=sys.stderr)
@@ -34,7 +35,7 @@ def tell_pending(asked: Catalog, *, so: str) -> bool:
     standing = asked.standing() if asked.is_partial else None
     if standing is not None and standing.pending:
         told = f"{standing.indexed:,} of {standing.sessions:,} sessions are indexed so far, the newest first: {so}"
-        print(f"note: {told}; `turnlog index` waits for the rest", file=sys.stderr)
+        tell(f"note: {told}; `turnlog index` waits for the rest")
     return standing is not None and standing.pending > 0
 
 
@@ -43,6 +44,24 @@ def forget_purged(home: str | None) -> None:
     for agents in (True, False):
         with Catalog(home, agents=agents, progress=part) as opened, patience():
             opened.forget_purged()
+
+
+def meant_filter(asked: Catalog, query: str) -> str:
+    """Where a filter has a value that no session has: what may have been meant, as a hint; else ""."""
+    from difflib import get_close_matches
+
+    from turnlog.catalog.ask.detail import known_values
+    from turnlog.catalog.ask.query import parse
+
+    for found in parse(query).filters:
+        if found.name in ("agent", "model", "tag", "workspace", "branch") and not found.negated:
+            known = asked.ask(known_values, found.name)
+            for value in found.values:
+                if not any(value.lower() in one for one in known):
+                    parts = [part for one in known for part in one.split("-")]
+                    near = get_close_matches(value.lower(), [*known, *parts], n=1)
+                    return f"did you mean {found.name}:{near[0]}?" if near else ""
+    return ""
 
 
 _WITH_BLANKS = ("title", "workspace", "file", "tag")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 _WAIT_S = 0.2
 _NAMES = """
 SELECT CASE WHEN substr(name, 1, ?1) = ?2 THEN name ELSE native END, coalesce(title, preview) FROM sessions
-WHERE (substr(name, 1, ?1) = ?2 OR is_ours AND substr(native, 1, ?1) = ?2)
+WHERE (substr(name, 1, ?1) = ?2 OR substr(native, 1, ?1) = ?2)
 AND NOT is_deleted AND NOT is_copied AND NOT is_hidden AND parent IS NULL ORDER BY updated DESC LIMIT ?3
 """
 
