@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
 from turnlog.exchange.kept import KeptFiles
 
 ID = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
@@ -232,3 +233,23 @@ def test_any_command_keeps_what_has_come_since_and_who_is_killed_leaves_it_to_th
     while kept.size_of("claude-code", str(path.with_name(f"{59:08x}{ID[8:]}.jsonl"))) < len(transcript(4)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("key", ["n\n", "\n", "\x04", "y\n"])
+def test_asked_on_a_terminal_the_edit_is_shown_first_and_made_on_yes_alone(key: str, person: Path):
+    settings = person / ".claude/settings.json"
+    before = b'{\n    "model": "opus"\n}\n'
+    settings.write_bytes(before)
+    with Terminal("-m", "turnlog", "keep", "claude-code", TURNLOG_BACKGROUND="off") as terminal:
+        asked = terminal.until("change it? [y/N]")
+        assert '+    "cleanupPeriodDays": 36500' in asked
+        assert settings.read_bytes() == before
+        terminal.type(key)
+        assert terminal.end() == 0
+    if key == "y\n":
+        assert json.loads(settings.read_bytes()) == {"model": "opus", "cleanupPeriodDays": 36500}
+        assert "~/.claude/settings.json is changed" in terminal.plain
+    else:
+        assert settings.read_bytes() == before
+        assert "~/.claude/settings.json was not changed" in terminal.plain
+    assert "claude-code  yes" in terminal.plain, "it is kept all the same"

@@ -142,10 +142,10 @@ def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[s
         is_wanted = yes or (can_ask(as_json=as_json) and ask("change it?"))
         if is_wanted:
             file.change(edit)
-            if not as_json:
-                print(one_line(f"{tilde(file.path)} is changed"), file=sys.stderr)
-        elif not as_json and not can_ask(as_json=as_json):
-            print("nothing was changed there: `turnlog keep --yes` does it", file=sys.stderr)
+        if not as_json:
+            how = "" if can_ask(as_json=as_json) else ": `turnlog keep --yes` does it"
+            told = "is changed" if is_wanted else f"was not changed{how}"
+            print(one_line(f"{tilde(file.path)} {told}"), file=sys.stderr)
         edits.append({"agent": limit.agent, "path": file.path, "diff": "\n".join(diff), "done": is_wanted})
     return edits
 
