@@ -42,7 +42,7 @@ def measure(ground: Ground) -> list[Row]:
     rows += [_warm(machine, *question) for question in questions]
     rows.append(_grown(machine))
     newest = f"claude-code:{machine.made.newest.stem}"
-    rows += [_beside_ls(machine, *words) for words in (("--help",), ("show", newest))]
+    rows += [_beside_ls(machine, *words) for words in (("--help",), ("show", newest), ("ls", "--all", "--json"))]
     rows.append(_kept(machine))
     many = Machine(corpus.make(ground.folder / "many", sessions=MANY, mb=MANY_MB))
     many.run("index")
@@ -205,11 +205,17 @@ def _warm(machine: Machine, title: str, words: tuple[str, ...], lines: int, bar:
 
 
 def _beside_ls(machine: Machine, *words: str) -> Row:
-    """A command that shows what is counted already, beside the list."""
-    subject = f"turnlog {words[0]}"
+    """A command that shows what is counted already, beside the list; JSON beside the same as a table."""
+    subject = f"turnlog {' '.join(words) if words[0] == 'ls' else words[0]}"
+    table = [word for word in words if word != "--json"] if words[0] == "ls" else ["ls"]
+    beside = " ".join(table)
     machine.run(*words)
-    jobs = {subject: lambda: machine.call(*machine.command(*words)), "ls": lambda: machine.call(*machine.command("ls"))}
-    return ratio(f"{subject} beside ls, whole process", take_turns(jobs, rounds=ROUNDS, warm=2), subject, "ls", bar=2.0)
+    jobs = {
+        subject: lambda: machine.call(*machine.command(*words)),
+        beside: lambda: machine.call(*machine.command(*table)),
+    }
+    times = take_turns(jobs, rounds=ROUNDS, warm=2)
+    return ratio(f"{subject} beside {beside}, whole process", times, subject, beside, bar=2.0)
 
 
 def _kept(machine: Machine) -> Row:
@@ -240,4 +246,4 @@ def _grown(machine: Machine) -> Row:
             if number >= 0:
                 times[name].append(time.perf_counter() - start)
     say(f"       {statistics.median(times['after it grew']) * 1e3:.0f} ms after one session grew")
-    return ratio("ls --all after one session grew by a turn, whole process", times, "after it grew", "warm", bar=1.3)
+    return ratio("ls --all after one session grew by a turn, whole process", times, "after it grew", "warm", bar=1.5)

@@ -139,6 +139,17 @@ def test_anothers_session_takes_no_more_than_reading_it(name: str, process: Cli)
     assert loaded & (unneeded | {"turnlog.session.session", "turnlog.exchange.transcript"}) == set()
 
 
+def test_to_read_what_a_session_grew_by_takes_no_more_than_that(process: Cli):
+    about = (Path(os.environ["HOME"]), "/work", "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f")
+    path = claude_session(*about, "say something")
+    settle(process)
+    claude_session(*about, "and more")
+    long_ago(path)
+    loaded = loaded_by(["ls", "--all"])
+    assert "turnlog.catalog.read.indexer" in loaded
+    assert loaded & {"typing_extensions", "inspect", "turnlog.catalog.making"} == set()
+
+
 BEGUN = """
 import sys
 from turnlog.catalog import making, upkeep

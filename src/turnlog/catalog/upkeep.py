@@ -31,6 +31,7 @@ from turnlog.layout import HOME_FILE, LAYOUT_LINES, SESSIONS, TRASH
 from turnlog.machine.environment import default_home, environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
+from turnlog.machine.modules import without_old
 from turnlog.machine.pricelist import stamp
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ class LocalUpkeep:
         return Synced(self.index.count(), read, read_bytes, gone, is_rebuilt=here.is_rebuilt)
 
     def _indexer(self) -> Indexer:
-        from turnlog.catalog.read.indexer import Indexer
+        with without_old():
+            from turnlog.catalog.read.indexer import Indexer
 
         return Indexer(self.database, self._location if self._agents else None, self._home, self._progress)
 
@@ -261,16 +263,20 @@ class LocalUpkeep:
 
     def _later(self, changes: Changes | None, *, is_there: bool, is_making: bool) -> bool:
         """Whether there is so much to read that another process does it. Then a glance is taken of what is new."""
+        watchlist = Watchlist(self.database.connection) if is_there else None
+        grown = 0
+        if watchlist is not None and changes is not None:
+            grown = sum(watchlist.growth(file.id, file.path) for file in changes.files)
+            if not is_making and not changes.roots and grown <= AT_ONCE:
+                return False  # most often: a session has grown, and nothing else
         from turnlog.catalog import making
         from turnlog.catalog.glance.index import GlanceIndex, surveyed
 
         if self.database.path == IN_MEMORY or not making.is_allowed():
             return False
         workspace = workspace_path(".")
-        watchlist = Watchlist(self.database.connection) if is_there else None
         survey = surveyed(None if changes is None else changes.roots, watchlist, self._own_places(), workspace)
-        if watchlist is not None and changes is not None:
-            survey.size_bytes += sum(watchlist.growth(file.id, file.path) for file in changes.files)
+        survey.size_bytes += grown
         if not is_making and survey.size_bytes <= AT_ONCE:
             return False
         if not has_room(self.database.path, survey.size_bytes):

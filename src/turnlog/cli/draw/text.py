@@ -12,7 +12,7 @@ from typing import TextIO
 
 from turnlog.view.number import count as count
 from turnlog.view.number import size as size
-from turnlog.view.visible import UNSEEN, clip, columns, one_line, safe, width
+from turnlog.view.visible import UNSEEN, clip, columns, is_safe, odd_parts, one_line, safe, width
 
 __all__ = ["clip", "columns", "count", "one_line", "safe", "size", "width"]
 
@@ -22,7 +22,7 @@ _SHELL = re.compile(r"[\x00-\x1f]")
 
 def safe_json(text: bytes) -> bytes:
     """The same JSON, with what could drive a terminal or deceive the eye written as `\\u009b`."""
-    if text.isascii() and b"\x7f" not in text:
+    if b"\x7f" not in text and not any(map(_UNSEEN.search, odd_parts(text))):
         return text
     return _UNSEEN.sub(_json_escape, text.decode()).encode()
 
@@ -92,7 +92,7 @@ def plain(text: str) -> str:
 def all_plain(texts: list[str]) -> list[str]:
     """The same for many: one look at all of them is often enough."""
     joined = "|".join(texts)
-    is_plain = joined.isprintable() and "  " not in joined and (joined.isascii() or safe(joined) == joined)
+    is_plain = not any(mark in joined for mark in ("\n", "\t", "  ")) and is_safe(joined)
     return texts if is_plain else [plain(text) for text in texts]
 
 

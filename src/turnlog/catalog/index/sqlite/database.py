@@ -19,6 +19,7 @@ from turnlog.catalog.index.sqlite.schema import APPLICATION, TABLES, VERSION
 from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.machine.environment import cache_folders
 from turnlog.machine.location import key_of
+from turnlog.machine.modules import without_old
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -243,7 +244,8 @@ class MemoryDatabase(Database):
 
 
 def _locked(path: str, waiting: Callable[[], None] | None) -> Held:
-    from turnlog.store.files import disk  # only who writes pays for loading it
+    with without_old():
+        from turnlog.store.files import disk  # only who writes pays for loading it
 
     deadline = time.monotonic() + disk.LOCK_WAIT_S
     while True:
