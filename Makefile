@@ -64,6 +64,7 @@ check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/basedpyright
+	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
 fmt: $(VENV)/.ready ## Format the code and fix what ruff can fix

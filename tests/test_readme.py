@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
     place = Place(face, empty / "home")
     if face == "aio":
         monkeypatch.setattr(turnlog, "open", place.open)
-    code, _ = blocks("python", BUILDING)
+    code, *_ = blocks("python", BUILDING)
     names: dict = {}
     exec(compile(code, "building.md", "exec"), names)
     monkeypatch.undo()
@@ -100,7 +101,7 @@ def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
 
 
 def test_what_a_store_of_a_framework_is_built_with_runs(empty):
-    _, code = blocks("python", BUILDING)
+    _, code, program = blocks("python", BUILDING)
     with turnlog.open(empty / "home") as home:
         s = home.create()
         ask = s.user("hi")
@@ -110,6 +111,8 @@ def test_what_a_store_of_a_framework_is_built_with_runs(empty):
             exec(compile(line, "building.md", "exec"), {"home": home, "s": s, "ask": ask, "t": None} | _made(home))
         assert (s.get("paused"), home.sessions()[0].listed) == ({"api_key": "k"}, {"state": {"n": 1}})
         assert len(s.messages()) == 4
+        exec(compile(dedent(program), "building.md", "exec"), {"turnlog": turnlog, "s": s})
+        assert [message.role for message in s.messages(last=2)] == ["tool", "user"]
         assert not home.exists("t1")
 
 

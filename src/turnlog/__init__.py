@@ -9,7 +9,21 @@ from turnlog.version import __version__
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` would be half of what this module costs
 if TYPE_CHECKING:
+    from turnlog.blame.authorship import Blame, BlamedLine, LineAuthor
+    from turnlog.blame.commit import CommitBlame, CommitTurn
     from turnlog.catalog import Catalog
+    from turnlog.catalog.values import (
+        Card,
+        FoundPage,
+        FoundSession,
+        Hit,
+        Hits,
+        ListingRow,
+        Spending,
+        Standing,
+        Synced,
+        TokenSums,
+    )  # fmt: skip
     from turnlog.errors import (
         AlreadyExists,
         Ambiguous,
@@ -23,36 +37,129 @@ if TYPE_CHECKING:
         Unavailable,
         Unsupported,
     )  # fmt: skip
-    from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+    from turnlog.exchange.source import Imported
+    from turnlog.exchange.transcript import ExportCounts, Exported
+    from turnlog.formats import Loss, Problem, Source
+    from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
     from turnlog.log.codec import Damage
     from turnlog.log.context import Context
-    from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Ref, Set, Spent
+    from turnlog.log.entry import (
+        Alias,
+        AnyEntry,
+        Changed,
+        Checkpoint,
+        Child,
+        Compaction,
+        Custom,
+        Drop,
+        Edit,
+        Entry,
+        Fold,
+        Git,
+        Head,
+        Intent,
+        Message,
+        Note,
+        Ref,
+        Role,
+        Root,
+        Set,
+        Spent,
+        Start,
+        Stop,
+        Track,
+        Turn,
+        TurnState,
+        Uncompact,
+        Unknown,
+        Writer,
+    )  # fmt: skip
+    from turnlog.log.erasure.content import Erasure
+    from turnlog.log.origin import Fork, Spawned
+    from turnlog.log.tokens import Tokens
     from turnlog.log.usage import Usage, UsageReport
-    from turnlog.session import Home, Session
+    from turnlog.pricing import Cost, CostReport
+    from turnlog.session import Home, ReadOnlySession, Session
     from turnlog.session import open_home as open
+    from turnlog.session.comparison import (
+        ChangedFile,
+        CommonBeginning,
+        ComparedSide,
+        ComparedTurn,
+        Comparison,
+    )  # fmt: skip
     from turnlog.session.instructions import instructions
+    from turnlog.session.opening import Durability
+    from turnlog.store import Clock
+    from turnlog.thread.garbage import Collected, Kept
+    from turnlog.thread.removal.erasing import ErasedEntry, ErasureReceipt, NeededBlob
+    from turnlog.thread.removal.purging import Purged, Remnant, Removed
+    from turnlog.thread.report import Branch, Compacted, Info, Stats
+    from turnlog.thread.target import Target
+    from turnlog.transfer.report import Transferred
+    from turnlog.workspace.diff import Difference
+    from turnlog.workspace.plan import Plan, Step
+    from turnlog.workspace.restore import Outcome
+    from turnlog.workspace.tree import TreeNode
 
 __all__ = [
-    "AlreadyExists", "Ambiguous", "Catalog", "Compaction", "Conflict", "Context", "Corrupt", "Custom", "Damage",
-    "Edit", "Entry", "File", "Home", "Image", "Invalid", "Message", "NotFound", "Note", "OutOfSpace", "Ref",
-    "Session", "Set", "Spent", "Text", "Thinking", "ToolCall", "ToolResult", "TurnlogError", "TurnlogWarning",
-    "Unavailable", "UnknownBlock", "Unsupported", "Usage", "UsageReport", "__version__", "instructions", "open",
+    "Alias", "AlreadyExists", "Ambiguous", "AnyBlock", "AnyEntry", "Blame", "BlamedLine", "Branch", "Card",
+    "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame", "CommitTurn",
+    "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison", "Conflict",
+    "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Difference", "Drop", "Durability", "Edit",
+    "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts", "Exported", "File", "Fold", "Fork",
+    "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent",
+    "Invalid", "Kept", "LineAuthor", "ListingRow", "Loss", "Message", "NeededBlob", "NotFound", "Note",
+    "OutOfSpace", "Outcome", "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed", "Role",
+    "Root", "Session", "Set", "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Stats", "Step",
+    "Stop", "Synced", "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track",
+    "Transferred", "TreeNode", "Turn", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact",
+    "Unknown", "UnknownBlock", "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "instructions",
+    "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
     _WHERE = {
+        "turnlog.blame.authorship": "Blame BlamedLine LineAuthor",
+        "turnlog.blame.commit": "CommitBlame CommitTurn",
         "turnlog.catalog": "Catalog",
+        "turnlog.catalog.values": (
+            "Card FoundPage FoundSession Hit Hits ListingRow Spending Standing Synced TokenSums"
+        ),
         "turnlog.errors": (
             "AlreadyExists Ambiguous Conflict Corrupt Invalid NotFound OutOfSpace TurnlogError TurnlogWarning "
             "Unavailable Unsupported"
         ),
-        "turnlog.log.block": "File Image Text Thinking ToolCall ToolResult UnknownBlock",
+        "turnlog.exchange.source": "Imported",
+        "turnlog.exchange.transcript": "ExportCounts Exported",
+        "turnlog.formats": "Loss Problem Source",
+        "turnlog.log.block": "AnyBlock File Image Text Thinking ToolCall ToolResult UnknownBlock",
         "turnlog.log.codec": "Damage",
         "turnlog.log.context": "Context",
-        "turnlog.log.entry": "Compaction Custom Edit Entry Message Note Ref Set Spent",
+        "turnlog.log.entry": (
+            "Alias AnyEntry Changed Checkpoint Child Compaction Custom Drop Edit Entry Fold Git Head Intent "
+            "Message Note Ref Role Root Set Spent Start Stop Track Turn TurnState Uncompact Unknown Writer"
+        ),
+        "turnlog.log.erasure.content": "Erasure",
+        "turnlog.log.origin": "Fork Spawned",
+        "turnlog.log.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",
-        "turnlog.session": "Home Session",
+        "turnlog.pricing": "Cost CostReport",
+        "turnlog.session": "Home ReadOnlySession Session",
+        "turnlog.session.comparison": "ChangedFile CommonBeginning ComparedSide ComparedTurn Comparison",
         "turnlog.session.instructions": "instructions",
+        "turnlog.session.opening": "Durability",
+        "turnlog.store": "Clock",
+        "turnlog.thread.garbage": "Collected Kept",
+        "turnlog.thread.removal.erasing": "ErasedEntry ErasureReceipt NeededBlob",
+        "turnlog.thread.removal.purging": "Purged Remnant Removed",
+        "turnlog.thread.report": "Branch Compacted Info Stats",
+        "turnlog.thread.target": "Target",
+        "turnlog.transfer.report": "Transferred",
+        "turnlog.workspace.diff": "Difference",
+        "turnlog.workspace.plan": "Plan Step",
+        "turnlog.workspace.restore": "Outcome",
+        "turnlog.workspace.tree": "TreeNode",
     }
     _HOME = {name: module for module, names in _WHERE.items() for name in names.split()}
 

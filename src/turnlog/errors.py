@@ -64,6 +64,23 @@ class Conflict(TurnlogError):
     code = "conflict"
     exit_code = 5
 
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        head: int | None = None,
+        by: str | None = None,
+        expected: int | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.head = head
+        """The entry that the conversation stands at now; None where the conflict is about something else."""
+        self.by = by
+        """Who wrote: `process 4711 on box`; None where nobody knows."""
+        self.expected = expected
+        """The entry that the caller took to be the last one, or the head."""
+
 
 class Corrupt(TurnlogError):
     """What is stored breaks a rule of the format."""

@@ -112,8 +112,7 @@ def test_a_fact_as_deep_as_a_value_may_be_survives_everything_that_carries_facts
         "bytes to a user": lambda s: s.user(b"a"),
         "blocks text": lambda s: s.append(Message(role="user", blocks="abc")),
         "result in user": lambda s: s.user([ToolResult(call="1")]),
-        "result nothing": lambda s: s.tool_result("1", None),
-        "result of texts": lambda s: s.tool_result("1", ["a"]),
+        "result of both": lambda s: s.tool_result("1", ["a", Text(text="b")]),  # text alone is JSON
         "call number": lambda s: s.tool_result(7, "a"),
         "call without name": lambda s: s.assistant([ToolCall(id="1", name=None)]),
         "model": lambda s: s.assistant("a", model=7),

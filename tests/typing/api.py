@@ -7,19 +7,29 @@ from typing import Any, assert_type
 
 import turnlog
 from turnlog import (
+    AnyBlock,
+    AnyEntry,
+    Branch,
+    Checkpoint,
+    Clock,
+    Compacted,
     Compaction,
     Context,
+    Cost,
+    CostReport,
     Custom,
     Damage,
     Edit,
     Entry,
     Image,
+    Info,
     Message,
     Note,
     Ref,
     Session,
     Set,
     Spent,
+    Stats,
     Text,
     Thinking,
     ToolCall,
@@ -27,12 +37,8 @@ from turnlog import (
     UsageReport,
     aio,
 )
-from turnlog.log.block import AnyBlock
-from turnlog.log.entry import AnyEntry, Checkpoint
-from turnlog.pricing import Cost, CostReport
-from turnlog.store import Clock, Store
+from turnlog.store import Store
 from turnlog.testing import ManualClock, StoreContract
-from turnlog.thread.report import Branch, Compacted, Info, Stats
 
 
 def readme() -> None:
@@ -111,8 +117,9 @@ def reading(s: Session) -> None:
     """What can be asked."""
     assert_type(s.messages(last=50), list[Message])
     assert_type(s.entries(after=3, kind="set", reverse=True), Iterator[AnyEntry])
-    for entry in s.entries(kind=Message):
-        assert isinstance(entry, Entry)
+    assert_type(s.entries(kind=Note), Iterator[Note])
+    assert_type([entry.text for entry in s.entries(kind=Note)], list[str])
+    assert_type(next(s.entries()).to_json(), str)
     assert_type(s.follow(after=0), Iterator[AnyEntry])
     assert_type(s.find("id"), AnyEntry | None)
     assert_type(s.branches(), list[Branch])
@@ -145,6 +152,8 @@ async def asynchronous() -> None:
         assert_type(await s.messages(last=2), list[Message])
         async for entry in s.entries(kind="message"):
             assert isinstance(entry, Entry)
+        async for note in s.entries(kind=Note):
+            assert_type(note, Note)
         other = await s.fork(name="n")
         await other.rewind(to=0)
         assert_type(await s.damage, list[Damage])

@@ -7,8 +7,9 @@ that are not Unicode; there the stand-in is all that text can say.
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, cast, get_args
 
+import msgspec
 from msgspec import Raw, Struct
 
 from turnlog.log.field import BlobRef, Json, Number
@@ -100,3 +101,65 @@ AnyBlock = Text | Thinking | ToolCall | ToolResult | Image | File | UnknownBlock
 BLOCKS: dict[str, type[Block]] = {
     str(cls.__struct_config__.tag): cls for cls in get_args(AnyBlock) if cls is not UnknownBlock
 }
+
+
+# ── what is made of them, as JSON ──────────────────────────────────────────────────────────────────
+
+
+def _number(value: object) -> int:
+    """A number that knows more about itself, such as an estimate of tokens, is a number."""
+    if isinstance(value, int):
+        return int(value)
+    raise TypeError(f"a {type(value).__name__} in it")
+
+
+encode = msgspec.json.Encoder(enc_hook=_number).encode
+_FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
+
+
+def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
+    found = _FIELDS.get(cls)
+    if found is None:
+        infos = [f for f in msgspec.structs.fields(cls) if f.name not in ("unknown", "unverified")]
+        empty: dict[Any, Any] = {list: [], dict: {}}
+        found = tuple((f.name, empty.get(f.default_factory, f.default)) for f in infos)
+        _FIELDS[cls] = found
+    return found
+
+
+def flat(value: Any) -> Any:
+    """A typed value as plain JSON, as a log would hold it."""
+    if isinstance(value, UnknownBlock):
+        return Raw(value.json.encode())
+    if isinstance(value, list):
+        return [flat(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, Struct):
+        return value
+    tag = value.__struct_config__.tag
+    found: dict[str, Any] = {} if tag is None else {"type": tag}
+    for name, default in _fields(type(value)):
+        item = getattr(value, name)
+        if item != default or type(item) is not type(default):
+            found[name] = flat(item) if isinstance(item, (Struct, list)) else item
+    found.update(getattr(value, "unknown", {}))
+    return found
+
+
+def json_text(value: Struct) -> str:
+    """A typed value as the text of JSON. What is no Unicode in it is escaped, as JSON can say it."""
+    plain = flat(value)
+    try:
+        return encode(plain).decode()
+    except UnicodeEncodeError:
+        import json  # text of a tool that was not Unicode: rare, and slow to load
+
+        return json.dumps(_unwrapped(plain), separators=(",", ":"))
+
+
+def _unwrapped(value: Any) -> Any:
+    """What Python's own encoder takes."""
+    if isinstance(value, dict):
+        return {key: _unwrapped(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_unwrapped(item) for item in cast("list[Any]", value)]
+    return value if isinstance(value, str) else msgspec.json.decode(encode(value))

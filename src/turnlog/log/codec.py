@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock
+from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock, encode, flat
 from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
 from turnlog.log.erasure.content import stand_in, stripped
 from turnlog.log.field import shape
@@ -24,15 +24,6 @@ MAX_LINE = 16 << 20
 CHECKSUM = 16
 """So many bytes of a line, at its end, are its checksum and what closes it."""
 
-
-def _plain(value: object) -> int:
-    """A number that knows more about itself, such as an estimate of tokens, is a number."""
-    if isinstance(value, int):
-        return int(value)
-    raise TypeError(f"a {type(value).__name__} in it")
-
-
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
@@ -115,13 +106,13 @@ def encode_body(entry: Entry) -> tuple[bytes, int, bool]:
     """The JSON of a draft, where in it the stamps go (right behind the type), and whether we know all that is in it."""
     if isinstance(entry, Unknown):
         fields = {k: v for k, v in _decode_raws(entry.json.encode()).items() if k not in _STAMPS}
-        body = _encode({"type": entry.kind, "id": entry.id, **fields})
-        return body, 8 + len(_encode(entry.kind)), False
+        body = encode({"type": entry.kind, "id": entry.id, **fields})
+        return body, 8 + len(encode(entry.kind)), False
     if entry.void:
-        return _encode(stripped(entry)), _STARTS[type(entry)], False
-    body = _encode(entry)
+        return encode(stripped(entry)), _STARTS[type(entry)], False
+    body = encode(entry)
     if b'"unknown":{' in body or b'"type":"?"' in body:
-        return _encode(_flat(entry)), _STARTS[type(entry)], False
+        return encode(flat(entry)), _STARTS[type(entry)], False
     return body, _STARTS[type(entry)], True
 
 
@@ -135,43 +126,12 @@ def body_text(value: Entry | Block) -> str:
     """The JSON of an entry or block as a log would hold it, without a checksum."""
     if isinstance(value, Unknown):
         return value.json
-    return _encode(_flat(value)).decode()
+    return encode(flat(value)).decode()
 
 
 def plain_fields(entry: Entry) -> dict[str, Any]:
     """The fields of an entry as a log would hold them."""
-    return _flat(entry)
-
-
-_FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
-
-
-def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    found = _FIELDS.get(cls)
-    if found is None:
-        infos = [f for f in msgspec.structs.fields(cls) if f.name not in ("unknown", "unverified")]
-        empty: dict[Any, Any] = {list: [], dict: {}}
-        found = tuple((f.name, empty.get(f.default_factory, f.default)) for f in infos)
-        _FIELDS[cls] = found
-    return found
-
-
-def _flat(value: Any) -> Any:
-    """A typed value as plain JSON, with what later versions added put back in its place."""
-    if isinstance(value, UnknownBlock):
-        return Raw(value.json.encode())
-    if isinstance(value, list):
-        return [_flat(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, Struct):
-        return value
-    tag = value.__struct_config__.tag
-    flat: dict[str, Any] = {} if tag is None else {"type": tag}
-    for name, default in _fields(type(value)):
-        item = getattr(value, name)
-        if item != default or type(item) is not type(default):
-            flat[name] = _flat(item) if isinstance(item, (Struct, list)) else item
-    flat.update(getattr(value, "unknown", {}))
-    return flat
+    return flat(entry)
 
 
 # ── lines to entries ──────────────────────────────────────────────────────────────────────────────
@@ -237,10 +197,10 @@ def _flawed(line: bytes) -> AnyEntry | Flawed:
         fields = cast("dict[str, Any]", value)
         fields.pop("c", None)
         try:
-            plain = _encode(fields)
+            plain = encode(fields)
         except UnicodeEncodeError:
             problems.append("surrogate")
-            plain = _encode(without_surrogates(fields))
+            plain = encode(without_surrogates(fields))
         entry = _lenient(plain)
     except RecursionError:
         raise Unreadable("deep") from None
@@ -302,7 +262,7 @@ def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
         if name in own and bytes(own[name])[:1] == b"[":
             parts[name] = [_part(raw) for raw in _decode_list(own[name])]
             own[name] = Raw(b"[]")
-    built = msgspec.json.decode(_encode(own), type=cls)
+    built = msgspec.json.decode(encode(own), type=cls)
     if unknown:
         parts["unknown"] = unknown
     return msgspec.structs.replace(built, **parts) if parts else built

@@ -6,11 +6,11 @@ Nodes make the conversation: each has a `parent` and becomes the head. Marks are
 
 # Without `from __future__ import annotations`: to read the types of all these out of texts takes msgspec 5 ms.
 from datetime import datetime
-from typing import ClassVar, TypeGuard, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard, get_args
 
 from msgspec import Raw, Struct, field
 
-from turnlog.log.block import AnyBlock
+from turnlog.log.block import AnyBlock, json_text
 from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
 from turnlog.log.ids import new_id
 from turnlog.log.origin import Fork, Spawned
@@ -20,6 +20,12 @@ FORMAT = 1
 WIDE_FACTS = ("title", "workspace", "tags", "archived", "listed")  # of the session; every other fact is of the branch
 FIXED = ("id", "format", "session", "agent", "labels", "resume", "hidden", "fork", "spawned")
 """What the first line says once and for all: a fact of that name would change nothing."""
+if TYPE_CHECKING:
+    Role = Literal["system", "user", "assistant", "tool"]
+    Stop = Literal["end", "tool_use", "length", "aborted", "error"]
+    TurnState = Literal["begin", "completed", "aborted", "failed"]
+else:
+    Role = Stop = TurnState = str  # a later version may write others, and its logs are read all the same
 
 
 class Entry(
@@ -76,6 +82,10 @@ class Entry(
         """The name of this kind of entry in the log."""
         return str(self.__struct_config__.tag)
 
+    def to_json(self) -> str:
+        """The text of JSON that the log has of it, without a checksum; of a large payload the whole, if it is here."""
+        return json_text(self)
+
 
 class Node(Entry, frozen=True):
     """An entry of the conversation: it has a parent and becomes the head."""
@@ -92,13 +102,13 @@ class Quiet(Entry, frozen=True):
 class Message(Node, tag="message", frozen=True):
     """Somebody said something. A tool's result always has the role `tool`."""
 
-    role: str
+    role: Role
     blocks: list[AnyBlock] = []
     model: str | None = None
     agent: str | None = None
     request: str | None = None
     usage: Usage | None = None
-    stop: str | None = None
+    stop: Stop | None = None
     error: Json = None
     display: Json = None
     """What people see instead: text, or False for nothing."""
@@ -145,7 +155,7 @@ class Custom(Node, tag="custom", frozen=True):
     kind: str
     data: Json = None
     blocks: list[AnyBlock] = []
-    role: str = "user"
+    role: Role = "user"
 
 
 class Start(Quiet, tag="session", frozen=True):
@@ -173,7 +183,7 @@ class Start(Quiet, tag="session", frozen=True):
 class Turn(Entry, tag="turn", frozen=True):
     """A turn begins or ends: `begin`, `completed`, `aborted`, `failed`. `turn` says which."""
 
-    state: str
+    state: TurnState
     error: str | None = None
     native: str | None = None
     """The agent's own id of a turn that its hooks tell of: one process begins it, another one ends it."""
@@ -362,30 +372,19 @@ class Unknown(Entry, tag="?", frozen=True):
     kind: str
     json: str
 
+    def to_json(self) -> str:
+        """See `Entry.to_json`."""
+        return self.json
 
+
+# fmt: off
 AnyEntry = (
-    Message
-    | Compaction
-    | Uncompact
-    | Edit
-    | Custom
-    | Start
-    | Turn
-    | Checkpoint
-    | Track
-    | Changed
-    | Intent
-    | Head
-    | Set
-    | Spent
-    | Note
-    | Child
-    | Alias
-    | Writer
-    | Fold
+    Message | Compaction | Uncompact | Edit | Custom
+    | Start | Turn | Checkpoint | Track | Changed | Intent | Head | Set | Spent | Note | Child | Alias | Writer | Fold
     | Drop
     | Unknown
 )
+# fmt: on
 ENTRIES: dict[str, type[Entry]] = {str(c.__struct_config__.tag): c for c in get_args(AnyEntry) if c is not Unknown}
 
 

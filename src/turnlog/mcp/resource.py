@@ -82,9 +82,7 @@ def read(library: Library, uri: str) -> list[dict[str, Any]]:
 def _stretch(session: ReadOnlySession, turn: int) -> tuple[int, int]:
     """The entries of a turn, after one and up to another: as its checkpoints count turns, else by prompts."""
     begins = list(turns_of(session).begins.values())
-    begins = begins or [
-        entry.seq for entry in session.entries(kind=Message) if isinstance(entry, Message) and is_prompt(entry)
-    ]
+    begins = begins or [entry.seq for entry in session.entries(kind=Message) if is_prompt(entry)]
     if turn > len(begins):
         raise NotFound(f"no turn {turn}: the session has {len(begins)}")
     return begins[turn - 1] - 1, begins[turn] - 1 if turn < len(begins) else 0

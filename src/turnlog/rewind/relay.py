@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import Conflict
-from turnlog.log.entry import Changed, Checkpoint, Entry, Note, Track, Turn, Writer
+from turnlog.log.entry import Changed, Checkpoint, Entry, Note, Track, Turn, TurnState, Writer
 from turnlog.log.ids import word, word_for
 from turnlog.rewind.bracket import Bracket
 from turnlog.rewind.coverage import Coverage
@@ -124,7 +124,7 @@ class TurnRelay:
                 return is_same and not given_up(self._store, [entry], self._appender.state.dropped)
         return False
 
-    def end(self, native: str | None, state: str = "completed", refused: str = "") -> bool:
+    def end(self, native: str | None, state: TurnState = "completed", refused: str = "") -> bool:
         """The open turn ends; one that did not begin does not end. Gives whether it did."""
         turn = self.open_turn
         if turn is None or not self._is_open(native):

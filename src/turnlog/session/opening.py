@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, TypedDict, get_args
 
 from turnlog.errors import Invalid
 from turnlog.machine.environment import default_home
@@ -14,13 +14,24 @@ from turnlog.store import Clock
 from turnlog.thread.made import Made
 from turnlog.thread.settings import Settings
 
-DURABILITIES = ("fsync", "flush")
+Durability = Literal["fsync", "flush"]
+DURABILITIES = get_args(Durability)
+
+
+class HomeOptions(TypedDict, total=False):
+    """What `turnlog.open` may be told besides."""
+
+    checkpoints: bool
+    max_file_bytes: int
+    quota_bytes: int | None
+    covers_ignored: bool
+    trash_for: timedelta | None
 
 
 def open_home(
     location: str | os.PathLike[str] | None = None,
     *,
-    durability: str = "fsync",
+    durability: Durability = "fsync",
     clock: Clock | None = None,
     checkpoints: bool = True,
     max_file_bytes: int = Settings().max_file_bytes,

@@ -7,12 +7,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.context import Context
 from turnlog.log.entry import (
     AnyEntry,
@@ -29,6 +29,7 @@ from turnlog.log.entry import (
     Set,
     Spawned,
     Spent,
+    Stop,
     Track,
     Turn,
     Uncompact,
@@ -39,6 +40,16 @@ from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
 from turnlog.session.erasable import ErasableSession, Owner
 from turnlog.session.readonly import listed
+from turnlog.session.said import (
+    AnswerFields,
+    CompactionFields,
+    Content,
+    JsonValue,
+    MessageFields,
+    SessionFields,
+    answer_of,
+    blocks_of,
+)  # fmt: skip
 from turnlog.thread.appender import Appender, batch_of
 from turnlog.thread.compaction import applying, check_compaction, compaction
 from turnlog.thread.fact import check_fact
@@ -51,12 +62,7 @@ if TYPE_CHECKING:
     from turnlog.rewind.travel import Travel
     from turnlog.workspace.restore import Outcome
 
-Content = str | Sequence[AnyBlock]
 _E = TypeVar("_E", bound=AnyEntry)
-
-
-def _blocks(content: Content) -> list[AnyBlock]:
-    return [Text(content)] if isinstance(content, str) else listed(content)
 
 
 class Holder(Owner, Protocol):
@@ -137,13 +143,13 @@ class Session(ErasableSession):
         done = self._appender.append_batch(entries, head=head, rebase=rebase, once=once, alone=alone, to=base)
         return done[0] if len(done) == 1 else done
 
-    def user(self, content: Content, **fields: Any) -> Message:
-        """A person's message."""
-        return self._append([Message(role="user", blocks=_blocks(content), **fields)])[0]
+    def user(self, content: Content, *, rebase: bool = False, **fields: Unpack[MessageFields]) -> Message:
+        """A person's message. `rebase` as in `append`: it follows what others said meanwhile, and is no conflict."""
+        return self._append([Message(role="user", blocks=blocks_of(content), **fields)], rebase=rebase)[0]
 
-    def system(self, content: Content, **fields: Any) -> Message:
+    def system(self, content: Content, *, rebase: bool = False, **fields: Unpack[MessageFields]) -> Message:
         """A system message. Those at the beginning are the system prompt."""
-        return self._append([Message(role="system", blocks=_blocks(content), **fields)])[0]
+        return self._append([Message(role="system", blocks=blocks_of(content), **fields)], rebase=rebase)[0]
 
     def assistant(
         self,
@@ -152,39 +158,32 @@ class Session(ErasableSession):
         model: str | None = None,
         usage: Usage | None = None,
         request: str | None = None,
-        stop: str | None = None,
-        **fields: Any,
+        stop: Stop | None = None,
+        rebase: bool = False,
+        **fields: Unpack[AnswerFields],
     ) -> Message:
         """A model's response, whole: one response is one message."""
-        said = Message(
-            role="assistant", blocks=_blocks(content), model=model, usage=usage, request=request, stop=stop, **fields
-        )
-        return self._append([said])[0]
+        blocks = blocks_of(content)
+        said = Message(role="assistant", blocks=blocks, model=model, usage=usage, request=request, stop=stop, **fields)
+        return self._append([said], rebase=rebase)[0]
 
     def tool_result(
         self,
         call: str | ToolCall,
-        content: str | bytes | Sequence[AnyBlock],
+        content: str | bytes | Sequence[AnyBlock] | JsonValue,
         *,
         is_error: bool = False,
         duration_ms: int | None = None,
         details: Any = None,
         child: str | None = None,
-        **fields: Any,
+        rebase: bool = False,
+        **fields: Unpack[MessageFields],
     ) -> Message:
-        """A tool's answer to the call with that id."""
-        if isinstance(content, bytes):
-            content = content.decode("utf-8", "surrogateescape")
-        result = ToolResult(
-            call=call.id if isinstance(call, ToolCall) else call,
-            content=content if isinstance(content, str) else listed(content),
-            is_error=is_error,
-            name=call.name if isinstance(call, ToolCall) else None,
-            duration_ms=duration_ms,
-            details=details,
-            child=child,
+        """A tool's answer to the call with that id: text, blocks, or any JSON, which a model reads as text."""
+        said = answer_of(
+            call, content, is_error=is_error, duration_ms=duration_ms, details=details, child=child, fields=fields
         )
-        return self._append([Message(role="tool", blocks=[result], **fields)])[0]
+        return self._append([said], rebase=rebase)[0]
 
     def note(self, text: str, *, data: Any = None) -> Note:
         """Something for people to see; no model does."""
@@ -259,7 +258,7 @@ class Session(ErasableSession):
         *,
         keep: int = 0,
         of: Context | None = None,
-        **fields: Any,
+        **fields: Unpack[CompactionFields],
     ) -> Compaction:
         """From now on the model sees the summary, then the last `keep` messages. Everything else stays in the log.
 
@@ -291,7 +290,7 @@ class Session(ErasableSession):
             path = takewhile(lambda node: node.seq >= seq, self.history.path(self._state.head))
             if not any(node.seq == seq and isinstance(node, (Message, Custom)) for node in path):
                 raise NotFound(f"entry {seq} is not a message of this conversation")
-            return self._append([Edit(entry=seq, blocks=None if blocks is None else _blocks(blocks))])[0]
+            return self._append([Edit(entry=seq, blocks=None if blocks is None else blocks_of(blocks))])[0]
 
     # ── moving ────────────────────────────────────────────────────────────────────────────────────
 
@@ -379,17 +378,15 @@ class Session(ErasableSession):
             moved = self._travel.finish_interrupted(abort=abort, asked=True)
             return None if moved is None else moved.entry
 
-    def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Any) -> Session:
+    def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Unpack[SessionFields]) -> Session:
         """A new session that continues this one, from its end or from entry `at`. Nothing is copied."""
         with self.history.mutex:
             seq = self._state.seq if at is None else seq_of(at)
             return self._home.hold(self._home.creator.fork(self.history, seq, name, fields))
 
-    def spawn(
-        self, *, agent: str | None = None, call: str | None = None, role: str | None = None, **fields: Any
-    ) -> Session:
+    def spawn(self, *, call: str | None = None, role: str | None = None, **fields: Unpack[SessionFields]) -> Session:
         """A subagent's session, linked to this one and to the tool call that started it."""
         session_id = self._home.creator.new_id(fields.pop("id", None))
-        self._append([Child(session=session_id, call=call, agent=agent)])
-        spawned, fields = Spawned(self.id, call, role), {"agent": agent, **fields}
-        return self._home.hold(self._home.creator.spawn(session_id, spawned, self.workspace, fields))
+        self._append([Child(session=session_id, call=call, agent=fields.get("agent"))])
+        spawned = Spawned(self.id, call, role)
+        return self._home.hold(self._home.creator.spawn(session_id, spawned, self.workspace, dict(fields)))

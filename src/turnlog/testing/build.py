@@ -5,7 +5,7 @@ from __future__ import annotations
 from turnlog.log.block import Text
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import AnyEntry, Entry, Fork, Message, Start
+from turnlog.log.entry import AnyEntry, Entry, Fork, Message, Role, Start
 from turnlog.store import Log
 
 NOON = 1_795_000_000_000
@@ -33,7 +33,7 @@ def draft(entry: Entry) -> Draft:
     return made
 
 
-def said(text: str, *, role: str = "user", id: str | None = None) -> Draft:
+def said(text: str, *, role: Role = "user", id: str | None = None) -> Draft:
     """A message: the usual node."""
     message = Message(role=role, blocks=[Text(text=text)])
     return draft(message if id is None else Message(role=role, blocks=[Text(text=text)], id=id))

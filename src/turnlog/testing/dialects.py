@@ -14,6 +14,7 @@ import turnlog
 from turnlog import Context, File, Image, Message, Session, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.errors import Invalid
 from turnlog.log.draft import STOPS
+from turnlog.log.entry import Role
 from turnlog.wire import Deviation, Dialect, Feed, Request, dialect
 
 _DAMAGED, _BROKEN = 80, 80
@@ -247,7 +248,7 @@ def _talk(session: Session) -> Iterator[None]:
 
 
 def _any_message(chance: random.Random, seq: int) -> Message:
-    role = chance.choice(["user", "assistant", "assistant", "tool", "system"])
+    role: Role = chance.choice(["user", "assistant", "assistant", "tool", "system"])
     name = chance.choice(["1", "call_9|fc_9", "functions.bash:0", "é", "a" * 200])
     media: list[Any] = [Image(data=_PNG), Image(url="file:///etc/passwd"), File(data=b"PK"), File()]
     texts: list[Any] = [Text(text=chance.choice(["", " ", "hello", "🎈"])) for _ in range(chance.randrange(3))]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import AnyEntry, Entry, Set, Writer, is_fence, is_wide
+from turnlog.log.entry import AnyEntry, Entry, Head, Set, Writer, is_fence, is_wide
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process, word_of
 from turnlog.machine.folder import workspace_path
@@ -117,7 +117,9 @@ class Appender:
     def refuse_other_head(self, head: int) -> None:
         """Raise the conflict of a caller who expects that head and has not seen what came after."""
         if head != self.state.head:
-            raise Conflict(f"the head is entry {self.state.head}, not {head}", hint="look at what came after")
+            now = self.state.head
+            hint = "look at what came after"
+            raise Conflict(f"the head is entry {now}, not {head}", hint=hint, head=now, expected=head)
 
     def append(
         self,
@@ -243,10 +245,8 @@ class Appender:
                 try:
                     done = self._into_log(drafts, once, alone, base)
                 except Conflict:
-                    if alone:
-                        raise
-                    if not rebase:
-                        raise self._conflict() from None
+                    if alone or not rebase:
+                        raise self._conflict(alone=alone) from None
                     self.refresh()
                 else:
                     self._bytes_since_fold += size
@@ -312,19 +312,26 @@ class Appender:
         if not self._has_news:
             self._seen = self.history.state.seq
 
-    def _conflict(self) -> Conflict:
+    def _conflict(self, *, alone: bool = False) -> Conflict:
         """The conflict with the other writer's name in it."""
         writers = dict(self.history.state.writers)
-        for item in self._log.read(after=self._seen):
+        first: Entry | None = None
+        head, name = self.history.state.head, None
+        seen = self.history.state.seq if alone else self._seen
+        for item in self._log.read(after=seen):
             if isinstance(item, Writer):
                 writers[item.word] = {"pid": item.pid, "host": item.host}
-            elif isinstance(item, Entry) and is_fence(item):
-                who = writers.get(word_of(item.id))
-                name = f"process {who['pid']} on {who['host']}" if who else "another writer"
-                return Conflict(
-                    f"entry {item.seq} ({item.type}) was written by {name} after entry {self._seen}",
-                    hint="call refresh() on the session and append again, or append with rebase=True",
-                )
+            elif isinstance(item, Entry) and (alone or is_fence(item)):
+                head = item.to if isinstance(item, Head) else item.seq if is_fence(item) else head
+                if first is None:
+                    first, who = item, writers.get(word_of(item.id))
+                    name = f"process {who['pid']} on {who['host']}" if who else None
+        if first is not None:
+            return Conflict(
+                f"entry {first.seq} ({first.type}) was written by {name or 'another writer'} after entry {seen}",
+                hint="call refresh() on the session and append again, or append with rebase=True",
+                head=head, by=name, expected=seen,
+            )  # fmt: skip
         return Conflict(
             f"the log of session {self.history.id} changed under this writer",
             hint="call refresh() on the session, or resume it again",

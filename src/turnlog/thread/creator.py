@@ -57,7 +57,7 @@ class Creator:
             self.made.note(start)
         return loaded(self.store, log)
 
-    def fork(self, history: History, at: int, name: str | None, fields: dict[str, Any]) -> History:
+    def fork(self, history: History, at: int, name: str | None, fields: Mapping[str, Any]) -> History:
         """A session that continues another one from entry `at`; nothing is copied."""
         entry = history.at(at)
         if entry is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from turnlog.pricing import CostReport
 
 FOLLOW_PAUSE_S = 0.05
+_E = TypeVar("_E", bound=Entry)
 LOOK_S = 1.0
 """So often whoever waits looks whether the session is still there."""
 
@@ -216,22 +217,27 @@ class SessionReader:
             replaced, kept = self._visible()
             return pending(replaced + kept)
 
+    @overload
+    def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> Iterator[_E]: ...
+    @overload
+    def entries(self, *, kind: str | None = None, after: Target = 0, reverse: bool = False) -> Iterator[AnyEntry]: ...
     def entries(
-        self,
-        *,
-        after: Target = 0,
-        kind: str | type[Entry] | None = None,
-        reverse: bool = False,
-    ) -> Iterator[AnyEntry]:
-        """Every entry of the log, inherited ones included, whichever branch it is on."""
+        self, *, kind: str | type[Entry] | None = None, after: Target = 0, reverse: bool = False
+    ) -> Iterator[Any]:
+        """Every entry of the log, inherited ones included, whichever branch it is on; those of a kind if told.
+
+        A kind is a class such as `Note`, or its name in the log, such as `message`.
+        """
         limit = seq_of(after)
         history = self.history
+        wanted = kind if isinstance(kind, type) else Entry
         with history.mutex:
             history.renew()
         for entry in history.back() if reverse else history.forward(limit):
             if entry.seq <= limit:
                 return
-            if (kind is None or entry.type == kind or entry.__class__ is kind) and not history.is_repeat(entry):
+            is_wanted = entry.type == kind if isinstance(kind, str) else isinstance(entry, wanted)
+            if is_wanted and not history.is_repeat(entry):
                 yield history.whole(entry)
 
     def find(self, id: str) -> AnyEntry | None:

@@ -13,7 +13,7 @@ from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items
 from turnlog.formats.claude_code.line import ClaudeSaid
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
 from turnlog.wire import WRAPPED
 
@@ -60,7 +60,7 @@ def _media(raw: dict[str, Any], make: type[Image | File]) -> AnyBlock | None:
     return None
 
 
-_STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
+_STOPS: dict[str, Stop] = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
 
 
 def plain_answer(

@@ -30,7 +30,7 @@ from turnlog.formats.codex.items import (
 )
 from turnlog.formats.codex.line import CodexCall, CodexOutput, CodexTalk, Reasoning, TokenCount
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Message, Spent, Turn
+from turnlog.log.entry import Compaction, Message, Spent, Turn, TurnState
 from turnlog.log.usage import Usage
 
 _BARE: dict[str, None] = {"at": None, "turn": None, "usage": None, "model": None}
@@ -211,7 +211,7 @@ class Conversation:
         self._asked = [message for message in replacement if message.role == "user"]
         self._node(Compaction(replacement=list(replacement)), at)
 
-    def _turned(self, state: str, error: str | None, at: datetime | str | None) -> None:
+    def _turned(self, state: TurnState, error: str | None, at: datetime | str | None) -> None:
         key = self._keys.next(_turn_digest(state, error))
         entry = Turn(id="-", state=state, error=error, at=_at(at), turn=self._turn)
         self._out.append(Record(entry=entry, key=key, names=NONE))
@@ -221,7 +221,7 @@ class Conversation:
 
 
 @lru_cache(maxsize=16)
-def _turn_digest(state: str, error: str | None) -> str:
+def _turn_digest(state: TurnState, error: str | None) -> str:
     return digest_of(Turn(id="-", state=state, error=error))
 
 

@@ -18,7 +18,7 @@ from turnlog.formats._shared.value import count, fields, items, json_text, text
 from turnlog.formats.codex.heading import NAME
 from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Role
 from turnlog.log.usage import Usage
 from turnlog.wire import openai, tagged
 from turnlog.wire.openai.part import input_of
@@ -133,7 +133,7 @@ def said(item: dict[str, Any]) -> Message:
     return message(role, [_block(part) for part in parts])
 
 
-def message(role: str, blocks: list[AnyBlock]) -> Message:
+def message(role: Role, blocks: list[AnyBlock]) -> Message:
     """A message that did not come from the model, and whether people see it."""
     first = blocks[0].text if blocks and isinstance(blocks[0], Text) else ""
     return Message(id="-", role=role, blocks=blocks, display=False if role == "user" and is_aside(first) else None)

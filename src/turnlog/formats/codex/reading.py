@@ -37,10 +37,10 @@ from turnlog.formats.codex.line import (
     TokenCount,
     decode_line,
 )  # fmt: skip
-from turnlog.log.entry import Note, Spent
+from turnlog.log.entry import Note, Spent, TurnState
 
 _MARKS = ("type", "record_type")
-_ENDS = {"task_complete": "completed", "turn_complete": "completed", "turn_aborted": "aborted"}
+_ENDS: dict[str, TurnState] = {"task_complete": "completed", "turn_complete": "completed", "turn_aborted": "aborted"}
 
 
 def read(source: Source) -> Reading:
@@ -171,7 +171,7 @@ class _Reader(Conversation):
         if self._turn is not None:
             self._turned("begin", None, at)
 
-    def _done(self, event: Done, at: datetime | str | None, state: str = "completed") -> None:
+    def _done(self, event: Done, at: datetime | str | None, state: TurnState = "completed") -> None:
         if self._answered is not None:
             self._answer(None)
         if self._turn is not None:

@@ -266,8 +266,8 @@ class _Reader:
 
     def _entry(self, raw: dict[str, Any]) -> Message | None:
         role = raw.get("role")
-        if role in ("user", "system"):
-            return Message(role=str(role), blocks=blocks_of(raw.get("content")), at=self._at)
+        if role == "user" or role == "system":
+            return Message(role=role, blocks=blocks_of(raw.get("content")), at=self._at)
         if role == "assistant":
             calls = calls_of(raw.get("tool_calls"))
             self._calls.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))

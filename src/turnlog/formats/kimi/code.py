@@ -21,10 +21,10 @@ from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
+from turnlog.log.entry import Compaction, Edit, Message, Note, Spent, Stop
 from turnlog.log.usage import Usage
 
-_STOPS = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length", "error": "error"}
+_STOPS: dict[str, Stop] = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length", "error": "error"}
 _QUIET = (
     "metadata", "forked", "turn.", "config.", "tools.", "permission.", "llm.", "profile.", "plan_mode.", "swarm_mode.",
     "goal.", "mcp.", "plugin.", "runtime.", "token_counting.", "full_compaction.", "task.", "background.", "todo.",
@@ -369,9 +369,9 @@ class _Reader:
 
 def _made(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:
     role, blocks = raw.get("role"), blocks_of(raw.get("content"))
-    if role in ("user", "system"):
+    if role == "user" or role == "system":
         is_aside = fields(raw.get("origin")).get("kind") in ("injection", "hook_result")
-        return Message(role=str(role), blocks=blocks, at=at, display=False if is_aside else None)
+        return Message(role=role, blocks=blocks, at=at, display=False if is_aside else None)
     if role == "assistant":
         calls = calls_of(raw.get("toolCalls"))
         for call in calls:

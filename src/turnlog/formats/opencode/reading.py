@@ -32,11 +32,17 @@ from turnlog.formats.opencode.shelf import (
     unchanged,
 )
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Edit, Message, Note
+from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
 from turnlog.log.usage import Usage
 
 _CLEARED = "[Old tool result content cleared]"
-_STOPS = {"stop": "end", "tool-calls": "tool_use", "length": "length", "error": "error", "other": "end"}
+_STOPS: dict[str, Stop] = {
+    "stop": "end",
+    "tool-calls": "tool_use",
+    "length": "length",
+    "error": "error",
+    "other": "end",
+}
 _PROVIDERS = {"google": "gemini"}
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction")
 

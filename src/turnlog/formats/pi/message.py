@@ -12,10 +12,16 @@ from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items, text
 from turnlog.formats.pi.line import CallPart, PiAnswered, PiAsked, PiCounts, PiTold, TextPart, ThinkingPart
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Custom, Entry, Message
+from turnlog.log.entry import Custom, Entry, Message, Stop
 from turnlog.log.usage import Usage
 
-_STOPS = {"stop": "end", "length": "length", "toolUse": "tool_use", "error": "error", "aborted": "aborted"}
+_STOPS: dict[str, Stop] = {
+    "stop": "end",
+    "length": "length",
+    "toolUse": "tool_use",
+    "error": "error",
+    "aborted": "aborted",
+}
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 
 

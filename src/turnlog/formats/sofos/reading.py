@@ -21,7 +21,7 @@ from turnlog.formats.sofos.block import block_of, flaw, json_of
 from turnlog.formats.sofos.index import workspace_of
 from turnlog.formats.sofos.shape import AGENT, Counters
 from turnlog.log.block import AnyBlock, Text, ToolResult
-from turnlog.log.entry import Compaction, Message, Note
+from turnlog.log.entry import Compaction, Message, Note, Role
 from turnlog.log.usage import Usage
 
 SUMMARIES = ("[Conversation Summary]\n", "[Context trimmed — ")
@@ -42,7 +42,7 @@ def read(source: Source) -> Reading:
 class _Run(Struct):
     """Blocks of one message that are one of ours, and what each says besides."""
 
-    role: str
+    role: Role
     blocks: list[AnyBlock]
     patches: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -193,7 +193,7 @@ class _File:
 
     def parts(self, raw: dict[str, Any], role: str, content: str | list[Any], where: str) -> list[Message]:
         """One message, or several where it has results and other things: here a result is a message of its own."""
-        kind = role if role in ("user", "assistant", "system") else "user"
+        kind: Role = role if role == "user" or role == "assistant" or role == "system" else "user"
         if kind != role:
             self.problem(f"the role {role!r:.40}, read as {kind}", where)
         runs = [_Run(kind, [Text(text=content)])] if isinstance(content, str) else self.runs(kind, content, where)
@@ -212,14 +212,14 @@ class _File:
             made[0].origin["message"] = rest
         return made
 
-    def runs(self, role: str, content: list[Any], where: str) -> list[_Run]:
+    def runs(self, role: Role, content: list[Any], where: str) -> list[_Run]:
         runs: list[_Run] = []
         for item in content:
             wrong = flaw(item)
             if wrong:
                 self.problem(wrong, where)
             block = block_of(item)
-            who = "tool" if role != "assistant" and isinstance(block, ToolResult) else role
+            who: Role = "tool" if role != "assistant" and isinstance(block, ToolResult) else role
             if not runs or runs[-1].role != who:
                 runs.append(_Run(who, []))
             raw = None if wrong else json_of(block, Tally(), ours=True)

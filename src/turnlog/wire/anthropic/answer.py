@@ -8,12 +8,12 @@ import msgspec
 
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
 from turnlog.wire import count, fields, items, known_names, log_name, plain, tagged, unwrapped
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PROVIDER, REASONING
 
-_STOPS = {
+_STOPS: dict[str, Stop] = {
     "end_turn": "end",
     "stop_sequence": "end",
     "tool_use": "tool_use",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
@@ -24,7 +24,7 @@ def request(
     model: str,
     max_tokens: int,
     tool_choice: str | None = None,
-    cache: str | None = "5m",
+    cache: Literal["5m", "1h"] | None = "5m",
     prefill: bool = False,
     account: str | None = None,
     **options: Any,

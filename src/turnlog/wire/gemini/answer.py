@@ -14,12 +14,12 @@ import msgspec
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
 from turnlog.wire import count, fields, items, known_names, log_name, plain, tagged, unwrapped
 from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
 
-_STOPS = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
+_STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
 _REFUSALS = frozenset((
     "BLOCKLIST", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY", "PROHIBITED_CONTENT", "RECITATION",
     "SAFETY", "SPII",
@@ -47,7 +47,8 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     reader = PartReader(data, known_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
     blocks = [reader.block(part, index) for index, part in enumerate(parts) if any(part.values())]
     reason = str(_get(candidate, "finish_reason") or "")
-    stop, error = _STOPS.get(reason, "error" if reason else "aborted"), None
+    error: dict[str, Any] | None = None
+    stop: Stop = _STOPS.get(reason, "error" if reason else "aborted")
     blocked = _get(_get(data, "prompt_feedback"), "block_reason")
     if blocked or reason in _REFUSALS:
         stop, error = "error", {"type": "refusal", "reason": blocked or reason}

@@ -7,11 +7,11 @@ from typing import Any
 
 from turnlog.errors import Invalid
 from turnlog.log.block import ToolResult, UnknownBlock
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Role
 from turnlog.wire import Deviation, Received, items, kind_of, plain
 from turnlog.wire.gemini.answer import PartReader
 
-_ROLES = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
 
 
 def messages(given: Iterable[Any], *, account: str | None = None) -> Received:

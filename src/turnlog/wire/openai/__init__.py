@@ -11,7 +11,7 @@ ask for it with `include=["reasoning.encrypted_content"]`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from turnlog.errors import Invalid
 from turnlog.log.context import Context
@@ -25,7 +25,8 @@ from turnlog.wire.openai.stream import ChatStream, ResponsesStream
 
 __all__ = ["PROVIDER", "Stream", "draft", "messages", "request"]
 
-_APIS = ("responses", "chat")
+Api = Literal["responses", "chat"]
+_APIS = get_args(Api)
 
 
 def _check(api: str) -> None:
@@ -37,7 +38,7 @@ def request(
     context: Context,
     *,
     model: str,
-    api: str = "responses",
+    api: Api = "responses",
     max_tokens: int | None = None,
     tool_choice: str | None = None,
     account: str | None = None,
@@ -66,7 +67,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
 
 
 def Stream(
-    *, api: str = "responses", context: Context | None = None, account: str | None = None
+    *, api: Api = "responses", context: Context | None = None, account: str | None = None
 ) -> ResponsesStream | ChatStream:
     """A streamed response of either API: feed it the events, then take the message."""
     _check(api)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Stop
 from turnlog.wire import NOTHING_BEFORE, RequestBuilder, RequestMessage, fields, items, kind_of, log_name, own, tagged
 from turnlog.wire._media import PDF, PICTURES, load
 from turnlog.wire._tool import Tools
 from turnlog.wire.openai.part import NAME_LIMIT, PROVIDER, REFUSAL, arguments_of, input_of
 from turnlog.wire.openai.responses import usage_of
 
-_STOPS = {"stop": "end", "length": "length", "tool_calls": "tool_use", "function_call": "tool_use"}
+_STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "tool_calls": "tool_use", "function_call": "tool_use"}
 _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
@@ -158,7 +158,7 @@ def draft(data: dict[str, Any], known: dict[str, str], account: str | None) -> M
     said = fields(choice.get("message"))
     blocks = said_blocks(said, account, known, spare=str(data.get("id") or "call"))
     reason, error = choice.get("finish_reason"), data.get("error")
-    stop = "error" if error else _STOPS.get(str(reason), "error") if reason else "aborted"
+    stop: Stop = "error" if error else _STOPS.get(str(reason), "error") if reason else "aborted"
     if stop == "end" and said.get("tool_calls"):
         stop = "tool_use"
     if reason == "content_filter" or (said.get(REFUSAL) and stop == "end"):

@@ -10,12 +10,18 @@ from typing import Any
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult, UnknownBlock
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Role
 from turnlog.wire import Deviation, Received, fields, items, kind_of, plain
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.part import PROVIDER, REFUSAL
 
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 _OUTPUT = "_output"
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
 from turnlog.wire import (
     NOTHING_BEFORE,
@@ -203,7 +203,7 @@ def draft(data: dict[str, Any], known: dict[str, str], account: str | None) -> M
     )
 
 
-def _stop(data: dict[str, Any], blocks: list[AnyBlock]) -> tuple[str, Any]:
+def _stop(data: dict[str, Any], blocks: list[AnyBlock]) -> tuple[Stop, Any]:
     status = data.get("status", "completed")
     reason = fields(data.get("incomplete_details")).get("reason")
     if data.get("error"):

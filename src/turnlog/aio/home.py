@@ -1,0 +1,112 @@
+"""A home for code with an event loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+
+from turnlog import session as blocking
+from turnlog.aio.session import ReadOnlySession, Session
+from turnlog.aio.threads import Threads
+from turnlog.log.entry import AnyEntry
+from turnlog.session.said import SessionFields
+from turnlog.transfer.report import Transferred
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _home_call(
+    method: Callable[Concatenate[blocking.Home, _P], _R],
+) -> Callable[Concatenate[Home, _P], Coroutine[Any, Any, _R]]:
+    async def call(self: Home, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await self.threads.run(method, self.blocking, *args, **kwargs)
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class Home:
+    """See `turnlog.Home`."""
+
+    def __init__(self, home: blocking.Home, threads: Threads) -> None:
+        self.blocking = home
+        self.threads = threads
+
+    async def __aenter__(self) -> Home:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See `turnlog.Home.close`."""
+        if not self.threads.is_closed:
+            await self.threads.run(self.blocking.close)
+            self.threads.close()
+
+    @property
+    def backend(self) -> str:
+        """The kind of store behind it."""
+        return self.blocking.backend
+
+    find = _home_call(blocking.Home.find)
+    exists = _home_call(blocking.Home.exists)
+    sessions = _home_call(blocking.Home.sessions)
+    session_of = _home_call(blocking.Home.session_of)
+    import_sessions = _home_call(blocking.Home.import_sessions)
+    health = _home_call(blocking.Home.health)
+    delete = _home_call(blocking.Home.delete)
+    restore = _home_call(blocking.Home.restore)
+    purge = _home_call(blocking.Home.purge)
+    forks = _home_call(blocking.Home.forks)
+    expire = _home_call(blocking.Home.expire)
+    compare = _home_call(blocking.Home.compare)
+    blame = _home_call(blocking.Home.blame)
+    blame_commit = _home_call(blocking.Home.blame_commit)
+    gc = _home_call(blocking.Home.gc)
+    disk = _home_call(blocking.Home.disk)
+    put_blob = _home_call(blocking.Home.put_blob)
+    get_blob = _home_call(blocking.Home.get_blob)
+
+    async def push(
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+    ) -> list[Transferred]:
+        """See `turnlog.Home.push`."""
+        return await self.threads.run(self.blocking.push, _blocking(other), ids, dry_run=dry_run)
+
+    async def pull(
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+    ) -> list[Transferred]:
+        """See `turnlog.Home.pull`."""
+        return await self.threads.run(self.blocking.pull, _blocking(other), ids, dry_run=dry_run)
+
+    async def sync(
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+    ) -> tuple[list[Transferred], list[Transferred]]:
+        """See `turnlog.Home.sync`."""
+        return await self.threads.run(self.blocking.sync, _blocking(other), ids, dry_run=dry_run)
+
+    async def create(self, *, drafts: Sequence[AnyEntry] = (), **fields: Unpack[SessionFields]) -> Session:
+        """See `turnlog.Home.create`."""
+        return Session(await self.threads.run(self.blocking.create, drafts=drafts, **fields), self.threads)
+
+    async def resume(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> Session:
+        """See `turnlog.Home.resume`."""
+        found = await self.threads.run(self.blocking.resume, session, workspace=workspace)
+        return Session(found, self.threads)
+
+    async def read(
+        self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None
+    ) -> ReadOnlySession:
+        """See `turnlog.Home.read`."""
+        found = await self.threads.run(self.blocking.read, session, workspace=workspace)
+        return ReadOnlySession(found, self.threads)
+
+
+def _blocking(home: Home | blocking.Home) -> blocking.Home:
+    return home.blocking if isinstance(home, Home) else home

@@ -1,0 +1,259 @@
+"""A session for code with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+
+from turnlog import session as blocking
+from turnlog.aio.threads import Threads
+from turnlog.errors import Invalid, TurnlogError
+from turnlog.log.codec import Damage
+from turnlog.log.entry import AnyEntry, Entry
+from turnlog.session.said import SessionFields
+from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S
+from turnlog.thread.target import Target, seq_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_E = TypeVar("_E", bound=Entry)
+_CHUNK = 64
+
+
+def _call(
+    method: Callable[Concatenate[Any, _P], _R],
+) -> Callable[Concatenate[ReadOnlySession, _P], Coroutine[Any, Any, _R]]:
+    """The method of a blocking session as a coroutine."""
+
+    async def call(self: ReadOnlySession, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def job() -> _R:
+            try:
+                return method(self.blocking, *args, **kwargs)
+            except TurnlogError:
+                with contextlib.suppress(TurnlogError):
+                    _ = self.blocking.seq  # what a failed append left behind is looked at here, not on the loop
+                raise
+
+        return await self.threads.run(job)
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class ReadOnlySession:
+    """See `turnlog.Home.read`. What is only looked up in memory needs no `await`."""
+
+    def __init__(self, session: blocking.ReadOnlySession, threads: Threads) -> None:
+        self.blocking = session
+        self.threads = threads
+
+    def __repr__(self) -> str:
+        return repr(self.blocking)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.blocking.id
+
+    @property
+    def handle(self) -> str:
+        """A short name that finds it, too."""
+        return self.blocking.handle
+
+    @property
+    def head(self) -> int:
+        """The `seq` of the entry the conversation stands at; 0 when it is empty."""
+        return self.blocking.head
+
+    @property
+    def seq(self) -> int:
+        """The `seq` of the last entry that this object has seen."""
+        return self.blocking.seq
+
+    @property
+    def title(self) -> str | None:
+        """The title."""
+        return self.blocking.title
+
+    @property
+    def workspace(self) -> str | None:
+        """The folder the agent works in."""
+        return self.blocking.workspace
+
+    @property
+    def agent(self) -> str | None:
+        """The agent's name."""
+        return self.blocking.agent
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels given at creation."""
+        return self.blocking.labels
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Every fact as it is now."""
+        return self.blocking.facts
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """A fact as it is now."""
+        return self.blocking.get(key, default)
+
+    messages = _call(blocking.ReadOnlySession.messages)
+    path = _call(blocking.ReadOnlySession.path)
+    blob = _call(blocking.ReadOnlySession.blob)
+    export = _call(blocking.ReadOnlySession.export)
+    context = _call(blocking.ReadOnlySession.context)
+    pending = _call(blocking.ReadOnlySession.pending)
+    find = _call(blocking.ReadOnlySession.find)
+    branches = _call(blocking.ReadOnlySession.branches)
+    usage = _call(blocking.ReadOnlySession.usage)
+    cost = _call(blocking.ReadOnlySession.cost)
+    stats = _call(blocking.ReadOnlySession.stats)
+    preview = _call(blocking.ReadOnlySession.preview)
+    compactions = _call(blocking.ReadOnlySession.compactions)
+    checkpoints = _call(blocking.ReadOnlySession.checkpoints)
+    plan_rewind = _call(blocking.ReadOnlySession.plan_rewind)
+    plan_undo = _call(blocking.ReadOnlySession.plan_undo)
+    plan_redo = _call(blocking.ReadOnlySession.plan_redo)
+    interrupted = _call(blocking.ReadOnlySession.interrupted)
+    erasures = _call(blocking.ReadOnlySession.erasures)
+    diff = _call(blocking.ReadOnlySession.diff)
+    changes = _call(blocking.ReadOnlySession.changes)
+    children = _call(blocking.ReadOnlySession.children)
+    refresh = _call(blocking.ReadOnlySession.refresh)
+
+    async def close(self) -> None:
+        """See `turnlog.Session.close`."""
+        if not self.blocking.is_closed:
+            await self.threads.run(self.blocking.close)
+
+    @property
+    def damage(self) -> Coroutine[Any, Any, list[Damage]]:
+        """What is damaged in this session's own log: `await session.damage`."""
+        return self.threads.run(lambda: self.blocking.damage)
+
+    @overload
+    def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> AsyncGenerator[_E]: ...
+    @overload
+    def entries(
+        self, *, kind: str | None = None, after: Target = 0, reverse: bool = False
+    ) -> AsyncGenerator[AnyEntry]: ...
+    async def entries(
+        self, *, kind: str | type[Entry] | None = None, after: Target = 0, reverse: bool = False
+    ) -> AsyncGenerator[Any]:
+        """See `turnlog.Session.entries`."""
+        source: Iterator[Any] = self.blocking.entries(after=after, kind=kind, reverse=reverse)
+        while chunk := await self.threads.run(_take, source):
+            for entry in chunk:
+                yield entry
+
+    async def follow(self, *, after: Target | None = None) -> AsyncGenerator[AnyEntry]:
+        """See `turnlog.Session.follow`."""
+        last = self.seq if after is None else seq_of(after)
+        loop, news, looked = asyncio.get_running_loop(), asyncio.Event(), 0.0
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+                loop.call_soon_threadsafe(news.set)
+
+        stop = await self.threads.run(self.blocking.listen, tell)
+        try:
+            while not self.blocking.is_closed:
+                before = last
+                news.clear()
+                if time.monotonic() - looked > LOOK_S:
+                    await self.threads.run(self.blocking.refuse_purged)
+                    looked = time.monotonic()
+                async for entry in self.entries(after=last):
+                    last = entry.seq
+                    yield entry
+                if last == before:
+                    # Who is told still looks for himself now and then: messages get lost.
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), FOLLOW_PAUSE_S if stop is None else LOOK_S)
+        except Invalid:
+            if not self.blocking.is_closed:
+                raise
+        finally:
+            if stop is not None:
+                stop()
+
+
+class Session(ReadOnlySession):
+    """See `turnlog.Session`."""
+
+    def __init__(self, session: blocking.Session, threads: Threads) -> None:
+        super().__init__(session, threads)
+        self._session = session
+
+    append = _call(blocking.Session.append)
+    user = _call(blocking.Session.user)
+    system = _call(blocking.Session.system)
+    assistant = _call(blocking.Session.assistant)
+    tool_result = _call(blocking.Session.tool_result)
+    note = _call(blocking.Session.note)
+    spend = _call(blocking.Session.spend)
+    set = _call(blocking.Session.set)
+    unset = _call(blocking.Session.unset)
+    compact = _call(blocking.Session.compact)
+    uncompact = _call(blocking.Session.uncompact)
+    edit = _call(blocking.Session.edit)
+    rewind = _call(blocking.Session.rewind)
+    undo = _call(blocking.Session.undo)
+    redo = _call(blocking.Session.redo)
+    checkpoint = _call(blocking.Session.checkpoint)
+    track = _call(blocking.Session.track)
+    changed = _call(blocking.Session.changed)
+    problems = _call(blocking.Session.problems)
+    incomplete = _call(blocking.Session.incomplete)
+    finish_rewind = _call(blocking.Session.finish_rewind)
+    erase = _call(blocking.Session.erase)
+    context = _call(blocking.Session.context)
+    refresh = _call(blocking.Session.refresh)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[str]:
+        """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
+        bracket = self._session.turn()
+        turn = await self.threads.run(bracket.__enter__)
+        try:
+            yield turn
+        except BaseException as error:
+            await self.threads.run(bracket.__exit__, type(error), error, error.__traceback__)
+            raise
+        await self.threads.run(bracket.__exit__, None, None, None)
+
+    async def fork(
+        self, at: Target | None = None, *, name: str | None = None, **fields: Unpack[SessionFields]
+    ) -> Session:
+        """See `turnlog.Session.fork`."""
+        return Session(await self.threads.run(self._session.fork, at, name=name, **fields), self.threads)
+
+    async def spawn(
+        self, *, call: str | None = None, role: str | None = None, **fields: Unpack[SessionFields]
+    ) -> Session:
+        """See `turnlog.Session.spawn`."""
+        child = await self.threads.run(self._session.spawn, call=call, role=role, **fields)
+        return Session(child, self.threads)
+
+
+def _take(source: Iterator[AnyEntry]) -> list[AnyEntry]:
+    return list(islice(source, _CHUNK))
