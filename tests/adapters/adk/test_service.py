@@ -206,6 +206,14 @@ def test_what_turnlog_does_to_the_conversation_adk_sees(tmp_path):
             assert len(fork.messages()) == 1
             listed = (await service.list_sessions(app_name="app")).sessions
             assert sorted(one.id for one in listed) == ["s1", "s2"]
+            elsewhere = home.create(agent="claude-code")
+            elsewhere.user("hello")
+            elsewhere.fork(id="app/ada/s3")
+            third = await service.get_session(app_name="app", user_id="ada", session_id="s3")
+            await service.append_event(third, said(types.Part(text="go on"), role="user", author="user"))
+            again = await service.get_session(app_name="app", user_id="ada", session_id="s3")
+            assert [one.content.parts[0].text for one in again.events] == ["hello", "go on"]
+            assert len((await service.list_sessions(app_name="app")).sessions) == 3
 
     asyncio.run(work())
 

@@ -143,7 +143,8 @@ class TurnlogSessionService(BaseSessionService, Closing):
         made: list[Session] = []
         for info in self.shelf.home.sessions():
             parts = parts_of(info.id)
-            if info.agent != FRAMEWORK or len(parts) != 3 or parts[0] != app or user not in (None, parts[1]):
+            is_ours = info.labels.get("framework", FRAMEWORK) == FRAMEWORK  # a fork has no labels
+            if not is_ours or len(parts) != 3 or parts[0] != app or user not in (None, parts[1]):
                 continue
             told = self._told(info)
             if told is None:
@@ -196,12 +197,10 @@ class TurnlogSessionService(BaseSessionService, Closing):
         rest = [Set(key="listed", value={**listed, "time": item["timestamp"]}, exact=True), *_facts(own)]
         rewound = item["actions"].get("rewind_before_invocation_id")
         first = first_of(found, rewound) if rewound else None
-        if first is not None:
-            [last] = found.path(last=1)
-            draft = draft_of(item, left=last.id)
+        draft = draft_of(item, None if first is None else found.path(last=1)[0].id)
+        if first is not None and isinstance(draft, Custom):
             done = found.append(draft, *rest, to=first.parent or 0, after=head)
         else:
-            draft = draft_of(item)
             done = found.append(draft, *rest, after=head if self.stale == "raise" else None, rebase=True)
         if done[0].seq > head:
             return True

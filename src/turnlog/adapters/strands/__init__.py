@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.adapters._items import expand, squeeze
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from turnlog.log.entry import AnyEntry, Edit, Message, Set
+from turnlog.log.entry import Edit, Message, Set
 from turnlog.session import Session as Kept
 
 framework("strands", "strands")
@@ -116,8 +116,12 @@ class TurnlogSessionRepository(SessionRepository, Closing):
                     found = self.shelf.hold(session.spawn(agent=name, id=joined(session_id, name), labels=labels))
                 found.append(fact)
                 return
-            except (AlreadyExists, Conflict):
+            except Conflict:
                 continue
+            except AlreadyExists:
+                if self._agent(session_id, name) is None:
+                    taken = f"there is a session of the id {joined(session_id, name)} already"
+                    raise SessionException(f"Agent {name} in session {session_id}: {taken}") from None
 
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
         """An agent of a session; None if there is none."""
@@ -137,7 +141,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         found.append(fact)
 
     def adopt(self, session_id: str, agent: LocalAgent) -> None:
-        """A session that another agent wrote, or that was emptied, is this agent's from now on."""
+        """A session that was written without Strands is this agent's from now on."""
         session = self._session(session_id)
         if session is not None and _first(session) is None and session.head:
             self.create_agent(session_id, SessionAgent.from_agent(agent))
@@ -172,7 +176,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             raise ValueError(f"message_id=<{message_id!r:.80}> | message id must be an integer")
         found = self._agent(session_id, agent_id)
         messages = [] if found is None or message_id < 0 else _messages(found, message_id, 1)
-        return messages[0] if messages else None
+        return messages[0] if messages and messages[0].message_id == message_id else None
 
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """From now on a message reads so. What it said stays in the log."""
@@ -188,7 +192,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             if which is None:
                 raise SessionException(f"Message {session_message.message_id} does not exist")
             session_message.created_at = which.created_at
-            node = places[which.message_id][1]
+            node = dict(places)[which.message_id]
             try:
                 found.append(edit_of(node.seq, session_message), after=found.head)
             except Conflict:
@@ -258,14 +262,24 @@ def _no_agent(session_id: str, agent_id: str) -> SessionException:
 
 def _messages(session: Kept, offset: int, limit: int | None) -> list[SessionMessage]:
     places, edits = _places(session)
-    return messages_of(session, places[offset : None if limit is None else offset + limit], edits)
+    wanted = [place for place in places if place[0] >= offset]
+    return messages_of(session, wanted if limit is None else wanted[:limit], edits)
 
 
 def _places(session: Kept) -> tuple[list[tuple[int, Message]], dict[int, Edit]]:
-    """The messages of a conversation with their places in it, and how they read."""
-    nodes: list[AnyEntry] = session.path()
-    edits: dict[int, Edit] = {}
-    if not all(isinstance(node, Message) for node in nodes):
-        edits = {node.entry: node for node in nodes if isinstance(node, Edit)}
-        nodes = list(session.context(repair=False))
-    return list(enumerate(node for node in nodes if isinstance(node, Message) and says_something(node))), edits
+    """The messages of a conversation with their places in it, and how they read.
+
+    What a compaction left keeps its place, and the summary is before it: Strands counts what it has dropped itself.
+    """
+    nodes = session.path()
+    said = [node for node in nodes if isinstance(node, Message) and says_something(node)]
+    if len(said) == len(nodes):
+        return list(enumerate(said)), {}
+    places = {node.seq: place for place, node in enumerate(said)}
+    shown = [node for node in session.context(repair=False) if says_something(node)]
+    first = next((places[node.seq] for node in shown if node.seq in places), len(said))
+    fresh = sum(node.seq not in places for node in shown)
+    made = range(max(0, first - fresh), max(0, first - fresh) + fresh)
+    numbers = iter(made)
+    found = [(places[node.seq] if node.seq in places else next(numbers), node) for node in shown]
+    return found, {node.entry: node for node in nodes if isinstance(node, Edit)}
