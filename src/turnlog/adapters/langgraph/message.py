@@ -12,11 +12,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from turnlog.adapters._items import GetBlob, Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.entry import Message, Role
 from turnlog.log.usage import Usage
 
 FRAMEWORK = "langgraph"
-_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+_ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 
