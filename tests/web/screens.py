@@ -23,14 +23,14 @@ PROMPTS = (
 
 
 def story(machine: Machine) -> None:
-    """A session of three turns that changed something."""
+    """A session of three turns that changed something, and another attempt at the last one."""
     place = machine.folder / "webshop"
     place.mkdir()
     (place / "login.py").write_text("def login(user):\n    return user.name\n")
     usage = Usage(input_tokens=4200, cache_read_tokens=31_000, output_tokens=650)
     title = "The login page after the upgrade"
     with turnlog.open(str(machine.home), checkpoints=True) as home:
-        session = home.create(id="7k3f-login", workspace=place, title=title)
+        session, fork = home.create(id="7k3f-login", workspace=place, title=title), 0
         with session:
             for number, prompt in enumerate(PROMPTS):
                 with session.turn():
@@ -51,6 +51,12 @@ def story(machine: Machine) -> None:
                         "`login` was called with nobody. It answers with a number now, and the test passes.",
                         model="claude-sonnet-4-5", usage=usage,
                     )  # fmt: skip
+                fork = session.head if number == 1 else fork
+            title, guard = "The login page, with a guard before it", "def guard(user):\n    assert user is not None\n"
+            with session.fork(at=fork, id="9m2d-again", title=title) as other, other.turn():
+                other.user("Refuse nobody before `login` is asked, in one place.")
+                (place / "guard.py").write_text(guard)
+                other.assistant("A guard stands before every page now.", model="claude-opus-4-1", usage=usage)
 
 
 def main() -> None:
@@ -69,6 +75,7 @@ def main() -> None:
         for name, path, scheme in (
             ("web-sessions", "/", "light"), ("web-session", "/s/7k3f-login", "light"),
             ("web-changes", "/s/7k3f-login/changes?turn=1", "dark"),
+            ("web-compare", "/compare?a=7k3f-login&b=9m2d-again", "light"),
         ):  # fmt: skip
             page = browser.new_page(viewport={"width": 1280, "height": 720}, color_scheme=scheme)
             page.goto(served.url)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ _PIECE = 128
 _BYTES = 1 << 20
 _STEPS = 4096
 """How many steps back the place can lie from which reading goes on."""
+_Piece = bytes | list[AnyEntry]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[AnyEntry]).decode
 
@@ -54,7 +56,7 @@ class ForeignLog:
         self.problems: list[Problem] = []
         self.outline = Outline()
         self.blobs: dict[str, bytes] = {}
-        self._pieces: list[bytes | list[AnyEntry]] = []
+        self._pieces: list[_Piece | Future[bytes]] = []
         self._starts: list[int] = []
         """The first entry of each piece."""
         self._open: list[AnyEntry] = []
@@ -100,7 +102,7 @@ class ForeignLog:
         self._take(self._read())
         return self._first_other(before)
 
-    def _first_other(self, before: list[bytes | list[AnyEntry]]) -> int | None:
+    def _first_other(self, before: list[_Piece | Future[bytes]]) -> int | None:
         now = [*self._pieces, self._open]
         same = 0
         while same < min(len(before), len(now)) and before[same] == now[same]:
@@ -128,12 +130,15 @@ class ForeignLog:
     def _take(self, reading: Reading, steps: Callable[[Iterable[Step]], Iterable[Step]] = iter) -> None:
         self._header_id = reading.header.id
         try:
-            for step in steps(reading.steps):
-                self._trail.append((self._steps, self.head))
-                self._steps += 1
-                self._add(self._entry(step, self._steps))
+            with ThreadPoolExecutor(1) as packing:
+                for step in steps(reading.steps):
+                    self._trail.append((self._steps, self.head))
+                    self._steps += 1
+                    self._add(self._entry(step, self._steps), packing)
         except OSError as error:
             raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
+        finally:
+            self._pieces = [piece.result() if isinstance(piece, Future) else piece for piece in self._pieces]
         self.title = reading.header.title or self.title
         self.problems = reading.problems
         mark = reading.mark
@@ -158,18 +163,19 @@ class ForeignLog:
         for data in record.blobs:
             self.blobs[digest_of(data)] = data
 
-    def _add(self, entry: AnyEntry) -> None:
+    def _add(self, entry: AnyEntry, packing: Executor) -> None:
         self.outline.take(entry)
         self._open.append(entry)
         self._open_bytes += sum(len(getattr(block, "text", "")) for block in getattr(entry, "blocks", None) or ())
         if len(self._open) >= _PIECE or self._open_bytes >= _BYTES:
             self._starts.append(self._open[0].seq)
-            self._pieces.append(self._packed(self._open))
+            self._pieces.append(self._packed(self._open, packing))
             self._open, self._open_bytes = [], 0
 
-    def _packed(self, entries: list[AnyEntry]) -> bytes | list[AnyEntry]:
+    def _packed(self, entries: list[AnyEntry], packing: Executor) -> Future[bytes] | list[AnyEntry]:
+        """Compressed beside the reading, which takes a third longer if it waits for that."""
         try:
-            return self._packer.compress(_encode(entries))
+            return packing.submit(self._packer.compress, _encode(entries))
         except (UnicodeEncodeError, OverflowError):
             return entries  # what is no text, or too large a number, stays as it is
 
@@ -209,5 +215,6 @@ def _between(entries: list[AnyEntry], after: int, before: int | None) -> Iterato
     return (entry for entry in entries if entry.seq > after and (before is None or entry.seq < before))
 
 
-def _unpacked(piece: bytes | list[AnyEntry]) -> list[AnyEntry]:
+def _unpacked(piece: _Piece | Future[bytes]) -> list[AnyEntry]:
+    piece = piece.result() if isinstance(piece, Future) else piece
     return piece if isinstance(piece, list) else _decode(ZstdDecompressor().decompress(piece))

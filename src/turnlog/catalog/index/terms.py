@@ -107,8 +107,8 @@ class Needle:
 
 def distance(one: str, other: str, most: int) -> int:
     """How many letters differ, are missing, are too many or stand the wrong way round; more than `most` is as bad."""
-    if abs(len(one) - len(other)) > most:
-        return most + 1
+    if abs(len(one) - len(other)) > most or len(set(one).difference(other)) > most:
+        return most + 1  # each letter that the other lacks altogether is a difference of its own
     before, row = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, a in enumerate(one, start=1):
         older, before = before, row

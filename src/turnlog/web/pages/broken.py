@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 ROUTES: list[Route] = []
 _STATUS = ((NotFound, 404), (Invalid, 400), (Conflict, 409))
 _NEAR = 5
+_TYPED = re.compile("`([^`]+)`")
 
 
 def _told(request: Request, heading: str, body: str, status: int) -> HTMLResponse:
@@ -32,7 +34,8 @@ async def told(request: Request, error: Exception) -> Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     if request.method == "POST":
         return PlainTextResponse(f"{error.message}\n", status)
-    hint = f"<p>{esc(error.hint)}</p>" if error.hint else ""
+    told = _TYPED.sub(r"<code>\1</code>", esc(error.hint or ""))
+    hint = f"<p>{told}</p>" if told else ""
     heading = "No such session" if status == 404 else "That did not work"
     near = _nearest(request) if status == 404 else ""
     return _told(request, heading, f'<p role="alert">{esc(error.message)}</p>{hint}{near}', status)

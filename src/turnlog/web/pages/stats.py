@@ -52,8 +52,8 @@ def _numbers(viewer: Viewer, looked: LookedAt) -> str:
 
 def _sums(card: Card) -> str:
     rows = [_row("its own", card.own), _row("of its subagents", card.subagents), _row("inherited", card.inherited)]
-    read = sum(card.own[:4])
-    share = f"<p>{card.own.cache_read_tokens / read:.0%} of what was read came from a cache.</p>" if read else ""
+    read, cached = sum(card.own[:4]), card.own.cache_read_tokens
+    share = f"<p>{cached / read:.0%} of what was read came from a cache.</p>" if cached else ""
     heads = ("Tokens", "In", "Cache read", "Cache write", "Out", "Cost")
     return f"<h2>Tokens</h2>{table(heads, [row for row in rows if row], caption='Tokens', right=range(1, 6))}{share}"
 
