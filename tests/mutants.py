@@ -721,6 +721,20 @@ MUTANTS = [
         ("tests/formats/test_opencode_growth.py",),
     ),
     Mutant(
+        "what somebody types while he stops an agent goes back with its turn",
+        "live/event.py",
+        "if self._payload.is_interrupted:",
+        "if False:",
+        ("tests/live/test_hook.py",),
+    ),
+    Mutant(
+        "what a fork copied is taken for what was asked in its first turn",
+        "exchange/claim.py",
+        "if not free or (at is not None and self._since is not None and at < self._since):",
+        "if not free:",
+        ("tests/exchange/test_claim.py",),
+    ),
+    Mutant(
         "what opencode has written to its WAL is not noticed",
         "exchange/carry.py",
         'f"{source.path}-wal"]',

@@ -19,6 +19,8 @@ from tests.agents.dialect import Dialect
 from tests.agents.script import Conversation, Text, Turn, flat, say
 
 LONGEST_HOLD_S = 120
+_TITLE = "Do not answer the request."
+"""What Codex says on a terminal when it asks for a title, with one tool."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Provider:
 
     def _take(self, path: str, spoken: Dialect, body: dict[str, Any]) -> tuple[Turn, str]:
         with self._lock:
-            aside = not body.get("tools")
+            aside = not body.get("tools") or _TITLE in str(body.get("input"))
             turn = self.aside if aside else self._next(spoken.read(body))
             self.requests.append(Request(path, spoken, body, aside, turn))
             return turn, f"{len(self.requests):04}"

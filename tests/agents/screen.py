@@ -39,7 +39,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        return self._run("capture-pane", "-p", "-S", "-200")
+        return self._run("capture-pane", "-p", "-S", "-200").replace("\u00a0", " ")
 
     @property
     def pid(self) -> int:

@@ -20,8 +20,11 @@ from tests.agents.script import Turn, say
 
 @pytest.fixture(params=["claude-code", "gemini-cli"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    agent = type(AGENTS[request.param])()
+    if not (BIN / agent.command).exists():
+        pytest.skip(f"{agent.name} is not in {BIN}")
     with Provider() as provider:
-        yield Desk(type(AGENTS[request.param])(), tmp_path, provider)
+        yield Desk(agent, tmp_path, provider)
 
 
 def meet(desk: Desk, me: str, other: str, what: str) -> Turn:

@@ -30,6 +30,7 @@ LISTS = [
     ("entries", ["log", "CODEX", "--reverse"]),
     ("formats", ["formats"]),
     ("agents", ["hooks", "status"]),
+    ("agents", ["mcp", "status"]),
     ("sessions", ["doctor"]),
     ("commands", ["api"]),
 ]

@@ -112,6 +112,25 @@ TOLD = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("agent", ["opencode", "pi"])
+def test_a_turn_that_was_stopped_ended_where_its_last_tool_ended(machine: Machine, agent: str):
+    """What somebody types while the agent tells of it is a conflict; what he types then, nobody asks about."""
+    begin, tool, (end, told) = TOLD[agent]
+    machine.hook(agent, *begin)
+    (machine.place / "tool").write_text("")
+    machine.hook(agent, *tool)
+    (machine.place / "early").write_text("")
+    machine.hook(agent, end, {**told, "interrupted": True})
+    (machine.place / "late").write_text("")
+    session = machine.session(f"{agent}-{told['session_id']}")
+    assert [e.state for e in session.entries(kind="turn")] == ["begin", "aborted"]
+    assert paths(session, 1) == ["tool"]
+    plan = session.plan_rewind(to=session.checkpoints()[0])
+    assert sorted((step.path, step.action) for step in plan.steps) == [
+        ("early", "conflict"), ("tool", "delete"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("agent", TOLD)
 def test_each_agent_tells_of_a_turn_in_its_own_words(machine: Machine, agent: str):
     begin, tool, end = TOLD[agent]

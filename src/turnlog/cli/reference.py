@@ -65,16 +65,20 @@ announced exits with 5. `turnlog run` exits with the exit code of the command, o
 ended it. Codes and names never change their meaning."""
 
 
-def reference() -> str:
-    """The whole page."""
-    return "\n".join(_page()) + "\n"
+MADE = "<!-- Made by `python -m turnlog.cli.reference > docs/cli.md`; a test keeps it current. -->"
 
 
-def _page() -> Iterator[str]:
+def reference(*about: str) -> str:
+    """The whole page, with what there is to say about it."""
+    return "\n".join(_page(*about)) + "\n"
+
+
+def _page(*about: str) -> Iterator[str]:
     yield "# The command line"
     yield ""
-    yield "<!-- Made by `python -m turnlog.cli.reference > docs/cli.md`; a test keeps it current. -->"
-    yield ""
+    for said in about:
+        yield said
+        yield ""
     context = click.Context(program, info_name="turnlog", **program.context_settings)
     yield from _help(program, context)
     yield ""
@@ -166,4 +170,4 @@ def _code(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    sys.stdout.write(reference(MADE))

@@ -89,7 +89,8 @@ class Arrival:
         known = derived.erasures(store, self._history.first).get(self._history.first, [])
         self._gone = {one.id for one in known if not one.part}
         """What was erased here does not come back, also not with the whole session."""
-        self._claims = TurnClaims(kept.turns, kept.turn)
+        header = reading.header
+        self._claims = TurnClaims(kept.turns, kept.turn, header.created if header.fork is not None else None)
         self._alias: Alias | None = kept.alias
         """Where the session went on under this source's id: what stands before that came from here."""
         self._moved = kept.moved

@@ -31,11 +31,15 @@ class ToldTurn(Struct, array_like=True):
 class TurnClaims:
     """The turns of one session, and what of its source belongs to them."""
 
-    def __init__(self, told: list[ToldTurn] | None = None, now: str | None = None) -> None:
+    def __init__(
+        self, told: list[ToldTurn] | None = None, now: str | None = None, since: datetime | None = None
+    ) -> None:
         self.told: dict[str, ToldTurn] = {turn.native: turn for turn in told or ()}
         self._by_name: dict[str, ToldTurn] = {turn.turn: turn for turn in told or ()}
         self.now = now
         """The turn that the last record belongs to."""
+        self._since = since
+        """When a fork was made: what is older is a copy, and was asked in no turn of its own."""
         self._asked: dict[str, str] = {}
         """The turn of each thing that a person said and that is here, by its id."""
 
@@ -71,7 +75,7 @@ class TurnClaims:
     def _next(self, at: datetime | None) -> str | None:
         """The turn of something that was asked: the newest that began before, else one that was told of just then."""
         free = sorted((turn for turn in self.told.values() if not turn.is_claimed), key=lambda turn: turn.seq)
-        if not free:
+        if not free or (at is not None and self._since is not None and at < self._since):
             return None
         if at is None:
             return self._claim(free[0])

@@ -2,7 +2,8 @@
 
 One file in `agents/` is one agent, and its name is its registration: a dash on the command line is an underscore there.
 Each has one value, `AGENT`. An agent that is called by its plugin or extension passes what it knows in the words of
-Claude Code: `session_id`, `cwd`, `prompt_id`, `tool_name`, `tool_input`, `transcript_path`, and its own `pid`.
+Claude Code: `session_id`, `cwd`, `prompt_id`, `tool_name`, `tool_input`, `transcript_path`, and its own `pid`; and as a
+turn ends, whether it was `interrupted`.
 """
 
 from __future__ import annotations

@@ -117,6 +117,9 @@ class LiveEvent:
     def _end(self, relay: TurnRelay) -> None:
         if self._is_interrupted(relay):
             return
+        if self._payload.is_interrupted:
+            relay.stop(self._payload.turn or None, self._refused())
+            return
         try:
             relay.end(self._payload.turn or None, refused=self._refused())
         except TooLate:

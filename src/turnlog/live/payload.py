@@ -47,6 +47,7 @@ class _Raw(Struct):
     tool_response: Any = None
     toolResult: Any = None
     hook_event_name: Any = None
+    interrupted: Any = None
     pid: Any = None
 
 
@@ -71,6 +72,8 @@ class Payload:
         """The agent's own id of the turn."""
         self.is_asked = self.turn != "" or raw.prompt != ""
         """Whether a beginning is one: some agents tell of a tool's answer as if something empty had been asked."""
+        self.is_interrupted = raw.interrupted is True
+        """Whether a turn ends because somebody stopped it."""
         self._told = (raw.timestamp, raw.prompt, raw.parent_id)
         self._tool = str(raw.tool_name or raw.toolName or "")
         self._input: Any = raw.tool_input if raw.tool_input is not None else raw.toolArgs

@@ -153,6 +153,12 @@ class TurnRelay:
             return False  # whoever began it ends it
         return self._append(lambda: [Turn(state="aborted", turn=turn)] if self.open_turn == turn else None)
 
+    def stop(self, native: str | None, refused: str = "") -> None:
+        """Somebody stopped the open turn. What he does behind this checkpoint is his for sure."""
+        if self.cut(native) and not refused and not self._files.why_not():
+            with self._store.keeping():
+                self._appender.append([self._files.take(when="end")])
+
     def _append(self, make: Callable[[], Sequence[Entry] | None]) -> bool:
         """One batch behind all that is known; where somebody was faster, it is asked again what is to be written."""
         while True:

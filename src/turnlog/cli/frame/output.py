@@ -57,6 +57,7 @@ def json_version() -> int:
 def _only_looks(options: dict[str, Any]) -> bool:
     """Whether a command that may change something is only asked how things are."""
     is_told = options.get("dry_run") or options.get("status") or options.get("action") == "status"
+    is_told = is_told or options.get("words", ())[:1] == ("status",)
     return bool(is_told) or options.get("repair") is False
 
 

@@ -8,6 +8,8 @@ from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile
 from turnlog.hooks.ownfile import TELL, header, marked
 
 _PLUGIN = """
+const stopped = new Set()
+
 export const Turnlog = async ({ directory }) => ({
   "chat.message": (input, output) =>
     tell("chat.message", () => ({
@@ -24,10 +26,13 @@ export const Turnlog = async ({ directory }) => ({
           tool_name: input.tool,
           tool_input: { file_path: input.args?.filePath, patch: input.args?.patchText },
         })),
-  event: ({ event }) =>
-    event?.type === "session.idle"
-      ? tell("session.idle", () => ({ session_id: event.properties.sessionID, cwd: directory }))
-      : undefined,
+  event: ({ event }) => {
+    const session = event?.properties?.sessionID
+    if (event?.type === "session.error" && event.properties?.error?.name === "MessageAbortedError") stopped.add(session)
+    if (event?.type !== "session.idle") return undefined
+    const interrupted = stopped.delete(session)
+    return tell("session.idle", () => ({ session_id: session, cwd: directory, interrupted }))
+  },
 })
 """
 _READS = ["read", "glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread", "question"]

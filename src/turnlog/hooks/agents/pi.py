@@ -27,8 +27,9 @@ export default function (pi: any) {
       tool_response: { isError: event.isError },
     }))
   })
-  pi.on("agent_end", async (_event: any, ctx: any) => {
-    await tell("agent_end", () => session(ctx))
+  pi.on("agent_end", async (event: any, ctx: any) => {
+    const interrupted = event?.messages?.some?.((message: any) => message?.stopReason === "aborted")
+    await tell("agent_end", () => ({ ...session(ctx), interrupted }))
   })
 }
 """
@@ -44,7 +45,7 @@ def _render(program: str, home: str) -> str:
 AGENT = HookedAgent(
     "pi",
     "pi",
-    "0.74.2",
+    "0.74.2, 0.87.1",
     folder=AgentFolder(".pi/agent", "PI_CODING_AGENT_DIR"),
     file=HookFile("extensions/turnlog.ts", ".pi/extensions/turnlog.ts", render=_render),
     events=(
