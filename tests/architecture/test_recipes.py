@@ -210,3 +210,39 @@ def test_a_command(kitchen: Kitchen):
     assert kitchen.run("-m", "turnlog", "--home", "here", "count", session.id) == "2 messages\n"
     told = json.loads(kitchen.run("-m", "turnlog", "--home", "here", "count", "--json", session.id))
     assert (told["session"], told["messages"]) == (session.id, 2)
+
+
+KEY_PROVES = """
+import asyncio
+import turnlog
+from turnlog.catalog import Catalog
+from turnlog.reader.desk import Desk
+from turnlog.tui.browser import Browser
+
+STEPS = ("", "1 session"), ("enter", "at the end"), ("t", "this is one"), ("?", "it is called")
+
+async def main():
+    with turnlog.open("home") as home, home.create(id="one") as session:
+        session.user("hello")
+        with Catalog("home", agents=False) as catalog:
+            desk = Desk(home, catalog, "home")
+            browser = Browser(catalog, lambda: desk)
+            async with browser.run_test(size=(80, 24)) as pilot:
+                seen = lambda: "\\n".join(line.text for line in browser.screen._compositor.render_strips())
+                for key, wanted in STEPS:
+                    if key:
+                        await pilot.press(key)
+                    for _ in range(1000):
+                        if wanted in seen():
+                            break
+                        await pilot.pause(0.01)
+                    assert wanted in seen(), seen()
+asyncio.run(main())
+"""
+
+
+def test_a_key_of_the_terminal(kitchen: Kitchen):
+    shutil.copytree(SRC, kitchen.folder / "src/turnlog", ignore=shutil.ignore_patterns("__pycache__"))
+    kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
+    kitchen.follow("A key of the terminal")
+    kitchen.run("-c", KEY_PROVES)

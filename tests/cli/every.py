@@ -10,8 +10,8 @@ from tests.cli.scene import Cli
 from turnlog.cli.frame.program import program
 
 EVERY = program.list_commands(click.Context(program))
-NAMES = [name for name in EVERY if name != "web"]
-"""Those that end by themselves."""
+NAMES = [name for name in EVERY if name not in ("pick", "tui", "web")]
+"""Those that end by themselves, and need nobody to press keys."""
 # What a word is that has to be there, by what the help calls it.
 REQUIRED = {"SESSION...": "@", "URL": "../copy", "PATH": ".", "FORM": "markdown"}
 # Where other words say more about a command than those it cannot do without: see `words_for`.

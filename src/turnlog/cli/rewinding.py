@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +28,7 @@ from turnlog.cli.pick.session import agent_of, session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
+from turnlog.reader.takeback import BACK, undisturbed
 from turnlog.session import Home, Session
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
@@ -49,7 +49,6 @@ REWOUND = {
     "incomplete": shape.each("what was put back without its owner or an attribute", {**_PATH, "note": shape.text()}),
 }
 """What rewind, undo and redo say with `--json`."""
-_BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
 
 
 dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
@@ -145,7 +144,7 @@ def still_open(session: Session) -> list[str]:
 
 def _act(home: Home, session: Session, what: str, act: Callable[[], Head]) -> Head:
     try:
-        with patience(), _undisturbed(home, session):
+        with patience(), undisturbed(home, session):
             note_agent(session, what)
             return act()
     except KeyboardInterrupt:
@@ -154,19 +153,6 @@ def _act(home: Home, session: Session, what: str, act: Callable[[], Head]) -> He
                 "\nstopped half-way: `turnlog rewind --continue` finishes it, `--abort` takes it back", file=sys.stderr
             )
         raise
-
-
-@contextmanager
-def _undisturbed(home: Home, session: Session) -> Generator[None]:
-    """While files move, nothing that was said to an agent is brought in: it would look like somebody else's news."""
-    if not session.history.state.is_relayed:
-        yield
-        return
-    from turnlog.live.follow import one_at_a_time
-
-    with one_at_a_time(home.store, session.id):
-        session.refresh()
-        yield
 
 
 def report(session: Session, what: str, done: Head) -> None:
@@ -178,7 +164,7 @@ def report(session: Session, what: str, done: Head) -> None:
             print(f"warning: {path_shown(step, session.workspace)} {told}", file=sys.stderr)
         if len(rows) > _PROBLEMS_SHOWN:
             print(f"warning: {count(len(rows) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
-    again = _BACK.get(done.why)
+    again = BACK.get(done.why)
     files = f": {came_out(done.files)}" if done.files else ""
     print(f"{what} done, entry {done.seq}{files}")
     if again:

@@ -56,3 +56,26 @@ def money(micros: int) -> str:
     """Micro-dollars of one request: cents and more to the cent, less to what can be told apart."""
     digits = 2 if micros >= 995_000 else 3 if micros >= 10_000 else 4 if micros >= 100 else 6
     return f"${micros / 1_000_000:,.{digits}f}"
+
+
+# ── times ─────────────────────────────────────────────────────────────────────────────────────────
+
+_STEPS = ((60, 1, "s"), (3_600, 60, "m"), (86_400, 3_600, "h"), (14 * 86_400, 86_400, "d"), (60 * 86_400, 604_800, "w"))
+
+
+def ago(ms: int | None, now: float) -> str:
+    """How long ago a time in milliseconds was: `now`, `5m ago`, `3d ago`; `in 2h` where a clock is ahead of ours."""
+    if ms is None:
+        return ""
+    past = now - ms / 1000
+    if abs(past) < 10:
+        return "now"
+    return f"{_span(past)} ago" if past > 0 else f"in {_span(-past)}"
+
+
+def _span(seconds: float) -> str:
+    for below, unit, name in _STEPS:
+        if seconds < below:
+            return f"{int(seconds // unit)}{name}"
+    months = int(seconds // (30.44 * 86_400))
+    return f"{months}mo" if months < 24 else f"{months // 12}y"

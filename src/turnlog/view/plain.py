@@ -40,10 +40,9 @@ def folded(lines: list[str], head: int = HEAD, tail: int = TAIL) -> Folded:
     return Folded(lines[:head], len(lines) - head - tail, lines[len(lines) - tail :])
 
 
-def lines_of(rows: Iterable[Row], screen: Screen) -> Iterator[str]:
-    """Every line, in order. All of it is safe to print."""
+def lines_of(rows: Iterable[Row], screen: Screen, day: str = "") -> Iterator[str]:
+    """Every line, in order. All of it is safe to print. `day` is that of what is above."""
     before: Row | None = None
-    day = ""
     for row in rows:
         if isinstance(row, Speaker) and screen.room is not None and row.at is not None:
             today = screen.moment(row.at)[:10]
@@ -229,5 +228,5 @@ def _fold_in(
     fold = folded(lines, head, tail)
     yield from map(drawn, fold.head)
     if fold.hidden:
-        yield screen.paint(f"… {count(fold.hidden, 'more line')} (--full)", "yellow")
+        yield screen.paint(f"… {count(fold.hidden, 'more line')} ({screen.unfolding})", "yellow")
         yield from map(drawn, fold.tail)

@@ -13,7 +13,7 @@ from turnlog.view.visible import columns, width
 
 _CODES = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "strike": "9", "red": "31", "green": "32",
-    "yellow": "33", "blue": "34", "purple": "35", "cyan": "36",
+    "yellow": "33", "blue": "34", "purple": "35", "cyan": "36", "reverse": "7",
 }  # fmt: skip
 _PLAIN_MARKS = {"bold": "**", "italic": "*", "strike": "~~", "code": "`"}
 _NARROWEST = 8
@@ -29,6 +29,8 @@ class Screen(Struct, frozen=True):
     mark: int = 0
     """The entry that was asked for: it is pointed at."""
     moment: Callable[[datetime | None], str] = lambda at: "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
+    unfolding: str = "--full"
+    """What shows the lines that are folded away."""
 
     def paint(self, text: str, *styles: str) -> str:
         """Text that is safe already, in these styles."""

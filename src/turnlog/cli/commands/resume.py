@@ -49,12 +49,17 @@ def work(
     workspace: str | None,
     version: int | None,
     is_run: bool,
+    is_picked: bool,
     as_json: bool,
     home: str | None,
 ) -> None:
     """See `HELP`."""
     del home  # whoever opens it knows: see `frame/home`
     is_own = True
+    if is_picked:
+        from turnlog.cli.pick.browser import picked
+
+        words = (picked(" ".join(words), what="`turnlog resume --pick`"),)
     done = _newest_at_home() if not words and agent is workspace is version is None else None
     if done is None:
         done, is_own = _found(words[0] if words else None, agent, workspace, version, is_run=is_run, as_json=as_json)
@@ -82,6 +87,11 @@ def work(
         _run(done.command, done.cwd)
 
 
+def go_on(name: str) -> None:
+    """Become the agent of a session, as `--exec` does."""
+    work((name,), None, None, None, is_run=True, is_picked=False, as_json=False, home=None)
+
+
 def _newest_at_home() -> Resumable | None:
     """How another agent goes on with the newest session of here, where it lies: asked most, and needs no home of ours.
 
@@ -102,10 +112,14 @@ def _found(
     word: str | None, agent: str | None, workspace: str | None, version: int | None, *, is_run: bool, as_json: bool
 ) -> tuple[Resumable, bool]:
     """Any session, ready to go on with in an agent; and whether it was made here."""
+    from turnlog.cli.pick.browser import chosen_by
     from turnlog.cli.pick.session import names
 
     with this_home() as opened:
-        chosen = names(opened).find(word) if word is not None else _newest(opened, agent)
+        if word is None:
+            chosen = _newest(opened, agent)
+        else:
+            chosen = chosen_by(word, names(opened).find, "resume", as_json=as_json)
         if chosen.source is not None and agent in (None, chosen.source.agent):
             _put_back(chosen.source)
             done = at_home(chosen.source, chosen.workspace) if workspace is None and version is None else None
@@ -271,6 +285,7 @@ HELP = """Go on with a session, in the agent it came from or in another one.
 
     \b
     turnlog resume                  this folder's newest that can be resumed
+    turnlog resume --pick --exec    one from a list, at once
     turnlog resume k3f9 --in codex  what another agent began, in Codex
     turnlog resume codex:0199 --in claude-code --exec
     """
@@ -283,6 +298,7 @@ QUICK = QuickCommand(
         Option("workspace", ("--workspace", "-w"), "In that folder. [default: the session's]", "PATH"),
         Option("version", ("--format-version",), "A newer vocabulary of the agent's. [default: its first]", "N", 1),
         Option("is_run", ("--exec",), "Run the command at once, in the session's folder."),
+        Option("is_picked", ("--pick",), "Choose the session from a list: see `turnlog pick`."),
     ),
     words="[SESSION]",
     help=HELP,

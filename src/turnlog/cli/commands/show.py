@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, TextIO
 
 from turnlog.cli.draw.problem import PROBLEM, SOURCE, tell_problems
@@ -18,6 +19,7 @@ from turnlog.cli.frame.pager import paged
 from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.logpath import log_path
+from turnlog.cli.pick.browser import chosen_by, picked
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall, ToolResult
@@ -64,6 +66,7 @@ def work(
     raw: bool,
     no_pager: bool,
     key: str | None,
+    is_picked: bool,
     as_json: bool,
     home: str | None,
 ) -> None:
@@ -74,7 +77,14 @@ def work(
         raise _misused("--context is of the conversation as it is now, without --at, --branch and --raw")
     if raw and branch is not None:
         raise _misused("--raw is what stands in the log, one branch after the other: without --branch")
-    with session_to_read(session, key=key) as opened:
+    if is_picked:
+        session = picked(session or "", what="`turnlog show --pick`")
+    with ExitStack() as stack:
+
+        def find(word: str | None) -> OpenedSession:
+            return stack.enter_context(session_to_read(word, key=key))
+
+        opened = find(None) if session is None else chosen_by(session, find, "show", as_json=as_json)
         found = opened.session
         if raw:
             if opened.source is not None and (last is not None or at is not None):
@@ -273,6 +283,7 @@ HELP = """Print the conversation of a session, for reading: one of ours, or one 
 
     \b
     turnlog show
+    turnlog show --pick                       one from a list
     turnlog show k3f9 --last 5
     turnlog show k3f9 --at 42                 around a place that was found
     turnlog show ~/.codex/sessions/2026/11/15/rollout-….jsonl
@@ -290,6 +301,7 @@ QUICK = QuickCommand(
         Option("raw", ("--raw",), "The entries as they are in the log, or in the other agent's file."),
         Option("no_pager", ("--no-pager",), "Do not page, even on a terminal."),
         Option("key", ("--key",), "Which session, where a file of another agent has several: a number or id.", "KEY"),
+        Option("is_picked", ("--pick",), "Choose the session from a list: see `turnlog pick`."),
         *LISTED,
     ),
     words="[SESSION]",

@@ -10,6 +10,7 @@ import click
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import home_location, print_json, session_argument, shared
+from turnlog.cli.pick.page import open_in_browser
 from turnlog.cli.pick.session import names
 from turnlog.errors import Unsupported
 from turnlog.session import open_home
@@ -69,17 +70,6 @@ def command(
         shown = bare if print_url or as_json else url
         print(one_line(f"{shown}  (Ctrl-C ends it)"), file=sys.stderr, flush=True)
         if not no_open and not as_json:
-            _browse(url)
+            open_in_browser(url)
 
     server.run(location, bound, token, is_read_only=read_only, started=started)
-
-
-def _browse(url: str) -> None:
-    """Open the person's browser, if there is one; in the background, for it may take its time."""
-    import os
-    import threading
-    import webbrowser
-
-    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return
-    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TextIO
 
+from turnlog.view.number import ago as ago
 from turnlog.view.number import count as count
 from turnlog.view.number import size as size
 from turnlog.view.visible import UNSEEN, clip, columns, is_safe, odd_parts, one_line, safe, width
@@ -115,30 +116,10 @@ def coloured(text: str, colour: str | None, stream: TextIO) -> str:
 
 # ── times ─────────────────────────────────────────────────────────────────────────────────────────
 
-_STEPS = ((60, 1, "s"), (3_600, 60, "m"), (86_400, 3_600, "h"), (14 * 86_400, 86_400, "d"), (60 * 86_400, 604_800, "w"))
-
 
 def moment(at: datetime | None) -> str:
     """A time as this place tells it."""
     return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def ago(ms: int | None, now: float) -> str:
-    """How long ago a time in milliseconds was: `now`, `5m ago`, `3d ago`; `in 2h` where a clock is ahead of ours."""
-    if ms is None:
-        return ""
-    past = now - ms / 1000
-    if abs(past) < 10:
-        return "now"
-    return f"{_span(past)} ago" if past > 0 else f"in {_span(-past)}"
-
-
-def _span(seconds: float) -> str:
-    for below, unit, name in _STEPS:
-        if seconds < below:
-            return f"{int(seconds // unit)}{name}"
-    months = int(seconds // (30.44 * 86_400))
-    return f"{months}mo" if months < 24 else f"{months // 12}y"
 
 
 def clock_times(times: Sequence[int | None]) -> list[str]:

@@ -22,7 +22,9 @@ _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)
 
 _ENOUGH = 15
 _GROUPS = {
-    "Find": ["ls", "search", "show", "usage", "resume", "watch", "tree", "compare", "statusline", "web", "mcp"],
+    "Find": [
+        "ls", "search", "show", "tui", "pick", "usage", "resume", "watch", "tree", "compare", "statusline", "web", "mcp",
+    ],
     "Safety net": [
         "setup", "hooks", "run", "checkpoint", "checkpoints", "diff", "rewind", "undo", "redo", "blame", "why", "keep",
     ],
@@ -33,7 +35,7 @@ _GROUPS = {
     ],
 }  # fmt: skip
 _MEANT = {
-    "annotate": "blame",
+    "annotate": "blame", "browse": "tui", "choose": "pick", "select": "pick",
     "cost": "usage", "costs": "usage", "spend": "usage", "stats": "usage", "money": "usage", "find": "search",
     "grep": "search", "list": "ls", "sessions": "ls", "status": "ls", "continue": "resume", "open": "resume",
     "view": "show", "cat": "show", "read": "show", "back": "rewind", "revert": "rewind", "rollback": "rewind",

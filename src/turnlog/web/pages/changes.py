@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.routing import Route
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.reader.place import checkpoint_at, place_of
-from turnlog.thread.outline import PROMPT
+from turnlog.reader.takeback import TurnRow, turns_in
 from turnlog.view.html import HtmlRows
 from turnlog.view.number import count
 from turnlog.web.frame import address_of, esc, link, page, tabs
@@ -26,31 +26,6 @@ if TYPE_CHECKING:
 _LONGEST = 60_000
 """So many characters of lines are shown of one file."""
 _TURNS = 200
-
-
-class TurnRow(NamedTuple):
-    """A turn that was bracketed: its number, and the prompt that it began with."""
-
-    number: int
-    label: str
-
-
-def turns_in(looked: LookedAt) -> list[TurnRow]:
-    """Every turn that has checkpoints around it, oldest first."""
-    outline = looked.pieces.outline
-    begun = [
-        turn
-        for kind, turn, seq in zip(outline.kinds, outline.turns, outline.seqs, strict=True)
-        if kind == "turn" and outline.labels.get(seq) == "begin"
-    ]
-    if not begun:
-        return []
-    prompts = {
-        turn: outline.labels.get(seq, "")
-        for flags, turn, seq in zip(outline.flags, outline.turns, outline.seqs, strict=True)
-        if flags & PROMPT and turn
-    }
-    return [TurnRow(number, prompts.get(turn, "")) for number, turn in enumerate(begun, 1)]
 
 
 def show(request: Request) -> Response:

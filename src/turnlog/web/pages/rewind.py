@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from turnlog.errors import Conflict, Invalid, NotFound
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Head
-from turnlog.reader.place import checkpoint_at, place_of
+from turnlog.reader.place import place_of
+from turnlog.reader.takeback import BACK, carry_out, plan_for, stamp_of_plan
 from turnlog.view.number import count
 from turnlog.web.frame import address_of, button, esc, link, page, table, tabs
 from turnlog.web.pages.writing import decoded
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from turnlog.session.readonly import ReadOnlySession
 
 _STAYS = (CONFLICT, UNSURE, SKIPPED)
-_BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
 
 
 class _Confirmed(msgspec.Struct):
@@ -46,23 +46,6 @@ def show(request: Request) -> Response:
     with viewer.home.read(card.id) as found:
         body = _done(found, done) if done.isdecimal() else _planned(request, viewer, found)
     return page(request, f"Rewind · {title} · turnlog", head + body)
-
-
-def plan_for(session: ReadOnlySession, target: str) -> tuple[Plan, str]:
-    """What going there would do, and how the place is called."""
-    if target in ("undo", "redo"):
-        return (
-            session.plan_undo() if target == "undo" else session.plan_redo()
-        ), f"the last {'rewind' if target == 'undo' else 'undo'} taken back"
-    place = place_of(session, target or None)
-    if checkpoint_at(session, place) is None:
-        return Plan([], "there is no checkpoint that far back, so files stay as they are"), place.words
-    return session.plan_rewind(place.seq), place.words
-
-
-def _stamp(session: ReadOnlySession, plan: Plan) -> str:
-    """What tells this plan for this conversation from any other."""
-    return f"{session.head}.{plan.digest}"
 
 
 def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
@@ -87,7 +70,7 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
     if not viewer.is_read_only:
         post = address_of(session.handle, "rewind", to=target)
         made = button("Do exactly this", "confirm", command=post, testid="confirm")
-        confirm = made.replace("<button", f'<button data-plan="{_stamp(session, plan)}"', 1).replace(
+        confirm = made.replace("<button", f'<button data-plan="{stamp_of_plan(session, plan)}"', 1).replace(
             "needs-script", "needs-script confirm"
         )
     nothing = "" if plan.to_do or leaving else "<p>There is nothing to do.</p>"
@@ -119,7 +102,7 @@ def _done(session: ReadOnlySession, word: str) -> str:
     if not isinstance(entry, Head):
         raise NotFound(f"entry {word:.20} of session {session.handle} is no rewind")
     files = ", ".join(f"{number:,} {what}" for what, number in entry.files.items() if number) or "no files moved"
-    back = _BACK.get(entry.why, "undo")
+    back = BACK.get(entry.why, "undo")
     way = link(address_of(session.handle, "rewind", to=back), back.capitalize() + " …")
     way = way.replace("<a ", '<a data-testid="undo" ', 1)
     kept = "".join(f"<li><code>{esc(path)}</code> stays as it is</li>" for path in entry.kept)
@@ -139,18 +122,7 @@ async def act(request: Request) -> Response:
         card = viewer.card(name_in(request))
         if not card.is_ours:
             raise Invalid(f"{card.name} is a session of {card.agent}, which is only read")
-        with viewer.home.resume(card.id) as session:
-            plan, _ = plan_for(session, target)
-            if given.plan != _stamp(session, plan):
-                raise Conflict("something changed since the plan was shown: nothing was done, this is the new one")
-            if target == "undo":
-                entry = session.undo(plan=plan.digest)
-            elif target == "redo":
-                entry = session.redo(plan=plan.digest)
-            else:
-                place = place_of(session, target or None)
-                has_files = checkpoint_at(session, place) is not None
-                entry = session.rewind(place.seq, files=has_files, plan=plan.digest if has_files else None)
+        entry = carry_out(viewer.home, card.id, target, given.plan)
         viewer.catalog.sync()
         return {"address": address_of(card.name, "rewind", done=entry.seq)}
 

@@ -1,0 +1,35 @@
+"""`turnlog pick`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.pick.browser import picked
+from turnlog.cli.pick.catalog import query_of
+
+CHANGES = shape.NOTHING
+FIELDS = {"name": shape.text("of the session that was chosen")}
+
+
+@click.command()
+@click.argument("query", nargs=-1)
+@shared
+def command(query: tuple[str, ...], as_json: bool) -> None:
+    """Choose a session on the terminal, and print its name.
+
+    The list of `turnlog tui`: typing narrows it, Enter prints the `name` of `turnlog ls --json` on stdout, and nothing
+    else is there. It is drawn on stderr, so stdout may be a pipe. Escape in an empty field ends with exit code 1.
+
+    Needs the extra: pip install 'turnlog[tui]'.
+
+    \b
+    turnlog resume "$(turnlog pick)" --exec
+    turnlog export "$(turnlog pick agent:codex)" --to html
+    """
+    name = picked(query_of(query), what="`turnlog pick`")
+    if as_json:
+        print_json({"name": name})
+    else:
+        print(name)

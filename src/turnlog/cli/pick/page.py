@@ -1,0 +1,68 @@
+"""Sessions in the person's browser: opening it, and a server for as long as another command runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from types import TracebackType
+from urllib.parse import quote
+
+from turnlog.cli.frame.home import home_location
+from turnlog.errors import Unavailable
+
+
+def open_in_browser(url: str) -> bool:
+    """Open an address, if there is a browser; in the background, for it may take its time. Whether there is one."""
+    import webbrowser
+
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    return True
+
+
+class PageServer:
+    """`turnlog web` in a process of its own, begun when the first page is wanted, ended when this is left."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._address = self._token = ""
+
+    def __enter__(self) -> PageServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+    def show(self, name: str) -> str:
+        """Open the page of a session; gives what to tell of it."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        url = f"{self._address}/s/{quote(name, safe='')}"
+        secret = f"{url}?token={self._token}"
+        return f"in the browser: {url}" if open_in_browser(secret) else secret
+
+    def _start(self) -> None:
+        location = home_location()
+        chosen = ["--home", location] if location is not None else []
+        command = [sys.executable, "-m", "turnlog", *chosen, "web", "--no-open", "--print-url"]
+        # A session of its own: Ctrl-C on the terminal is not for it.
+        made = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        assert made.stdout is not None and made.stderr is not None
+        url = made.stdout.readline().strip()
+        if not url:
+            told = [line.removeprefix("error: ").removeprefix("hint: ") for line in made.stderr.read().splitlines()]
+            made.wait()
+            raise Unavailable(" · ".join(told) or "`turnlog web` did not start")
+        threading.Thread(target=made.stderr.read, daemon=True).start()  # or it would wait for somebody to read it
+        self._process = made
+        self._address, _, self._token = url.partition("/?token=")

@@ -1,0 +1,119 @@
+"""Lines on the screen. What is shown is text with the colours of `view.typeset`; only lines that changed are drawn."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+_CODE = re.compile(r"\x1b\[([0-9;]*)m")
+_STYLES = {
+    "1": Style(bold=True), "2": Style(dim=True), "3": Style(italic=True), "4": Style(underline=True),
+    "7": Style(reverse=True), "9": Style(strike=True), "31": Style(color="red"), "32": Style(color="green"),
+    "33": Style(color="yellow"), "34": Style(color="blue"), "35": Style(color="magenta"), "36": Style(color="cyan"),
+}  # fmt: skip
+_MARK = Style(reverse=True)
+_NONE = Style()
+
+
+@lru_cache(maxsize=200)
+def _style(codes: str) -> Style:
+    made = _NONE
+    for code in codes.split(";"):
+        made += _STYLES.get(code, _NONE)
+    return made
+
+
+def strip_of(line: str, room: int, marks: re.Pattern[str] | None = None) -> Strip:
+    """A painted line as Textual takes it, so many columns wide; what fits the pattern is marked."""
+    segments: list[Segment] = []
+    style = _NONE
+    for number, part in enumerate(_CODE.split(line)):
+        if number % 2:
+            style = _style(part)
+        elif part:
+            segments.append(Segment(part, style))
+    if marks is not None:
+        segments = _marked(segments, marks)
+    return Strip(segments).adjust_cell_length(room, _NONE)
+
+
+def _marked(segments: list[Segment], marks: re.Pattern[str]) -> list[Segment]:
+    """A match may go over several pieces that are painted each in its own way."""
+    spans = [found.span() for found in marks.finditer("".join(one.text for one in segments)) if found[0]]
+    if not spans:
+        return segments
+    made: list[Segment] = []
+    at = 0
+    for text, style, _ in segments:
+        cuts = {0, len(text)}
+        cuts |= {edge - at for span in spans for edge in span if at < edge < at + len(text)}
+        for begin, end in pairwise(sorted(cuts)):
+            is_hit = any(first <= at + begin < last for first, last in spans)
+            made.append(Segment(text[begin:end], (style or _NONE) + _MARK if is_hit else style))
+        at += len(text)
+    return made
+
+
+class Canvas(Widget):
+    """A part of the screen that shows lines. `Pressed` tells where it was clicked."""
+
+    class Pressed(Message):
+        """Somebody clicked there."""
+
+        def __init__(self, canvas: Canvas, x: int, y: int) -> None:
+            super().__init__()
+            self.canvas, self.x, self.y = canvas, x, y
+
+    class Turned(Message):
+        """Somebody turned the wheel: so many lines, up is negative."""
+
+        def __init__(self, canvas: Canvas, lines: int) -> None:
+            super().__init__()
+            self.canvas, self.lines = canvas, lines
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id=id)
+        self.lines: list[str] = []
+        self.marks: re.Pattern[str] | None = None
+
+    def show(self, lines: list[str], marks: re.Pattern[str] | None = None) -> None:
+        """These lines, from the top; what was there below them goes."""
+        before, self.lines = self.lines, lines
+        if marks != self.marks:
+            self.marks = marks
+            self.refresh()
+            return
+        if before == lines:
+            return
+        most = max(len(before), len(lines))
+        old, new = (part + [""] * (most - len(part)) for part in (before, lines))
+        changed = [y for y in range(min(most, self.size.height)) if old[y] != new[y]]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def render_line(self, y: int) -> Strip:
+        """See `Widget`."""
+        return strip_of(self.lines[y] if y < len(self.lines) else "", self.size.width, self.marks)
+
+    def on_click(self, event: events.Click) -> None:
+        """See `Pressed`."""
+        self.post_message(self.Pressed(self, event.x, event.y))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """See `Turned`."""
+        event.stop()
+        self.post_message(self.Turned(self, 3))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """See `Turned`."""
+        event.stop()
+        self.post_message(self.Turned(self, -3))

@@ -1,0 +1,131 @@
+"""What a turn did to files, and what taking it back would do, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnlog.reader.takeback import BACK, plan_for, stamp_of_plan
+from turnlog.tui.paper import PAPER
+from turnlog.view.number import count
+from turnlog.view.typeset import diff_line
+from turnlog.view.visible import clip, readable, safe, width
+from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
+
+if TYPE_CHECKING:
+    from turnlog.log.entry import Head
+    from turnlog.session import Home
+    from turnlog.session.readonly import ReadOnlySession
+    from turnlog.workspace.diff import Difference
+
+_LONGEST = 2_000
+"""So many lines are shown of one file."""
+_ACTIONS = {"created": "green", "create": "green", "deleted": "red", "delete": "red", "conflict": "purple"}
+_STAYS = (CONFLICT, UNSURE, SKIPPED)
+
+
+def path_line(path: str) -> str:
+    """A path on one line, made safe; blanks in it count."""
+    return safe(path).replace("\n", "\\x0a").replace("\t", "\\x09")
+
+
+def total_line(found: Sequence[Difference]) -> str:
+    """How many files, and how many lines came and went."""
+    plus, minus = (sum(item.counts[index] for item in found) for index in (0, 1))
+    return f"{count(len(found), 'file')}, +{plus:,} -{minus:,}" if found else "it changed no file"
+
+
+def file_line(item: Difference, room: int, *, is_chosen: bool) -> str:
+    """One file: what was done to it, and how much."""
+    plus, minus = item.counts
+    told = "" if item.is_private or not (plus or minus) else f"+{plus:,} -{minus:,}"
+    path = clip(path_line(item.path), max(4, room - 11 - len(told) - 2))
+    space = " " * max(1, room - 10 - width(path) - len(told))
+    if is_chosen:
+        return PAPER.paint(f"{item.action:<10}{path}{space}{told}", "reverse")
+    return PAPER.paint(f"{item.action:<10}", _ACTIONS.get(item.action, "yellow")) + path + space + told
+
+
+def lines_in(item: Difference, room: int) -> list[str]:
+    """What changed in a file, or why that is not shown."""
+    if item.is_private:
+        return ["  it is ignored by git: what is in it is not shown"]
+    if not item.lines:
+        sizes = " → ".join(f"{node.size:,} bytes" for node in (item.before, item.after) if node is not None)
+        modes = " → ".join(f"{node.mode:o}" for node in (item.before, item.after) if node is not None)
+        return [f"  only its mode changed: {modes}" if item.action == "mode" else f"  no text, or too large: {sizes}"]
+    lines = item.hunks
+    shown = [
+        "  " + diff_line(clip(readable(line).replace("\n", " ").expandtabs(4), max(8, room - 2)), PAPER)
+        for line in lines[:_LONGEST]
+    ]
+    more = len(lines) - _LONGEST
+    return [*shown, f"  … {count(more, 'more line')}: `turnlog diff`"] if more > 0 else shown
+
+
+# ── taking back ───────────────────────────────────────────────────────────────────────────────────
+
+
+class ShownPlan(NamedTuple):
+    """What was shown, and what tells it from any other plan."""
+
+    lines: list[str]
+    stamp: str
+    is_empty: bool
+
+
+def ask_plan(home: Home, id: str, target: str, room: int) -> ShownPlan:
+    """What going back would do. Nothing is touched."""
+    with home.read(id) as session:
+        if session.interrupted():
+            name = safe(session.handle)
+            told = f"a rewind was begun and not finished: `turnlog rewind --continue -s {name}` finishes it"
+            return ShownPlan([told], "", is_empty=True)
+        plan, words = plan_for(session, target)
+        leaving = _leaving(session, target)
+        lines = [f"Goes back to {safe(words)}.", *_told(plan, leaving), "", *_steps(session, plan, room)]
+        return ShownPlan(lines, stamp_of_plan(session, plan), is_empty=not plan.to_do and not leaving)
+
+
+def _leaving(session: ReadOnlySession, target: str) -> int:
+    from turnlog.reader.place import place_of
+
+    if target in ("undo", "redo"):
+        return 0
+    seq = place_of(session, target).seq
+    return sum(message.seq > seq for message in session.messages())
+
+
+def _told(plan: Plan, leaving: int) -> list[str]:
+    told = [f"{count(leaving, 'message')} of the conversation stay as a branch."] if leaving else []
+    return [*told, *([f"Note: {safe(plan.note)}"] if plan.note else [])]
+
+
+def _steps(session: ReadOnlySession, plan: Plan, room: int) -> list[str]:
+    doing, staying = plan.to_do, plan.of(*_STAYS)
+    made = [f"{count(len(doing), 'path')} would change:" if doing else "No file changes."]
+    made += [_step(session, step, room) for step in doing]
+    if staying:
+        made += ["", f"{count(len(staying), 'path')} would stay as they are:"]
+        made += [_step(session, step, room) for step in staying]
+    return made
+
+
+def _step(session: ReadOnlySession, step: Step, room: int) -> str:
+    path = step.path if step.root in ("", session.workspace) else f"{step.root}/{step.path}"
+    action = PAPER.paint(f"  {step.action:<10}", _ACTIONS.get(step.action, "yellow"))
+    rest = clip(f"{path_line(path or '.')}  {safe(step.reason)}", max(8, room - 12))
+    return action + rest
+
+
+def done_lines(done: Head, name: str) -> list[str]:
+    """What was done, what stayed, and how to take it back."""
+    files = ", ".join(f"{number:,} {what}" for what, number in done.files.items() if number) or "no files moved"
+    again = BACK.get(done.why, "undo")
+    kept = [f"  {path_line(path)} stays as it is" for path in done.kept]
+    return [
+        f"Done: {done.why}, entry {done.seq}: {files}",
+        *kept,
+        "",
+        f"`turnlog {again} -s {safe(name)}` takes it back.",
+    ]

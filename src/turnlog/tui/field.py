@@ -1,0 +1,21 @@
+"""One line to type in. Nothing gets into it that a terminal would obey."""
+
+from __future__ import annotations
+
+from textual.widgets import Input
+
+from turnlog.view.visible import UNSEEN
+
+_TYPED = f"[^\\x00-\\x1f{UNSEEN}]*"
+
+
+class TypedLine(Input):
+    """Without a frame, and without a cursor that blinks: what blinks is drawn again and again."""
+
+    def __init__(self, told: str, id: str) -> None:
+        super().__init__(placeholder=told, restrict=_TYPED, compact=True, id=id, select_on_focus=False)
+        self.cursor_blink = False
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """A question mark in an empty field asks for help."""
+        return super().check_consume_key(key, character) and (key != "question_mark" or bool(self.value))

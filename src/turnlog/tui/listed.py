@@ -1,0 +1,170 @@
+"""Sessions as lines, as many columns of each as there is room for; and a preview of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnlog.catalog.ask.query import Query, parse
+from turnlog.errors import Invalid
+from turnlog.reader.folder import of_here
+from turnlog.view.markdown import InlineSpan
+from turnlog.view.number import ago, dollars
+from turnlog.view.typeset import Screen, wrapped
+from turnlog.view.visible import clip, one_line, safe, width
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Catalog, Hit, ListingRow, Standing
+
+_DOTS = {"running": "green", "waiting": "yellow"}
+_TITLE = 24
+"""So much room a title has at least, as long as there is a column that can go."""
+_WIDEST = 90
+"""More than that, and the eye loses the line on the way to what stands behind."""
+_PLACES, _LINES, _WHO = 8, 3, 10
+"""So many places are in a preview, of each so many lines, and so many columns for who said it."""
+_WORD_END = re.compile(r"[^\W_]$")
+
+
+class ListAnswer(NamedTuple):
+    """What fits a query: the sessions of this folder, then the others."""
+
+    query: str
+    rows: list[ListingRow]
+    here: int
+    """So many of them, at the top, are of this folder."""
+    standing: Standing
+    asked: str
+    """What was looked for: the last word as a beginning, where it is none that anybody said."""
+
+
+def ask_list(catalog: Catalog, query: str, *, is_here_only: bool) -> ListAnswer:
+    """The sessions that fit what was typed so far."""
+    asked = closed(query)
+    rows = catalog.lines(asked)
+    if not rows and (begun := unfinished(asked)):
+        rows, asked = catalog.lines(begun), begun
+    here, _ = of_here(rows)
+    names = {row.name for row in here}
+    rows = here if is_here_only else here + [row for row in rows if row.name not in names]
+    return ListAnswer(query, rows, len(here), catalog.standing(), asked)
+
+
+def closed(query: str) -> str:
+    """What was typed, with the quote that is still to come."""
+    return f'{query}"' if len(re.findall(r'(?<!\\)"', query)) % 2 and not query.endswith('"') else query
+
+
+def unfinished(query: str) -> str:
+    """The query with its last word as the beginning of one; empty where that cannot be meant."""
+    try:
+        terms = parse(query).terms
+    except Invalid:
+        return ""
+    is_word = bool(terms) and terms[-1].kind == "word" and not terms[-1].negated and query.endswith(terms[-1].text)
+    return f"{query}*" if is_word and _WORD_END.search(query) else ""
+
+
+def words_in(query: str) -> Query:
+    """The query; an empty one for what cannot be understood."""
+    try:
+        return parse(closed(query))
+    except Invalid:
+        return Query()
+
+
+# ── the table ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Column(NamedTuple):
+    cells: list[str]
+    most: int
+    is_right: bool = False
+
+
+def list_lines(rows: Sequence[ListingRow], chosen: int, room: int, screen: Screen, now: float) -> list[str]:
+    """A line for each of these rows, as wide as there is room; the chosen one stands out."""
+    columns = [
+        _Column([ago(row.updated_ms, now).removesuffix(" ago") for row in rows], 8, is_right=True),
+        _Column([one_line(row.workspace.rstrip("/").rpartition("/")[2]) for row in rows], 16),
+        _Column([one_line(row.agent) for row in rows], 12),
+        _Column([_cost(row) for row in rows], 9, is_right=True),
+        _Column([f"{row.turns:,}" if row.turns else "" for row in rows], 6, is_right=True),
+    ]
+    widths = [min(one.most, max(map(width, one.cells), default=0)) for one in columns]
+    free = room - 2
+    kept = [size > 0 for size in widths]
+    # The age says most beside the title, then where, who, how much it cost, how long it is.
+    for number in (4, 3, 2, 1, 0):
+        if free - sum(size + 2 for size, is_kept in zip(widths, kept, strict=True) if is_kept) >= _TITLE:
+            break
+        kept[number] = False
+    order = [number for number in (1, 2, 4, 3, 0) if kept[number]]
+    title_room = min(_WIDEST, max(1, free - sum(widths[number] + 2 for number in order)))
+    made: list[str] = []
+    for index, row in enumerate(rows):
+        facts = "".join("  " + _cell(columns[number], index, widths[number]) for number in order)
+        title = _padded(clip(one_line(row.title or "(no title)"), title_room), title_room)
+        if index == chosen:
+            made.append(screen.paint(f"{'●' if row.state in _DOTS else ' '} {title}{facts}", "reverse"))
+        else:
+            dot = screen.paint("●", _DOTS[row.state]) if row.state in _DOTS else " "
+            made.append(f"{dot} {title}{screen.paint(facts, 'dim')}")
+    return made
+
+
+def _cost(row: ListingRow) -> str:
+    return dollars(row.cost_micros, is_partial=row.is_partial) if row.cost_micros or row.is_partial else ""
+
+
+def _padded(text: str, room: int) -> str:
+    return text + " " * (room - width(text))
+
+
+def _cell(column: _Column, index: int, room: int) -> str:
+    text = clip(column.cells[index], room)
+    space = " " * (room - width(text))
+    return space + text if column.is_right else text + space
+
+
+# ── the preview ───────────────────────────────────────────────────────────────────────────────────
+
+
+def ask_preview(catalog: Catalog, name: str, query: str) -> list[Hit]:
+    """Where the words are in a session, or else its last messages, oldest first."""
+    named = f'session:"{name}"'
+    if words_in(query).terms:
+        found = [hit for hit in catalog.search(f"{query} {named}", limit=_PLACES) if hit.entry]
+        if found:
+            return found[::-1]
+    return catalog.search(f"{named} role:user,assistant,summary", limit=_PLACES)[::-1]
+
+
+def preview_lines(hits: Sequence[Hit], room: int, height: int, screen: Screen) -> list[str]:
+    """As many of the newest places as there is room for, each with who said it."""
+    shown: list[str] = []
+    for hit in reversed(hits):
+        lines = _place(hit, room, screen)
+        if shown and len(shown) + len(lines) > height:
+            break
+        shown = lines[:height] + shown
+    return shown
+
+
+def _place(hit: Hit, room: int, screen: Screen) -> list[str]:
+    who = hit.tool.split(", ")[0] if hit.role == "tool" and hit.tool else hit.role
+    lead = screen.paint(_padded(clip(one_line(who), _WHO), _WHO), "bold" if hit.role == "user" else "dim")
+    lines = list(islice(wrapped(_spans(hit), screen, max(8, room - _WHO - 2)), _LINES))
+    return [f"{' ' * _WHO if number else lead}  {line}" for number, line in enumerate(lines)]
+
+
+def _spans(hit: Hit) -> list[InlineSpan]:
+    """The snippet is on one line already; where the words are, it is painted."""
+    spans: list[InlineSpan] = []
+    at = 0
+    for begin, end in hit.marks:
+        spans += [InlineSpan(safe(hit.snippet[at:begin])), InlineSpan(safe(hit.snippet[begin:end]), ("bold", "yellow"))]
+        at = end
+    return [*spans, InlineSpan(safe(hit.snippet[at:]))]

@@ -1,0 +1,60 @@
+"""What every screen works with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from turnlog.catalog import Catalog
+    from turnlog.reader.desk import LookedAt
+    from turnlog.session import Home
+    from turnlog.tui.errand import Errands
+
+
+class Stage(Protocol):
+    """The application, as its screens know it."""
+
+    catalog: Catalog
+    asking: Errands
+    """The catalog is asked there."""
+    is_picking: bool
+    """Whether a session is only to be chosen."""
+
+    def chose(self, name: str, query: str) -> None:
+        """A session was chosen in the list, which was narrowed by that query."""
+        ...
+
+    def leave(self) -> None:
+        """End, nothing chosen."""
+        ...
+
+    def explain(self, screen: Screen[Any]) -> None:
+        """Show the keys of that screen."""
+        ...
+
+    def open(self, name: str) -> LookedAt:
+        """The session of that name, open for reading. Not where the screens are drawn: it may take a while."""
+        ...
+
+    def newest_place(self, name: str, query: str) -> str:
+        """The entry in which the words of a query were last said in a session; empty for none."""
+        ...
+
+    def resume(self, name: str) -> None:
+        """End, and become the agent of that session."""
+        ...
+
+    def open_page(self, name: str) -> str:
+        """Open a session in the browser; gives what to tell of it."""
+        ...
+
+    def show_changes(self, looked: LookedAt, turn: int) -> None:
+        """Show what a turn did to files."""
+        ...
+
+    @property
+    def home(self) -> Home:
+        """Where our sessions are."""
+        ...

@@ -1,0 +1,135 @@
+"""A session on the screen: where one is, what is folded, what is found, what is new; and taking a turn back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+import turnlog
+from tests.catalog.machine import Machine
+from tests.tui.conftest import drive, lines, text_of, until
+from turnlog.catalog import Catalog
+from turnlog.tui.browser import Browser, BrowserOutcome
+from turnlog.tui.screens.reading import SessionScreen
+
+
+async def opened(pilot: Pilot[Any], browser: Browser, text: str) -> SessionScreen:
+    await until(pilot, lambda: "1 session " in lines(browser)[-1])
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(browser.screen, SessionScreen) and text in text_of(browser))
+    assert isinstance(browser.screen, SessionScreen)
+    return browser.screen
+
+
+def test_a_session_is_read_from_its_end_from_prompt_to_prompt_and_unfolded(machine: Machine):
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        screen = await opened(pilot, browser, "answer 59 is fine")
+        assert "at the end" in lines(browser)[-1]
+        assert "┃" in lines(browser)[-2]
+        await pilot.press("[")
+        await until(pilot, lambda: "please look at case 58" in lines(browser)[3])
+        assert "… 18 more lines (Enter)" in text_of(browser)
+        await pilot.press("enter")
+        await until(pilot, lambda: "… 18 more lines (Enter)" not in text_of(browser))
+        await pilot.press("pagedown")
+        await until(pilot, lambda: "line 20 of case58" in text_of(browser))
+        await pilot.press("[")
+        await until(pilot, lambda: "please look at case 58" in lines(browser)[3])
+        await pilot.press("tab")
+        await until(pilot, lambda: "… 18 more lines (Enter)" in text_of(browser))
+        await pilot.press("home")
+        await until(pilot, lambda: "please look at case 0" in text_of(browser))
+        assert "┃" in lines(browser)[1]
+        await pilot.press("]")
+        await until(pilot, lambda: "please look at case 1" in lines(browser)[3])
+        await pilot.click("#bar", offset=(0, 11))
+        await until(pilot, lambda: screen.frame is not None and 80 < screen.frame.piece < 100)
+        await pilot.press("q")
+        await until(pilot, lambda: "1 session " in lines(browser)[-1])
+
+    drive(machine, body, "session:talk-one")
+
+
+def test_what_was_looked_for_is_where_it_opens_and_n_goes_on(machine: Machine):
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        screen = await opened(pilot, browser, "grep -n case31 log.txt")
+        assert screen.frame is not None
+        assert not screen.frame.is_end
+        await pilot.press("slash", *"zebra", "enter")
+        await until(pilot, lambda: "it is nowhere in this session" in lines(browser)[-1])
+        await pilot.press("escape", "slash", *"Answer 58", "enter")
+        await until(pilot, lambda: "answer 58 is fine" in text_of(browser))
+        await pilot.press("n")
+        await until(pilot, lambda: "from the beginning on" in lines(browser)[-1])
+        await pilot.press("escape", "y")
+        await until(pilot, lambda: "copied: turnlog resume talk-one --exec" in lines(browser)[-1])
+        await pilot.press("d")
+        await until(pilot, lambda: "no checkpoint was taken" in lines(browser)[-1])
+        await pilot.press("r")
+        await until(pilot, lambda: browser.return_value is not None)
+
+    assert drive(machine, body, "case31").return_value == BrowserOutcome("talk-one", is_resumed=True)
+
+
+def test_who_reads_the_end_sees_what_is_new_and_who_reads_above_is_told(machine: Machine):
+    with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="growing", title="x") as session:
+        for number in range(40):
+            session.user(f"question {number}")
+
+        async def body(pilot: Pilot[Any], browser: Browser) -> None:
+            await opened(pilot, browser, "question 39")
+            session.user("and another one")
+            await until(pilot, lambda: "and another one" in text_of(browser))
+            await pilot.press("home")
+            await until(pilot, lambda: "question 0" in text_of(browser))
+            session.user("nobody jumps to this")
+            await until(pilot, lambda: "1 new below" in lines(browser)[-1])
+            assert "question 0" in text_of(browser)
+
+        drive(machine, body, "session:growing")
+
+
+def test_a_turn_is_taken_back_after_its_plan_was_shown_and_confirmed(machine: Machine, tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("one\n")
+    with (
+        turnlog.open(str(machine.home)) as home,
+        home.create(id="turns1", workspace=work, title="t") as session,
+        session.turn(),
+    ):
+        session.user("add a line")
+        (work / "a.txt").write_text("one\ntwo\n")
+        (work / "b.txt").write_text("new\n")
+    with Catalog(str(machine.home), agents=True) as catalog:
+        catalog.sync()
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "add a line")
+        await pilot.press("d")
+        await until(pilot, lambda: "Turn 1 · 2 files, +2 -0: add a line" in lines(browser)[0])
+        await pilot.press("enter")
+        await until(pilot, lambda: "+two" in text_of(browser))
+        await pilot.press("R")
+        await until(pilot, lambda: "Do exactly this?" in lines(browser)[-1])
+        assert "modify    a.txt" in text_of(browser)
+        await pilot.press("n")  # anything but y
+        await until(pilot, lambda: "Do exactly this?" not in text_of(browser))
+        assert (work / "b.txt").exists()
+        await pilot.press("R")
+        await until(pilot, lambda: "Do exactly this?" in lines(browser)[-1])
+        (work / "a.txt").write_text("somebody else\n")  # another plan than was shown: nothing is done
+        await pilot.press("y")
+        await until(pilot, lambda: "something changed since the plan was shown" in lines(browser)[-1])
+        assert (work / "b.txt").exists()
+        (work / "a.txt").write_text("one\ntwo\n")
+        await pilot.press("escape", "R")
+        await until(pilot, lambda: "Do exactly this?" in lines(browser)[-1])
+        await pilot.press("y")
+        await until(pilot, lambda: "`turnlog undo -s turns1` takes it back" in text_of(browser))
+        assert (work / "a.txt").read_text() == "one\n"
+        assert not (work / "b.txt").exists()
+
+    drive(machine, body, "session:turns1")
