@@ -97,8 +97,11 @@ class Browser(App[BrowserOutcome]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end_by, number)
-        # Back from the background, Textual draws only what changes from then on.
-        self.app_resume_signal.subscribe(self, lambda app: self.screen.refresh(layout=True))
+        self.app_resume_signal.subscribe(self, self._draw_again)  # pyright: ignore[reportUnknownMemberType]
+
+    def _draw_again(self, _: object) -> None:
+        """Back from the background, Textual by itself draws only what changes from then on."""
+        self.screen.refresh(layout=True)
 
     def _end_by(self, number: int) -> None:
         self.exit(BrowserOutcome(signal=number))

@@ -15,7 +15,13 @@ class TypedLine(Input):
     def __init__(self, told: str, id: str) -> None:
         super().__init__(placeholder=told, restrict=_TYPED, compact=True, id=id, select_on_focus=False)
         self.cursor_blink = False
+        self.is_open = True
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """A question mark in an empty field asks for help."""
-        return super().check_consume_key(key, character) and (key != "question_mark" or bool(self.value))
+        """Not what is a key elsewhere while it is closed; and a question mark in an empty field asks for help."""
+        is_typed = self.is_open and super().check_consume_key(key, character)
+        return is_typed and (key != "question_mark" or bool(self.value))
+
+    def open(self, is_open: bool) -> None:
+        """Take letters, or leave them to whoever has them as keys. To move the focus would draw everything again."""
+        self.is_open = self._cursor_visible = is_open

@@ -7,14 +7,14 @@ import sys
 import click
 
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import shared
+from turnlog.cli.frame.command import print_json, shared
 from turnlog.cli.pick.browser import browse
 from turnlog.cli.pick.catalog import query_of
-from turnlog.errors import Invalid, Unsupported
+from turnlog.errors import Unsupported
 
 _HINT = "`turnlog ls --all` and `turnlog show` print the same"
 CHANGES = shape.LOG
-FIELDS: shape.Fields = {}
+FIELDS = {"resume": shape.text("the session that was to be gone on with; null for none", null=True)}
 
 
 @click.command()
@@ -24,7 +24,8 @@ def command(query: tuple[str, ...], as_json: bool) -> None:
     """Every session on this machine, in the terminal.
 
     A list that every letter narrows, in the words of `turnlog search`; Enter opens a session to read and to follow,
-    with what each turn changed and a way back. `?` explains the keys of where you are.
+    with what each turn changed and a way back. `?` explains the keys of where you are. With --json, `r` in a session
+    prints which one is to be gone on with, instead of doing so.
 
     Needs the extra: pip install 'turnlog[tui]'.
 
@@ -32,12 +33,12 @@ def command(query: tuple[str, ...], as_json: bool) -> None:
     turnlog tui
     turnlog tui agent:codex since:7d
     """
-    if as_json:
-        raise Invalid("`turnlog tui` is for people", hint="`turnlog ls --all --json` lists sessions for programs")
-    if not sys.stdout.isatty():
+    if not as_json and not sys.stdout.isatty():
         raise Unsupported("`turnlog tui` needs a terminal, and stdout is none", hint=_HINT)
     outcome = browse(query_of(query), what="`turnlog tui`", hint=_HINT, is_picking=False)
-    if outcome.is_resumed:
+    if as_json:
+        print_json({"resume": outcome.name if outcome.is_resumed else None})
+    elif outcome.is_resumed:
         from turnlog.cli.commands.resume import go_on
 
         go_on(outcome.name)

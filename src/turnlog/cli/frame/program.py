@@ -23,7 +23,8 @@ _SUMMARY = re.compile(r'''^(?:def command\(.*?\) -> None:\n    |HELP = )"""(.+?)
 _ENOUGH = 15
 _GROUPS = {
     "Find": [
-        "ls", "search", "show", "tui", "pick", "usage", "resume", "watch", "tree", "compare", "statusline", "web", "mcp",
+        "ls", "search", "show", "tui", "pick", "usage", "resume", "watch", "tree", "compare", "statusline",
+        "web", "mcp",
     ],
     "Safety net": [
         "setup", "hooks", "run", "checkpoint", "checkpoints", "diff", "rewind", "undo", "redo", "blame", "why", "keep",

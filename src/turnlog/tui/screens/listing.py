@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen as Full
@@ -29,7 +28,6 @@ _WITH_PREVIEW = 24
 """From so many lines on there is room for a preview."""
 _LOOK_S = 2.0
 _PATIENCE_S = 0.3
-_LETTERS = ("q", "j", "k", "slash")
 
 
 class ListScreen(Full[None]):
@@ -45,12 +43,12 @@ class ListScreen(Full[None]):
         Binding("ctrl+a", "here", "only sessions of this folder, and again all", priority=True),
         Binding("ctrl+p", "preview", "hide the preview, and again show it", priority=True),
         Binding("escape", "escape", "clear the field; in an empty one, end", priority=True),
-        Binding("q", "leave", "end, when in the list"),
-        Binding("j", "step(1)", "the next session, when in the list"),
-        Binding("k", "step(-1)", "the one before, when in the list"),
-        Binding("home", "edge(-1)", "the first session, when in the list"),
-        Binding("end", "edge(1)", "the last session, when in the list"),
-        Binding("slash", "field", "to the field, when in the list"),
+        Binding("q", "leave", "end, when in the list", priority=True),
+        Binding("j", "step(1)", "the next session, when in the list", priority=True),
+        Binding("k", "step(-1)", "the one before, when in the list", priority=True),
+        Binding("home", "edge(-1)", "the first session, when in the list", priority=True),
+        Binding("end", "edge(1)", "the last session, when in the list", priority=True),
+        Binding("slash", "field", "to the field, when in the list", priority=True),
         Binding("question_mark,f1", "explain", "this page; in the field, as long as it is empty", priority=True),
     ]
 
@@ -76,7 +74,6 @@ class ListScreen(Full[None]):
 
     def on_mount(self) -> None:
         """Ask for everything at once; and again now and then, for new sessions come."""
-        self._rows.can_focus = True
         self._field.value = self._query
         self.set_focus(self._field)
         self._ask()
@@ -103,6 +100,7 @@ class ListScreen(Full[None]):
         """Every letter narrows."""
         if event.value != self._query:
             self._query = event.value
+            self._field.open(True)
             self._ask()
 
     def _ask(self) -> None:
@@ -221,12 +219,9 @@ class ListScreen(Full[None]):
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────
 
-    def on_key(self, event: events.Key) -> None:
-        """A letter in the list that is no key of it goes to the field."""
-        if event.is_printable and event.character and event.key not in _LETTERS:
-            self.set_focus(self._field)
-            self._field.insert_text_at_cursor(event.character)
-            event.stop()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In the field, Home and End move in it."""
+        return action != "edge" or not self._field.is_open
 
     def on_canvas_pressed(self, event: Canvas.Pressed) -> None:
         """A row is chosen, the chosen one opened; a key in the last line does what it says."""
@@ -235,7 +230,7 @@ class ListScreen(Full[None]):
         if event.canvas.id == "list" and self._top + event.y < len(self.rows):
             is_chosen = self._top + event.y == self.chosen
             self.chosen = self._top + event.y
-            self.set_focus(self._rows)
+            self._field.open(False)
             self._draw()
             if is_chosen:
                 self.action_open()
@@ -252,10 +247,10 @@ class ListScreen(Full[None]):
     def action_step(self, by: int) -> None:
         """The next one, or the one before."""
         if by < 0 and self.chosen == 0:
-            self.set_focus(self._field)
+            self._field.open(True)
             return
         if self.rows:
-            self.set_focus(self._rows)
+            self._field.open(False)
             self._choose(self.chosen + by)
 
     def action_page(self, by: int) -> None:
@@ -268,7 +263,7 @@ class ListScreen(Full[None]):
 
     def action_other(self) -> None:
         """From the field to the list, and back."""
-        self.set_focus(self._rows if self._field.has_focus else self._field)
+        self._field.open(not self._field.is_open)
 
     def action_leave(self) -> None:
         """End, nothing chosen."""
@@ -280,7 +275,7 @@ class ListScreen(Full[None]):
 
     def action_field(self) -> None:
         """To the field."""
-        self.set_focus(self._field)
+        self._field.open(True)
 
     def action_here(self) -> None:
         """Only this folder's, or all."""
@@ -297,7 +292,7 @@ class ListScreen(Full[None]):
         """Clear, and then end."""
         if self._query:
             self._field.value = ""
-            self.set_focus(self._field)
+            self._field.open(True)
         else:
             self.stage.leave()
 
