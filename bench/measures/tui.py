@@ -16,7 +16,7 @@ from turnlog.catalog import Catalog
 from turnlog.tui.listed import ask_list
 
 TITLE = "turnlog tui on a terminal of 80x24: 1,500 sessions, one of 100,000 entries"
-SESSIONS, MB = 1500, 200
+SESSIONS, MB = 1500, 90
 ROUNDS = 5
 _NEEDED = "import turnlog.tui.browser"
 

@@ -13,14 +13,18 @@ from turnlog.cli.frame.home import home_location
 from turnlog.errors import Unavailable
 
 
-def open_in_browser(url: str) -> bool:
-    """Open an address, if there is a browser; in the background, for it may take its time. Whether there is one."""
+def has_display() -> bool:
+    """Whether a browser would be seen here."""
+    is_there = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return not sys.platform.startswith("linux") or bool(is_there)
+
+
+def open_in_browser(url: str) -> None:
+    """Open an address, if there is a browser; in the background, for it may take its time."""
     import webbrowser
 
-    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return False
-    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-    return True
+    if has_display():
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
 class PageServer:
@@ -42,11 +46,13 @@ class PageServer:
 
     def show(self, name: str) -> str:
         """Open the page of a session; gives what to tell of it."""
+        if not has_display():
+            return f"no browser here: `turnlog web {name}` in another shell"
         if self._process is None or self._process.poll() is not None:
             self._start()
         url = f"{self._address}/s/{quote(name, safe='')}"
-        secret = f"{url}?token={self._token}"
-        return f"in the browser: {url}" if open_in_browser(secret) else secret
+        open_in_browser(f"{url}?token={self._token}")
+        return f"in the browser: {url}"
 
     def _start(self) -> None:
         location = home_location()
