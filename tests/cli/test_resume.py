@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import turnlog
-from tests.cli.machine import RECORDED, claude_session
+from tests.cli.machine import RECORDED, claude_session, settle
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import RHO, SEEDS, claude_file
@@ -575,3 +575,14 @@ def test_the_newest_that_can_be_resumed_is_taken_and_the_other_named(process: Cl
     done = process("resume")
     assert done.out.endswith("claude --resume aaaaaaaa-1111-4222-8333-444444444444\n"), done.err
     assert "is newer, but no command goes on with it" in done.err
+
+
+def test_on_a_terminal_it_says_which_session_the_newest_is(process: Cli):
+    claude_session(Path(os.environ["HOME"]), str(Path.cwd()), "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f", "say something")
+    settle(process)
+    with Terminal("-m", "turnlog", "resume") as terminal:
+        assert terminal.end() == 0
+    first, command, *_ = terminal.plain.splitlines()
+    assert first.endswith(": say something")
+    assert command.endswith("&& claude --resume 0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f")
+    assert process("resume").err == "", "a program that reads it knows that from --json"

@@ -106,6 +106,13 @@ def test_a_few_long_cells_do_not_widen_a_column_for_all(monkeypatch: pytest.Monk
     assert max(map(len, lines)) <= 40
 
 
+def test_cells_that_are_a_little_longer_stand_in_their_column(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    names = ["0f628c56"] * 15 + ["01a1df1a-c82", "gemini-cli-0f628c56"]
+    lines = grid([Column("NAME", names, is_loose=True), Column("TITLE", ["word " * 9] * 17, least=10)])
+    assert [line.index("word") for line in lines[1:]] == [14] * 16 + [21]
+
+
 @pytest.mark.parametrize("room", [20, 41, 80])
 def test_a_snippet_of_wide_characters_fits_and_has_its_mark(room: int):
     text = "日本語の文章がここに" * 8 + "探す" + "続きの文章もある" * 8

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.problem import tell_report
-from turnlog.cli.draw.text import one_line, quoted
+from turnlog.cli.draw.text import ago, one_line, quoted, tell
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.exitcode import Left
@@ -103,9 +104,13 @@ def _newest_at_home() -> Resumable | None:
         found = newest_cards(asked, 1, anywhere=False) or newest_cards(asked, 1, anywhere=True)
     if not found or found[0].is_ours or not can_go_on(found[0].agent or ""):
         return None
-    source = Source(found[0].agent or "", found[0].path, found[0].key)
+    [card] = found[:1]
+    source = Source(card.agent or "", card.path, card.key)
     _put_back(source)
-    return at_home(source, found[0].workspace)
+    done = at_home(source, card.workspace)
+    if done is not None and sys.stdout.isatty() and card.updated_at is not None:
+        tell(f"{ago(int(card.updated_at.timestamp() * 1000), time())}: {card.title or card.preview or card.name}")
+    return done
 
 
 def _found(

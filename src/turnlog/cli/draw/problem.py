@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.text import one_line
+from turnlog.cli.draw.text import one_line, tell
 from turnlog.cli.frame import shape
 from turnlog.view.number import count
 
@@ -55,11 +55,11 @@ def tell_report(report: HandoverReport) -> None:
             parts += [count(report.carried.tool_calls, "tool call"), count(report.carried.tool_results, "result")]
         print(f"carried: {', '.join(parts)}", file=sys.stderr)
     for loss in report.changed:
-        print(one_line(f"changed: {_times(loss)}; instead: {loss.instead}"), file=sys.stderr)
+        tell(f"changed: {_times(loss)}; instead: {loss.instead}")
     for loss in report.lost:
-        print(one_line(f"lost: {_times(loss)}"), file=sys.stderr)
+        tell(f"lost: {_times(loss)}")
     for note in report.notes:
-        print(one_line(f"note: {note}"), file=sys.stderr)
+        tell(f"note: {note}")
 
 
 def _times(loss: Loss) -> str:

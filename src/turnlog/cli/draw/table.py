@@ -10,6 +10,10 @@ _NARROW = 12
 """The last column of a plain table is not cut below this."""
 
 
+_LITTLE = 6
+"""By so much a few cells widen it all the same: what is a little out of line looks like a mistake."""
+
+
 class Column:
     """A column of a table. Whatever its cells are made of, they are made safe here."""
 
@@ -49,6 +53,7 @@ class Column:
         widths = sorted(map(len if self.is_easy else width, self.cells))
         few = max(1, len(widths) // 8) if self.is_loose and len(widths) > 1 else 0
         widest = widths[-1 - few] if widths else 0
+        widest = max((cell for cell in widths[-few:] if few and cell <= widest + _LITTLE), default=widest)
         self.width = max(len(self.head), widest)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.text import one_line
+from turnlog.cli.draw.text import one_line, tell
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.progress import again, count, patience
 from turnlog.errors import Conflict, Unavailable
@@ -103,5 +103,5 @@ def session_brought(home: Home, word: str | None, chosen: SessionRef | None = No
     if not done.id:
         raise Unavailable(f"{chosen.source.path}: {done.problems[-1].what}")
     if done.added:
-        print(one_line(f"imported {chosen.name} as session {done.id}"), file=sys.stderr)
+        tell(f"imported {chosen.name} as session {done.id}")
     return home.resume(done.id)
