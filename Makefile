@@ -13,7 +13,7 @@ HEADLESS := $(BROWSER)/chromium
 INSTALLED := $(shell for name in $$TURNLOG_BROWSER chromium chromium-browser google-chrome; do command -v $$name; done; true)
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
-ADAPTED := langgraph openai-agents adk strands
+ADAPTED := langgraph openai-agents claude-sdk adk strands
 QUICK   := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
 UV      := uv==0.13.7
 PIP     := -m pip --disable-pip-version-check --quiet
@@ -131,6 +131,7 @@ $(PEERS)/.ready: pyproject.toml requirements/peers.lock
 # The tests of these frameworks are in their source distributions.
 build/adapters/langgraph/.ready: build/adapters/sdist/langgraph
 build/adapters/openai-agents/.ready: build/adapters/sdist/openai-agents
+build/adapters/claude-sdk/.ready: build/adapters/sdist/claude-sdk
 build/adapters/strands/.ready: build/adapters/sdist/strands
 
 build/adapters/sdist/%: requirements/adapter-%.sdist $(VENV)/.ready

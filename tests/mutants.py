@@ -133,14 +133,14 @@ ERASED_COPIES = "tests/moving/test_erased.py"
 MUTANTS = [
     Mutant(
         "adapter: a text that is edited away is JSON for ever",
-        "adapters/_items.py",
+        "formats/_shared/item.py",
         """            raise Mismatch(f"{where} is not JSON any more") from None""",
         """            return text""",
         ("tests/adapters/test_items.py",),
     ),
     Mutant(
         "adapter: bytes for URLs come back as plain base64",
-        "adapters/_items.py",
+        "formats/_shared/item.py",
         """(urlsafe_b64encode if letter == "w" else b64encode)""",
         """b64encode""",
         ("tests/adapters/test_items.py",),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from turnlog.adapters._items import Mismatch, expand, kept_of, squeeze
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
+from turnlog.formats._shared.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Custom, Message, Spent

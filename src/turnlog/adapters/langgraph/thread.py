@@ -9,9 +9,9 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from msgspec.structs import replace
 
-from turnlog.adapters._items import kept_of
 from turnlog.adapters.langgraph.message import FRAMEWORK, restored
 from turnlog.adapters.langgraph.value import Element, Kept, ValueWriter, loaded
+from turnlog.formats._shared.item import kept_of
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
 from turnlog.session import Session
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnlog.adapters._items import expand, squeeze
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
+from turnlog.formats._shared.item import expand, squeeze
 from turnlog.log.entry import Edit, Message, Set
 from turnlog.session import Session as Kept
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 from strands.types.session import SessionMessage, decode_bytes_values
 
-from turnlog.adapters._items import Mismatch, expand, kept_of, squeeze
 from turnlog.errors import Invalid
+from turnlog.formats._shared.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Edit, Message

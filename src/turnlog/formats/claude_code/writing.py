@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import unicodedata
@@ -17,8 +18,9 @@ from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
+from turnlog.formats.claude_code.mirror import LINE, is_elsewhere, is_mirrored, kept_line
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message
+from turnlog.log.entry import Custom, Message
 from turnlog.log.usage import Usage
 
 _VERSION = "2.1.197"
@@ -35,10 +37,18 @@ def write(transcript: Transcript) -> Rendered:
     mine = transcript.source_id if transcript.agent == "claude-code" else transcript.id
     session = as_uuid(mine) if transcript.agent == "claude-code" else as_uuid("session", mine)
     writer = _Writer(transcript, session)
-    writer.run()
-    data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
+    if not writer.mirror():
+        writer.run()
+    data = b"".join(_encoded(record) + b"\n" for record in writer.records)
     name = f"{project_key(transcript.workspace or '')}/{session}.jsonl"
     return Rendered(id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses())
+
+
+def _encoded(record: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(record)
+    except (OverflowError, UnicodeEncodeError):  # a line that was kept, and says what few can
+        return json.dumps(record, separators=(",", ":")).encode()
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:
@@ -71,7 +81,16 @@ class _Writer:
         self.records: list[dict[str, Any]] = []
         self.tally = Tally()
 
+    def mirror(self) -> bool:
+        """The lines that the session was made from, whatever branch they are on; False where they do not tell all."""
+        entries = list(self._transcript.entries())
+        if not any(map(is_mirrored, entries)) or any(map(is_elsewhere, entries)):
+            return False
+        self.records = [line for entry in entries if (line := kept_line(entry)) is not None]
+        return True
+
     def run(self) -> None:
+        """What it would have written."""
         transcript, view = self._transcript, view_of(self._transcript)
         for message in view.hidden:
             self._message(message)
@@ -82,6 +101,8 @@ class _Writer:
             self._message(message)
         if self.records:
             self.records[0] |= mark_of(transcript.copied)
+        lines = (kept_line(entry) for entry in transcript.entries() if isinstance(entry, Custom))
+        self.records += [line for line in lines if line is not None and "uuid" not in line]
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
         carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
@@ -126,6 +147,8 @@ class _Writer:
         return wanted
 
     def _message(self, message: Message) -> None:
+        if is_mirrored(message) and self._as_it_was(message):
+            return
         uuid = self._uuid(message)
         if when(message) is not None or not self._at:
             self._at = iso(when(message), self._transcript.created)
@@ -155,6 +178,19 @@ class _Writer:
             elif message.display is not None and message.role == "user":
                 self.tally.add("how a message is shown", "as it was sent")
             self._record("user", uuid, at, about)
+
+    def _as_it_was(self, message: Message) -> bool:
+        """The line that a message was made from, hung on what is before it now; False where it says something else."""
+        line = kept_line(message, edited=message.seq in self._transcript.context.edited)
+        if line is None:
+            return fields(message.meta)[LINE] is None  # the line behind it has it as well
+        self.records.append({**line, "parentUuid": self._parent})
+        self._parent = str(line.get("uuid") or self._parent)
+        self._taken.add(self._parent)
+        if message.role == "assistant":
+            self._asked = self._parent
+            self._called |= {block.id for block in message.blocks if isinstance(block, ToolCall)}
+        return True
 
     def _assistant(self, message: Message, uuid: str, at: str) -> None:
         parts = [part for block in message.blocks if (part := self._answer(block)) is not None]

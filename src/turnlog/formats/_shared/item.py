@@ -46,7 +46,7 @@ class Mismatch(ValueError):
 def squeeze(item: Any, blocks: Sequence[AnyBlock]) -> Any:
     """What has to be kept of an item beside these blocks, as JSON."""
     kept = _Squeezer(item, blocks).value(item)
-    return kept if _encoded(kept) is not None else {_POINTER: _WHOLE + json.dumps(item)}
+    return kept if encoded(kept) is not None else {_POINTER: _WHOLE + json.dumps(item)}
 
 
 def expand(kept: Any, blocks: Sequence[AnyBlock], get_blob: GetBlob | None = None, *, edited: bool = False) -> Any:
@@ -92,8 +92,8 @@ class _Squeezer:
         if isinstance(block, ToolCall) and block.input is not None:
             if isinstance(block.input, str):
                 self._note_text(block.input, f"{where}.input")
-            elif (encoded := _encoded(block.input)) is not None:
-                self._inputs.append((f"{where}.input", block.input, encoded))
+            elif (found := encoded(block.input)) is not None:
+                self._inputs.append((f"{where}.input", block.input, found))
         for name in ("data", "details", "meta"):
             self._note_inside(getattr(block, name, None), f"{where}.{name}")
 
@@ -149,13 +149,13 @@ class _Squeezer:
     def _input(self, value: Any) -> str | None:
         if self._spelt and (where := self._spelt.get(json.dumps(value, ensure_ascii=False))):
             return f"{where}|j"
-        for where, given, encoded in self._inputs:
-            if type(given) is type(value) and len(given) == len(value) and value and _encoded(value) == encoded:
+        for where, given, known in self._inputs:
+            if type(given) is type(value) and len(given) == len(value) and value and encoded(value) == known:
                 return where
         return None
 
 
-def _encoded(value: Any) -> bytes | None:
+def encoded(value: Any) -> bytes | None:
     """JSON that says all of a value: its order, and which numbers are whole."""
     try:
         check_json(value, "input")

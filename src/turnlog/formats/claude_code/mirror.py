@@ -1,0 +1,144 @@
+"""A line of a transcript as one entry, and the line again: for who is handed lines one by one, and owes them exactly.
+
+An entry is what a reading of the file would make of the line, with the line beside its blocks. Unlike there, an API
+message of several lines is several messages, because a line that was handed over cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from turnlog.errors import Invalid
+from turnlog.formats._shared.item import GetBlob, Mismatch, encoded, expand, squeeze
+from turnlog.formats._shared.value import fields, items, text
+from turnlog.formats.claude_code.blocks import block, result
+from turnlog.formats.claude_code.line import about, line_of
+from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.draft import MAX_ID
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Head, Message
+from turnlog.log.ids import new_id
+from turnlog.log.usage import Usage
+from turnlog.wire import anthropic
+
+LINE = "claude-sdk"
+"""Under which the line is in the `meta` of its entry; None beside an entry that is a part of the line behind it."""
+_MOVED = "/to"
+
+
+def drafted(line: Mapping[str, Any], *, is_side: bool) -> list[AnyEntry]:
+    """What a line becomes: one entry, and before it the results of tools if it has more to say than those.
+
+    `is_side`: the whole transcript is a subagent's. `Invalid` for what is no line.
+    """
+    whole = dict(line)
+    if whole.get("type") in ("user", "assistant") and isinstance(_content(whole), (str, list)):
+        is_other = whole.get("isSidechain") is True and not is_side  # a subagent's, which early versions kept here
+        if not is_other and not whole.get("isApiErrorMessage"):
+            return _said(whole)
+    return [Custom(id=_id(whole), kind=f"claude-code.{whole.get('type') or 'line'}", meta=_beside(whole, []))]
+
+
+def kept_line(entry: AnyEntry, get_blob: GetBlob | None = None, *, edited: bool = False) -> dict[str, Any] | None:
+    """The line that an entry was made from; None where it was made by somebody else, or says something else by now."""
+    if not is_mirrored(entry) or fields(entry.meta)[LINE] is None:
+        return None
+    blocks: Sequence[AnyBlock] = entry.blocks if isinstance(entry, Message) else ()
+    if isinstance(entry, Compaction):
+        blocks = [part for one in entry.replacement if isinstance(one, Message) for part in one.blocks]
+    try:
+        return fields(expand(fields(entry.meta)[LINE], blocks, get_blob, edited=edited))
+    except Mismatch:
+        return None
+
+
+def is_mirrored(entry: AnyEntry) -> bool:
+    """Whether it was made from a line."""
+    return LINE in fields(entry.meta)
+
+
+def is_elsewhere(entry: AnyEntry) -> bool:
+    """Whether it is somebody else's and changes the conversation, so that the lines alone no longer tell it."""
+    if isinstance(entry, Head):
+        return not entry.id.endswith(_MOVED)
+    return entry.is_node and not is_mirrored(entry)
+
+
+def usage_of(line: Mapping[str, Any]) -> tuple[str, Usage] | None:
+    """The API message that a line is a part of, and what that one cost as far as the line knows."""
+    message = fields(line.get("message"))
+    request, spent = text(message.get("id")), message.get("usage")
+    if line.get("type") != "assistant" or request is None or not isinstance(spent, dict):
+        return None
+    return request, anthropic.draft({"usage": spent}).usage or Usage()
+
+
+def _content(line: dict[str, Any]) -> Any:
+    return fields(line.get("message")).get("content")
+
+
+def _id(line: dict[str, Any]) -> str:
+    uuid = line.get("uuid")
+    return uuid if isinstance(uuid, str) and 0 < len(uuid) <= MAX_ID and uuid.isprintable() else new_id()
+
+
+def _beside(line: dict[str, Any], blocks: list[AnyBlock]) -> dict[str, Any]:
+    try:
+        return {LINE: squeeze(line, blocks)}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Invalid(f"a line that is not JSON: {error}", hint="a line is a dict, as the SDK reads it") from None
+
+
+def _said(whole: dict[str, Any]) -> list[AnyEntry]:
+    content, id = _content(whole), _id(whole)
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+    if whole["type"] == "assistant":
+        return [_answer(whole, id, parts)]
+    results = [part for part in parts if part.get("type") == "tool_result"]
+    said = _known([block(part) for part in parts if part.get("type") != "tool_result"])
+    if whole.get("isCompactSummary"):
+        summary = Message(role="user", blocks=said)
+        return [Compaction(id=id, replacement=[summary], meta=_beside(whole, said))]
+    display = False if whole.get("isMeta") or whole.get("isVisibleInTranscriptOnly") else None
+    details = whole.get("toolUseResult")
+    told = _known([result(part, None if index else details) for index, part in enumerate(results)])
+    if not results or said:
+        made: AnyEntry = Message(id=id, role="user", blocks=said, display=display, meta=_beside(whole, said))
+        if not results:
+            return [made]
+        return [Message(id=f"{id}#results", role="tool", blocks=told, display=display, meta={LINE: None}), made]
+    return [Message(id=id, role="tool", blocks=told, display=display, meta=_beside(whole, told))]
+
+
+def _answer(whole: dict[str, Any], id: str, parts: list[dict[str, Any]]) -> Message:
+    said = line_of(whole).message
+    made = anthropic.draft({**about(said), "content": parts})
+    blocks = _known(made.blocks)
+    return replace(
+        made,
+        id=id,
+        blocks=blocks,
+        request=text(said.id),
+        model=None if made.model == "<synthetic>" else text(made.model),
+        stop=made.stop if text(said.stop_reason) else None,
+        meta=_beside(whole, blocks),
+    )
+
+
+def _known(blocks: Sequence[AnyBlock]) -> list[AnyBlock]:
+    """What a log can hold of these blocks; the rest is in the line."""
+    return [_plain(one) for one in blocks if not isinstance(one, UnknownBlock)]
+
+
+def _plain(one: AnyBlock) -> AnyBlock:
+    if isinstance(one, ToolCall) and encoded(one.input) is None:
+        return replace(one, input=json.dumps(one.input))
+    if isinstance(one, ToolResult):
+        content = one.content if isinstance(one.content, str) else _known(one.content)
+        return replace(one, content=content, details=None if encoded(one.details) is None else one.details)
+    if isinstance(one, Text) and one.meta is not None and encoded(one.meta) is None:
+        return replace(one, meta=None)
+    return one
