@@ -1110,6 +1110,20 @@ MUTANTS = [
         (PRICES,),
     ),
     Mutant(
+        "what fits into so many tokens begins with a result",
+        "thread/compaction.py",
+        "            if _may_begin(own, place):\n",
+        "            if True:\n",
+        ("tests/session/test_kept.py",),
+    ),
+    Mutant(
+        "a context asks the store while the loop makes a request of it",
+        "aio/session.py",
+        "                    made.load()  # here, and not on the loop when a request is made of it\n",
+        "                    pass\n",
+        ("tests/session/test_aio.py",),
+    ),
+    Mutant(
         "summary: what is kept is summarised as well",
         "thread/compaction.py",
         "*kept], before=first)",

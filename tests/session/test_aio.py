@@ -12,6 +12,7 @@ import turnlog
 from turnlog import aio
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
+from turnlog.wire import anthropic
 
 SLOW_S = 0.3
 
@@ -293,5 +294,72 @@ def test_a_home_may_be_closed_twice(tmp_path):
             await home.create()
             await home.close()
         await home.close()
+
+    asyncio.run(main())
+
+
+def test_a_request_is_made_without_asking_the_store(tmp_path):
+    async def main():
+        async with aio.open(tmp_path) as home:
+            s = await home.create()
+            await s.user([turnlog.Text("see"), turnlog.Image(data=b"\x89PNG\r\n\x1a\n", media_type="image/png")])
+            return await s.context()
+
+    context = asyncio.run(main())
+    assert context.tokens
+    [said] = anthropic.request(context, model="m", max_tokens=9)["messages"]
+    assert [part["type"] for part in said["content"]] == ["text", "image"]
+
+
+def test_whoever_appends_does_not_wait_for_what_takes_long(tmp_path):
+    go_on = threading.Event()
+
+    async def main():
+        async with aio.open(tmp_path, checkpoints=False) as home:
+            s = await home.create()
+            long = [asyncio.ensure_future(home.threads.run_long(go_on.wait, 30)) for _ in range(40)]
+            await s.user("a")
+            async with asyncio.timeout(30):
+                assert len(await s.messages()) == 1
+            assert not any(task.done() for task in long)
+            go_on.set()
+            assert all(await asyncio.gather(*long))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "rewind", "diff", "export"])
+def test_what_goes_through_files_is_among_what_takes_long(tmp_path, name):
+    async def main():
+        async with aio.open(tmp_path) as home:
+            s = await home.create()
+            on = []
+
+            async def run_long(call, *args, **kwargs):
+                on.append(name)
+
+            s.threads.run_long = run_long
+            await getattr(s, name)()
+            assert on == [name]
+
+    asyncio.run(main())
+
+
+def test_what_failed_in_a_task_group_is_the_error_of_the_turn(tmp_path):
+    async def fail(text):
+        raise ValueError(text)
+
+    async def main():
+        async with aio.open(tmp_path) as home:
+            s = await home.create()
+            with pytest.raises(ExceptionGroup):
+                async with s.turn(), asyncio.TaskGroup() as tasks:
+                    tasks.create_task(fail("the tool broke"))
+                    tasks.create_task(fail("and another one"))
+            ends = [entry async for entry in s.entries(kind=turnlog.Turn)]
+            assert (ends[-1].state, ends[-1].error) == (
+                "failed",
+                "ValueError: the tool broke; ValueError: and another one",
+            )
 
     asyncio.run(main())

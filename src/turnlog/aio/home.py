@@ -19,10 +19,11 @@ _R = TypeVar("_R")
 
 
 def _home_call(
-    method: Callable[Concatenate[blocking.Home, _P], _R],
+    method: Callable[Concatenate[blocking.Home, _P], _R], *, long: bool = False
 ) -> Callable[Concatenate[Home, _P], Coroutine[Any, Any, _R]]:
     async def call(self: Home, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return await self.threads.run(method, self.blocking, *args, **kwargs)
+        run = self.threads.run_long if long else self.threads.run
+        return await run(method, self.blocking, *args, **kwargs)
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -57,19 +58,19 @@ class Home:
     find = _home_call(blocking.Home.find)
     exists = _home_call(blocking.Home.exists)
     sessions = _home_call(blocking.Home.sessions)
-    session_of = _home_call(blocking.Home.session_of)
-    import_sessions = _home_call(blocking.Home.import_sessions)
+    session_of = _home_call(blocking.Home.session_of, long=True)
+    import_sessions = _home_call(blocking.Home.import_sessions, long=True)
     health = _home_call(blocking.Home.health)
     delete = _home_call(blocking.Home.delete)
     restore = _home_call(blocking.Home.restore)
-    purge = _home_call(blocking.Home.purge)
+    purge = _home_call(blocking.Home.purge, long=True)
     forks = _home_call(blocking.Home.forks)
-    expire = _home_call(blocking.Home.expire)
-    compare = _home_call(blocking.Home.compare)
-    blame = _home_call(blocking.Home.blame)
-    blame_commit = _home_call(blocking.Home.blame_commit)
-    gc = _home_call(blocking.Home.gc)
-    disk = _home_call(blocking.Home.disk)
+    expire = _home_call(blocking.Home.expire, long=True)
+    compare = _home_call(blocking.Home.compare, long=True)
+    blame = _home_call(blocking.Home.blame, long=True)
+    blame_commit = _home_call(blocking.Home.blame_commit, long=True)
+    gc = _home_call(blocking.Home.gc, long=True)
+    disk = _home_call(blocking.Home.disk, long=True)
     put_blob = _home_call(blocking.Home.put_blob)
     get_blob = _home_call(blocking.Home.get_blob)
 
@@ -77,19 +78,19 @@ class Home:
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
     ) -> list[Transferred]:
         """See `turnlog.Home.push`."""
-        return await self.threads.run(self.blocking.push, _blocking(other), ids, dry_run=dry_run)
+        return await self.threads.run_long(self.blocking.push, _blocking(other), ids, dry_run=dry_run)
 
     async def pull(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
     ) -> list[Transferred]:
         """See `turnlog.Home.pull`."""
-        return await self.threads.run(self.blocking.pull, _blocking(other), ids, dry_run=dry_run)
+        return await self.threads.run_long(self.blocking.pull, _blocking(other), ids, dry_run=dry_run)
 
     async def sync(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
     ) -> tuple[list[Transferred], list[Transferred]]:
         """See `turnlog.Home.sync`."""
-        return await self.threads.run(self.blocking.sync, _blocking(other), ids, dry_run=dry_run)
+        return await self.threads.run_long(self.blocking.sync, _blocking(other), ids, dry_run=dry_run)
 
     async def create(self, *, drafts: Sequence[AnyEntry] = (), **fields: Unpack[SessionFields]) -> Session:
         """See `turnlog.Home.create`."""

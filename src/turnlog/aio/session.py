@@ -15,6 +15,7 @@ from turnlog import session as blocking
 from turnlog.aio.threads import Threads
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.codec import Damage
+from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.session.said import SessionFields
 from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S
@@ -30,20 +31,23 @@ _CHUNK = 64
 
 
 def _call(
-    method: Callable[Concatenate[Any, _P], _R],
+    method: Callable[Concatenate[Any, _P], _R], *, long: bool = False
 ) -> Callable[Concatenate[ReadOnlySession, _P], Coroutine[Any, Any, _R]]:
-    """The method of a blocking session as a coroutine."""
+    """The method of a blocking session as a coroutine; a `long` one keeps nobody waiting who appends."""
 
     async def call(self: ReadOnlySession, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         def job() -> _R:
             try:
-                return method(self.blocking, *args, **kwargs)
+                made = method(self.blocking, *args, **kwargs)
+                if isinstance(made, Context):
+                    made.load()  # here, and not on the loop when a request is made of it
+                return made
             except TurnlogError:
                 with contextlib.suppress(TurnlogError):
                     _ = self.blocking.seq  # what a failed append left behind is looked at here, not on the loop
                 raise
 
-        return await self.threads.run(job)
+        return await (self.threads.run_long if long else self.threads.run)(job)
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -119,24 +123,24 @@ class ReadOnlySession:
     messages = _call(blocking.ReadOnlySession.messages)
     path = _call(blocking.ReadOnlySession.path)
     blob = _call(blocking.ReadOnlySession.blob)
-    export = _call(blocking.ReadOnlySession.export)
+    export = _call(blocking.ReadOnlySession.export, long=True)
     context = _call(blocking.ReadOnlySession.context)
     pending = _call(blocking.ReadOnlySession.pending)
     find = _call(blocking.ReadOnlySession.find)
     branches = _call(blocking.ReadOnlySession.branches)
     usage = _call(blocking.ReadOnlySession.usage)
-    cost = _call(blocking.ReadOnlySession.cost)
+    cost = _call(blocking.ReadOnlySession.cost, long=True)
     stats = _call(blocking.ReadOnlySession.stats)
     preview = _call(blocking.ReadOnlySession.preview)
     compactions = _call(blocking.ReadOnlySession.compactions)
-    checkpoints = _call(blocking.ReadOnlySession.checkpoints)
-    plan_rewind = _call(blocking.ReadOnlySession.plan_rewind)
-    plan_undo = _call(blocking.ReadOnlySession.plan_undo)
-    plan_redo = _call(blocking.ReadOnlySession.plan_redo)
+    checkpoints = _call(blocking.ReadOnlySession.checkpoints, long=True)
+    plan_rewind = _call(blocking.ReadOnlySession.plan_rewind, long=True)
+    plan_undo = _call(blocking.ReadOnlySession.plan_undo, long=True)
+    plan_redo = _call(blocking.ReadOnlySession.plan_redo, long=True)
     interrupted = _call(blocking.ReadOnlySession.interrupted)
     erasures = _call(blocking.ReadOnlySession.erasures)
-    diff = _call(blocking.ReadOnlySession.diff)
-    changes = _call(blocking.ReadOnlySession.changes)
+    diff = _call(blocking.ReadOnlySession.diff, long=True)
+    changes = _call(blocking.ReadOnlySession.changes, long=True)
     children = _call(blocking.ReadOnlySession.children)
     refresh = _call(blocking.ReadOnlySession.refresh)
 
@@ -148,7 +152,7 @@ class ReadOnlySession:
     @property
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:
         """What is damaged in this session's own log: `await session.damage`."""
-        return self.threads.run(lambda: self.blocking.damage)
+        return self.threads.run_long(lambda: self.blocking.damage)
 
     @overload
     def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> AsyncGenerator[_E]: ...
@@ -216,16 +220,16 @@ class Session(ReadOnlySession):
     compact = _call(blocking.Session.compact)
     uncompact = _call(blocking.Session.uncompact)
     edit = _call(blocking.Session.edit)
-    rewind = _call(blocking.Session.rewind)
-    undo = _call(blocking.Session.undo)
-    redo = _call(blocking.Session.redo)
-    checkpoint = _call(blocking.Session.checkpoint)
+    rewind = _call(blocking.Session.rewind, long=True)
+    undo = _call(blocking.Session.undo, long=True)
+    redo = _call(blocking.Session.redo, long=True)
+    checkpoint = _call(blocking.Session.checkpoint, long=True)
     track = _call(blocking.Session.track)
     changed = _call(blocking.Session.changed)
     problems = _call(blocking.Session.problems)
     incomplete = _call(blocking.Session.incomplete)
-    finish_rewind = _call(blocking.Session.finish_rewind)
-    erase = _call(blocking.Session.erase)
+    finish_rewind = _call(blocking.Session.finish_rewind, long=True)
+    erase = _call(blocking.Session.erase, long=True)
     context = _call(blocking.Session.context)
     refresh = _call(blocking.Session.refresh)
 
@@ -233,13 +237,13 @@ class Session(ReadOnlySession):
     async def turn(self) -> AsyncGenerator[str]:
         """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
         bracket = self._session.turn()
-        turn = await self.threads.run(bracket.__enter__)
+        turn = await self.threads.run_long(bracket.__enter__)
         try:
             yield turn
         except BaseException as error:
-            await self.threads.run(bracket.__exit__, type(error), error, error.__traceback__)
+            await self.threads.run_long(bracket.__exit__, type(error), error, error.__traceback__)
             raise
-        await self.threads.run(bracket.__exit__, None, None, None)
+        await self.threads.run_long(bracket.__exit__, None, None, None)
 
     async def fork(
         self, at: Target | None = None, *, name: str | None = None, **fields: Unpack[SessionFields]

@@ -12,23 +12,33 @@ from turnlog.errors import Invalid
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _THREADS = 8
+_LONG = 8
 
 
 class Threads:
-    """As many as are needed, up to a few."""
+    """As many as are needed, up to a few; and others for what takes long, so that nobody who appends waits for it."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog")
+        self._long = ThreadPoolExecutor(_LONG, thread_name_prefix="turnlog-long")
         self.is_closed = False
 
     async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """What it returns, when it does. `Invalid` once they are closed."""
+        return await self._on(self._pool, lambda: call(*args, **kwargs))
+
+    async def run_long(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """The same for what goes through files, or through whole logs."""
+        return await self._on(self._long, lambda: call(*args, **kwargs))
+
+    async def _on(self, pool: ThreadPoolExecutor, call: Callable[[], _R]) -> _R:
         if self.is_closed:
             raise Invalid(f"this {self._what} is closed", hint="open it again")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
 
     def close(self) -> None:
         """Take no more; what has begun goes on."""
         self.is_closed = True
         self._pool.shutdown(wait=False)
+        self._long.shutdown(wait=False)

@@ -7,8 +7,9 @@ from typing import Any, overload
 
 from msgspec.structs import replace
 
-from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Uncompact
+from turnlog.errors import Corrupt, NotFound, TurnlogError
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Role, Uncompact
 from turnlog.log.tokens import Tokens, estimate
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
@@ -17,7 +18,7 @@ INTERRUPTED = "[no result: the tool call was interrupted]"
 class Context(Sequence[Message]):
     """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
 
-    __slots__ = ("_said_otherwise", "edited", "get_blob", "head", "head_id", "messages", "system", "tools")
+    __slots__ = ("_said_otherwise", "_tokens", "edited", "get_blob", "head", "head_id", "messages", "system", "tools")
 
     def __init__(
         self,
@@ -42,11 +43,49 @@ class Context(Sequence[Message]):
         self.head_id = head_id
         self.edited = frozenset(edited)
         """The `seq`s of entries that read otherwise than they were said."""
+        self._tokens: Tokens | None = None
 
     @property
     def tokens(self) -> Tokens:
         """About how many tokens this is for a model, and by which method that was found."""
-        return estimate(self.messages, self.system, self.tools, self.is_stale)
+        return self._tokens or estimate(self.messages, self.system, self.tools, self.is_stale)
+
+    def load(self) -> None:
+        """Fetch every picture and file, and count the tokens: a request made of it asks nobody any more."""
+        self._tokens = self.tokens
+        if self.get_blob is None:
+            return
+        found: dict[str, bytes | TurnlogError] = {}
+        for digest in {digest for message in self.messages for digest in _attached(message.blocks)}:
+            try:
+                found[digest] = self.get_blob(digest)
+            except (NotFound, Corrupt) as error:
+                found[digest] = error  # told when it is asked for: the rest can be sent
+
+        def get(digest: str) -> bytes:
+            data = found.get(digest)
+            if isinstance(data, bytes):
+                return data
+            raise data or NotFound(f"no blob {digest} in this context", hint="session.blob fetches any other")
+
+        self.get_blob = get
+
+    def plus(self, content: str | Sequence[AnyBlock], *, role: Role = "user") -> Context:
+        """The same with something said at its end that no log knows: to ask for a summary or a title."""
+        blocks: list[AnyBlock] = [Text(content)] if isinstance(content, str) else list(content)
+        more = Context(
+            [*self.messages, Message(role=role, blocks=blocks)],
+            system=self.system,
+            tools=self.tools,
+            get_blob=self.get_blob,
+            said_otherwise=self._said_otherwise,
+            head=self.head,
+            head_id=self.head_id,
+            edited=self.edited,
+        )
+        if self._tokens is not None:
+            more.load()
+        return more
 
     def is_stale(self, message: Message) -> bool:
         """Whether what comes before that message was another when it was said: a compaction or an edit came since."""
@@ -67,6 +106,15 @@ class Context(Sequence[Message]):
 
     def __repr__(self) -> str:
         return f"Context({len(self)} messages, system of {len(self.system)} characters)"
+
+
+def _attached(blocks: Iterable[AnyBlock]) -> Iterator[str]:
+    """The blobs of pictures and files, also of those in results."""
+    for block in blocks:
+        if isinstance(block, (Image, File)) and block.blob is not None and block.data is None:
+            yield block.blob
+        elif isinstance(block, ToolResult) and not isinstance(block.content, str):
+            yield from _attached(block.content)
 
 
 def seen_by(context: Context, path: Iterable[Entry], its_path: Iterable[Entry]) -> int:

@@ -79,8 +79,13 @@ def tokens_in(text: str) -> int:
     )
 
 
+def tokens_of(message: Message) -> int:
+    """About how many tokens a message has, by its text."""
+    return _PER_MESSAGE + sum(_of_block(block) for block in message.blocks)
+
+
 def _of_messages(messages: Sequence[Message]) -> int:
-    return sum(_PER_MESSAGE + sum(_of_block(block) for block in message.blocks) for message in messages)
+    return sum(map(tokens_of, messages))
 
 
 def _of_block(block: AnyBlock) -> int:

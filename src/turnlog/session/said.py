@@ -66,6 +66,14 @@ class CompactionFields(TypedDict, total=False):
     meta: Any
 
 
+def cause_of(error: BaseException) -> str:
+    """What went wrong, in a line; of a group of errors each that made it."""
+    if isinstance(error, BaseExceptionGroup):
+        causes = (cause_of(part) for part in cast("BaseExceptionGroup[BaseException]", error).exceptions)
+        return "; ".join(dict.fromkeys(causes))[:1000]
+    return f"{type(error).__name__}: {error}"[:1000]
+
+
 def blocks_of(content: Content) -> list[AnyBlock]:
     """Text, or blocks."""
     return [Text(content)] if isinstance(content, str) else listed(content)

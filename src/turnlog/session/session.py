@@ -49,9 +49,10 @@ from turnlog.session.said import (
     SessionFields,
     answer_of,
     blocks_of,
+    cause_of,
 )  # fmt: skip
 from turnlog.thread.appender import Appender, batch_of
-from turnlog.thread.compaction import applying, check_compaction, compaction
+from turnlog.thread.compaction import KeptEnd, applying, check_compaction, compaction
 from turnlog.thread.fact import check_fact
 from turnlog.thread.history import History
 from turnlog.thread.target import Target, rewind_to, seq_of
@@ -216,7 +217,7 @@ class Session(ErasableSession):
         try:
             yield turn
         except Exception as reason:
-            state, error = "failed", f"{type(reason).__name__}: {reason}"[:1000]
+            state, error = "failed", cause_of(reason)
             raise
         except BaseException:
             state = "aborted"
@@ -246,9 +247,9 @@ class Session(ErasableSession):
 
     # ── compaction and edits ──────────────────────────────────────────────────────────────────────
 
-    def context(self, *, repair: bool = True) -> Context:
+    def context(self, *, repair: bool = True, at: Target | None = None) -> Context:
         """What the model should see; see `ReadOnlySession.context`. What comes after it, `compact` leaves visible."""
-        context = super().context(repair=repair)
+        context = super().context(repair=repair, at=at)
         self._given = Context([], head=context.head, head_id=context.head_id)
         return context
 
@@ -257,11 +258,15 @@ class Session(ErasableSession):
         summary: str | Sequence[Message | Ref] | None = None,
         *,
         keep: int = 0,
+        keep_turns: int | None = None,
+        keep_tokens: int | None = None,
         of: Context | None = None,
         **fields: Unpack[CompactionFields],
     ) -> Compaction:
         """From now on the model sees the summary, then the last `keep` messages. Everything else stays in the log.
 
+        Instead of messages, what is kept can be told in turns, or in tokens: then it is as much as fits, and begins
+        neither with a result nor with the answer to a question that is gone.
         `of` is the context that was summarised, or the last one that this object gave out: whatever it did not have
         stays visible, however little is to be kept. Without a summary one is made of all that is there, without a
         model: see `thread/summary.py`. A tool call is never parted from its result: where the cut would do that, more
@@ -270,11 +275,11 @@ class Session(ErasableSession):
         if isinstance(summary, str):
             summary = [Message(role="user", blocks=[Text(summary)])]
         replacement = None if summary is None else listed(summary)
-        check_compaction(replacement, keep=keep, of=of)
+        check_compaction(replacement, kept := KeptEnd(keep, keep_turns, keep_tokens), of=of)
         with self.history.mutex:
             if of is None and replacement is not None:
                 of = self._given
-            made = compaction(self.history, self._state.head, replacement, keep=keep, of=of)
+            made = compaction(self.history, self._state.head, replacement, kept, of=of)
             return self._append([replace(made, **fields)])[0]
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:

@@ -5,20 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from turnlog.errors import Invalid, NotFound
+from turnlog.log.asked import is_prompt
 from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, text_of, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
+from turnlog.log.tokens import tokens_of
 from turnlog.thread.history import History
 
 
-def check_compaction(replacement: list[Message | Ref] | None, *, keep: int, of: Context | None) -> None:
+class KeptEnd(NamedTuple):
+    """How much stays as it is: so many messages, or turns, or tokens."""
+
+    messages: int = 0
+    turns: int | None = None
+    tokens: int | None = None
+
+    def count(self, messages: list[Message]) -> int:
+        """How many of the last of these messages that is."""
+        own = [message for message in messages if message.seq]
+        if self.turns is not None:
+            begins = [place for place, message in enumerate(own) if is_prompt(message)]
+            if not self.turns or not begins:
+                return 0 if not self.turns else len(own)
+            return len(own) - (begins[-self.turns] if self.turns < len(begins) else 0)
+        if self.tokens is None:
+            return self.messages
+        kept = size = 0
+        for place in range(len(own) - 1, -1, -1):
+            size += tokens_of(own[place])
+            if size > self.tokens:
+                break
+            if _may_begin(own, place):
+                kept = len(own) - place
+        return kept
+
+
+def _may_begin(own: list[Message], place: int) -> bool:
+    """Whether what is kept may begin there: not with a result, nor with an answer right behind its question."""
+    message = own[place]
+    return message.role != "tool" and not (message.role == "assistant" and place and own[place - 1].role == "user")
+
+
+def check_compaction(replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None) -> None:
     """Raise `Invalid` for what a caller cannot have meant."""
-    if type(keep) is not int or keep < 0:
-        raise Invalid(f"cannot keep {keep!r:.80} messages")
+    for what, much in zip(("messages", "turns", "tokens"), keep, strict=True):
+        if much is not None and (type(much) is not int or much < 0):
+            raise Invalid(f"cannot keep {much!r:.80} {what}")
+    if sum(map(bool, (keep.messages, keep.turns is not None, keep.tokens is not None))) > 1:
+        raise Invalid("keep, keep_turns and keep_tokens each say how much is kept", hint="give one of them")
     if of is not None and not isinstance(of, Context):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"a compaction of {of!r:.80}", hint="of=session.context(), taken before the summary was made")
     for item in replacement or ():
@@ -38,9 +76,9 @@ def applying(history: History, head: int, which: int | None) -> int:
 
 
 def compaction(
-    history: History, head: int, replacement: list[Message | Ref] | None, *, keep: int, of: Context | None
+    history: History, head: int, replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None
 ) -> Compaction:
-    """The entry that hides all but the last `keep` messages, and whatever came after the context `of`."""
+    """The entry that hides all but what is to be kept, and whatever came after the context `of`."""
 
     def path() -> Iterator[AnyEntry]:
         return (history.whole(node) for node in history.path(head))
@@ -59,7 +97,7 @@ def compaction(
         if later and (not kept or later[0].seq < kept[0].seq):
             kept = split_system(visible(said(), find)[1])[1]
     kept = kept if replaced else split_system(kept)[1]
-    first = cut_for_keep(kept, keep, seen=seen)
+    first = cut_for_keep(kept, keep.count(kept), seen=seen)
     if replacement is None:
         from turnlog.thread.summary import summarise
 

@@ -21,7 +21,7 @@ from turnlog.store.derived import find, listen
 from turnlog.thread.content import given_up
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
-from turnlog.thread.target import Target, branches, node_at, seq_of
+from turnlog.thread.target import Target, branches, node_at, seq_of, state_as_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -153,22 +153,23 @@ class SessionReader:
         found.reverse()
         return found
 
-    def context(self, *, repair: bool = True) -> Context:
-        """What the model should see: complete, repaired, compacted.
+    def context(self, *, repair: bool = True, at: Target | None = None) -> Context:
+        """What the model should see: complete, repaired, compacted; or what it should have seen as of an entry.
 
         Without `repair` it is as it was said: calls without results, results without calls, messages that say nothing,
         and system messages in their places; `system` is then only what the fact of that name says.
         """
         with self.history.mutex:
             self.history.renew()
-            head = self.history.at(self._state.head)
+            state = self._state if at is None else state_as_of(self.history, seq_of(at))
+            head = self.history.at(state.head)
             self.history.understand()
             rewrites: list[Entry] = []
-            replaced, kept = self._visible(rewrites)
+            replaced, kept = self._visible(state.head, rewrites)
             leading, messages = split_system(replaced + kept)
-            leading = self._hidden_system({message.seq for message in leading}) + leading
-            texts = [self.get("system") or "", *(text_of(message.blocks) for message in leading if repair)]
-            tools = self.get("tools")
+            leading = self._hidden_system(state, {message.seq for message in leading}) + leading
+            texts = [state.facts.get("system") or "", *(text_of(message.blocks) for message in leading if repair)]
+            tools = state.facts.get("tools")
             listed = cast("list[Any]", tools) if isinstance(tools, list) else []
         system = "\n\n".join(str(text) for text in texts if text)
         return Context(
@@ -182,20 +183,20 @@ class SessionReader:
             head_id="" if head is None else head.id,
         )
 
-    def _hidden_system(self, seen: set[int]) -> list[Message]:
+    def _hidden_system(self, state: State, seen: set[int]) -> list[Message]:
         """The system prompt where a compaction hides it: the model still needs it."""
         hidden: list[Message] = []
-        for original, seq in self._state.system.items():
+        for original, seq in state.system.items():
             entry = None if original in seen else self._whole_at(seq)
             if isinstance(entry, (Message, Edit)) and entry.blocks:
                 hidden.append(Message(role="system", blocks=entry.blocks))
         return hidden
 
-    def _visible(self, rewrites: list[Entry] | None = None) -> tuple[list[Message], list[Message]]:
+    def _visible(self, head: int, rewrites: list[Entry] | None = None) -> tuple[list[Message], list[Message]]:
         """The messages that a model sees; `rewrites` takes the entries that make them other than they were said."""
 
         def path() -> Iterator[AnyEntry]:
-            for node in self.history.path(self._state.head):
+            for node in self.history.path(head):
                 if rewrites is not None and not isinstance(node, (Message, Custom)):
                     rewrites.append(node)
                 yield self.history.whole(node)
@@ -214,7 +215,7 @@ class SessionReader:
         """Tool calls of the conversation that have no result yet."""
         with self.history.mutex:
             self.history.renew()
-            replaced, kept = self._visible()
+            replaced, kept = self._visible(self._state.head)
             return pending(replaced + kept)
 
     @overload

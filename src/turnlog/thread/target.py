@@ -33,6 +33,13 @@ def node_at(history: History, seq: int) -> int:
     return seq
 
 
+def state_as_of(history: History, seq: int) -> State:
+    """Everything that was known when entry `seq` was the last one."""
+    if seq:
+        _must_exist(history, seq)
+    return history.state_at(seq)
+
+
 def rewind_to(history: History, *, to: Target | None, before: Target | None, turns: int | None) -> Head:
     """The head entry of a rewind."""
     history.renew()
