@@ -246,21 +246,22 @@ def tables(url: str) -> Any:
 
 
 def _view(home: Home) -> list[Any]:
-    """What the sessions of a home say, whatever those are called that a transfer made."""
+    """What the sessions of a home say, whatever those are called, and their entries, that a transfer made."""
     found = []
     for row in home.sessions():
         with home.read(row.id) as session:
             notes = sorted(e.text for e in session.entries() if isinstance(e, turnlog.Note))
             said = [[_text(message) for message in some] for some in (session.messages(), session.context())]
-            erased = sorted(e.id for e in session.entries() if isinstance(e, Entry) and e.void)
+            voids = [e.id for e in session.entries() if isinstance(e, Entry) and e.void]
+            erased = sorted(id if _is_named(id) else "" for id in voids)
             name = row.id if _is_named(row.id) else ""
             found.append((name, said, notes, sorted(session.facts.items()), erased))
     return sorted(found, key=str)
 
 
-def _is_named(session: str) -> bool:
-    """Whether the program made it, and not a transfer."""
-    return session[1:].isdecimal()
+def _is_named(id: str) -> bool:
+    """Whether the program made that session or entry, and not a transfer."""
+    return id[1:].isdecimal()
 
 
 def _text(message: Message) -> str:
