@@ -75,6 +75,15 @@ def _cline(folder: Path, count: int) -> Path:
     return task
 
 
+def _aider(folder: Path, count: int) -> Path:
+    folder.mkdir(parents=True)
+    lines = (f"#### line {n}  \n\n" if n % 2 == 0 else f"line {n}\n\n" for n in range(count))
+    (path := folder / ".aider.chat.history.md").write_text(
+        "# aider chat started at 2026-01-01 00:00:00\n\n" + "".join(lines)
+    )
+    return path
+
+
 def opencode_database(path: Path, count: int) -> Path:
     with closing(sqlite3.connect(path)) as base:
         base.executescript(
@@ -128,7 +137,7 @@ def _written(agent: str) -> Callable[[Path, int], Path]:
 
 
 _MAKERS: dict[str, Callable[[Path, int], Path]] = {
-    "qwen-code": _qwen, "copilot-cli": _copilot, "kimi": _kimi, "goose": _goose, "cline": _cline,
+    "qwen-code": _qwen, "copilot-cli": _copilot, "kimi": _kimi, "goose": _goose, "cline": _cline, "aider": _aider,
 }  # fmt: skip
 AGENTS = names()
 

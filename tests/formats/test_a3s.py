@@ -16,9 +16,10 @@ import turnlog
 from turnlog import Image, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
 from turnlog.exchange.source import bring as bring_source
 from turnlog.exchange.transcript import render
-from turnlog.formats import Places, Problem, Source, a3s
+from turnlog.formats import Places, Problem, Source
 from turnlog.formats._shared.rust import F32, by_key, pretty
-from turnlog.formats.a3s.layout import digest_of, flat_name, tree_name, wal_entries
+from turnlog.formats.seeds import a3s
+from turnlog.formats.seeds.a3s.layout import digest_of, flat_name, tree_name, wal_entries
 
 SEEDS = Path(__file__).parent / "seeds" / "a3s"
 FLAT = SEEDS / "v1_flat/sessions"

@@ -16,10 +16,11 @@ from tests.formats.checkers import claw as first_claw
 from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.exchange.source import bring as bring_source
 from turnlog.exchange.transcript import render
-from turnlog.formats import Places, Source, claw
+from turnlog.formats import Places, Source
 from turnlog.formats._shared.rust import claw as rendered
-from turnlog.formats.claw.dialect import decode
-from turnlog.formats.claw.naming import file_name, partition_of
+from turnlog.formats.seeds import claw
+from turnlog.formats.seeds.claw.dialect import decode
+from turnlog.formats.seeds.claw.naming import file_name, partition_of
 from turnlog.log.entry import Compaction
 
 SEEDS = Path(__file__).parent / "seeds" / "claw"

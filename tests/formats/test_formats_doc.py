@@ -48,6 +48,11 @@ def strings(node: ast.AST) -> set[str]:
     return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 
+def folder_of(name: str) -> Path:
+    """The folder of a format that is one, a seed or not."""
+    return next(path for path in (FORMATS / name.replace("-", "_"), FORMATS / "seeds" / name) if path.is_dir())
+
+
 def in_code(*files: Path) -> set[str]:
     found = set[str]()
     for file in files:
@@ -82,7 +87,7 @@ def test_a_section_says_how_it_is_resumed(name: str, tmp_path: Path):
 @pytest.mark.parametrize("name", [name for name in names() if format_of(name).write])
 def test_every_loss_that_is_named_is_in_the_code(name: str):
     named = words(parts(sections()[name])["Lost"])
-    files = sorted((FORMATS / name.replace("-", "_")).glob("*.py"))
+    files = sorted(folder_of(name).glob("*.py"))
     assert named
     assert named <= in_code(*files, FORMATS / "_shared" / "rest.py", FORMATS / "_shared" / "tally.py")
 
@@ -91,7 +96,7 @@ def test_every_loss_that_is_named_is_in_the_code(name: str):
 def test_every_loss_in_the_code_is_named(name: str):
     named = words(parts(sections()[name])["Lost"])
     every = set[str]().union(*(words(parts(sections()[main])["Lost"]) for main in MAIN))
-    there = in_code(FORMATS / name.replace("-", "_") / "writing.py")
+    there = in_code(folder_of(name) / "writing.py")
     assert (there & every) - table() <= named
 
 
@@ -99,7 +104,7 @@ def test_every_loss_in_the_code_is_named(name: str):
 def test_what_an_agent_carries_is_named(name: str):
     """What is only told in part is named, too, unless it is told like any other loss."""
     room = name.replace("-", "_")
-    tree = ast.parse((FORMATS / room / "writing.py").read_text(encoding="utf-8"))
+    tree = ast.parse((folder_of(room) / "writing.py").read_text(encoding="utf-8"))
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     told = set[str]().union(*(strings(n.args[0]) for n in calls if ast.unparse(n.func) == "self.tally.add"))
     writing = format_of(name).write

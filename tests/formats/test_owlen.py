@@ -14,9 +14,10 @@ import turnlog
 from tests.formats.checkers import owlen as first_owlen
 from turnlog import AlreadyExists, Image, Invalid, Note, Text, Thinking, ToolCall, Usage
 from turnlog.exchange.transcript import render
-from turnlog.formats import OutputFile, Places, Rendered, Source, owlen
+from turnlog.formats import OutputFile, Places, Rendered, Source
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats.owlen.shape import rust_time, time_of
+from turnlog.formats.seeds import owlen
+from turnlog.formats.seeds.owlen.shape import rust_time, time_of
 from turnlog.testing import FormatContract
 from turnlog.testing.formats import _said, _talk
 

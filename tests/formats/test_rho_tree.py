@@ -16,7 +16,7 @@ from tests.formats.rho_maker import Maker, line
 from tests.formats.rho_rules import ZERO, Loaded, complete
 from tests.formats.test_rho import bring, load, name_of, session_of, written
 from turnlog import Text, Thinking, ToolCall
-from turnlog.formats.rho.message import Ear, no_result, open_calls, tell
+from turnlog.formats.seeds.rho.message import Ear, no_result, open_calls, tell
 from turnlog.log.entry import Compaction, Edit, Message
 
 SEEDS = range(24)

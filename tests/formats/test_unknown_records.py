@@ -30,6 +30,7 @@ SAMPLES = {
 }
 WITHOUT_TYPES = {
     "a3s": "one object, and files beside it",
+    "aider": "Markdown",
     "cline": "a list of messages",
     "goose": "messages, in lines or in a database",
     "opencode": "tables, or an object for each message",

@@ -1,9 +1,9 @@
 """Other agents' sessions: where they keep them, how they are read into entries, how entries are written for them.
 
-One file here is one agent, and its name is its registration: a dash on the command line is an underscore here. A
-format too big for one file is a folder of that name. Each has one value, `FORMAT`, which says all that it can do; what
-formats share is in `_shared`. Another installed package adds one by an entry point of the group `turnlog.formats`: its
-name is the format's, and what it refers to is the value.
+One file here or in `seeds` is one agent, and its name is its registration: a dash on the command line is an underscore
+here. A format too big for one file is a folder of that name. Each has one value, `FORMAT`, which says all that it can
+do; what formats share is in `_shared`. Another installed package adds one by an entry point of the group
+`turnlog.formats`: its name is the format's, and what it refers to is the value.
 
 Reading never raises for what is in a file: a problem costs the record it is in, and is reported. Only a file that
 cannot be opened raises. Writing is a pure function of entries; `Writing.place` is all that touches the disk.
@@ -257,14 +257,18 @@ class Format(Struct, frozen=True):
     """None for one that removes nothing by itself."""
 
 
-_GROUP = "turnlog.formats"
-
-
 @cache
-def _own() -> frozenset[str]:
-    at = os.path.dirname(__file__)  # not `pkgutil`: it takes longer than to read a session
-    found = (name for name in os.listdir(at) if name.endswith(".py") or os.path.isfile(f"{at}/{name}/__init__.py"))
-    return frozenset(name.removesuffix(".py").replace("_", "-") for name in found if not name.startswith("_"))
+def _own() -> dict[str, str]:
+    """The modules of our own formats, by their names."""
+    found: dict[str, str] = {}
+    for package in ("", "/seeds"):
+        at = os.path.dirname(__file__) + package  # not `pkgutil`: it takes longer than to read a session
+        for name in os.listdir(at):
+            if name[0] != "_" and (name.endswith(".py") or os.path.isfile(f"{at}/{name}/__init__.py")):
+                module = name.removesuffix(".py")
+                found[module.replace("_", "-")] = f"{__name__}{package.replace('/', '.')}.{module}"
+    del found["seeds"]
+    return found
 
 
 @cache
@@ -272,7 +276,7 @@ def _installed() -> dict[str, EntryPoint]:
     """Formats of other packages. To ask for them takes longer than most commands: only for a name that is not ours."""
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=_GROUP) if point.name not in _own()}
+    return {point.name: point for point in entry_points(group="turnlog.formats") if point.name not in _own()}
 
 
 _added: dict[str, Format] = {}
@@ -290,7 +294,7 @@ def added(name: str, form: Format) -> Generator[None]:
 
 def names() -> list[str]:
     """Every format there is, as people type it."""
-    return sorted(_own() | _installed().keys() | _added.keys())
+    return sorted(_own().keys() | _installed().keys() | _added.keys())
 
 
 def is_known(name: str) -> bool:
@@ -306,8 +310,7 @@ def format_of(name: str) -> Format:
 @cache
 def _format_of(name: str) -> Format:
     if name in _own():
-        found: Format = import_module(f"{__name__}.{name.replace('-', '_')}").FORMAT
-        return found
+        return import_module(_own()[name]).FORMAT
     point = _installed().get(name)
     if point is None:
         raise NotFound(f"no format {name!r:.80}", hint=f"one of {', '.join(names())}")
@@ -383,11 +386,8 @@ def _guarded(origin: str, form: Format) -> Format:
         except Exception as error:
             problems.append(Problem(f"{origin} broke off: {_in_a_line(error)}"))
 
-    watch = replace(
-        form.watch,
-        stamps=form.watch.stamps and safe(form.watch.stamps, {}),
-        sidecars=form.watch.sidecars and safe(form.watch.sidecars, []),
-    )
+    stamps, sidecars = form.watch.stamps, form.watch.sidecars
+    watch = replace(form.watch, stamps=stamps and safe(stamps, {}), sidecars=sidecars and safe(sidecars, []))
     growth = form.growth and safe(form.growth, None)
     return replace(form, homes=safe(form.homes, []), find=find, read=read, growth=growth, watch=watch)
 

@@ -18,10 +18,10 @@ from turnlog.formats._shared.json import decoded, document
 from turnlog.formats._shared.place import Taken, private_folders, put_files
 from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
-from turnlog.formats.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
-from turnlog.formats.a3s.message import NAME
-from turnlog.formats.a3s.reading import id_at, is_session, read
-from turnlog.formats.a3s.writing import write
+from turnlog.formats.seeds.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
+from turnlog.formats.seeds.a3s.message import NAME
+from turnlog.formats.seeds.a3s.reading import id_at, is_session, read
+from turnlog.formats.seeds.a3s.writing import write
 
 _ID = r"[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,199}"
 _INNER = ((), ("sessions",), (".a3s", "sessions"))

@@ -15,9 +15,19 @@ from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spa
 from turnlog.formats._shared.json import decoded, document, salvage
 from turnlog.formats._shared.records import is_plain_file, tell
 from turnlog.formats._shared.value import EPOCH, fields, listed
-from turnlog.formats.a3s import shape
-from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, SEALED, TREE, WAL, beside_name, check_wal, id_in, tree_name
-from turnlog.formats.a3s.message import read_message
+from turnlog.formats.seeds.a3s import shape
+from turnlog.formats.seeds.a3s.layout import (
+    BESIDE,
+    CHECKPOINTS,
+    SEALED,
+    TREE,
+    WAL,
+    beside_name,
+    check_wal,
+    id_in,
+    tree_name,
+)
+from turnlog.formats.seeds.a3s.message import read_message
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 

@@ -12,9 +12,9 @@ from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally, is_of, lost_facts, origin_of, unseen
 from turnlog.formats._shared.value import EPOCH, fields, in_order, listed
 from turnlog.formats._shared.view import seen_on
-from turnlog.formats.a3s import shape
-from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
-from turnlog.formats.a3s.message import NAME, join, own_record, records_of
+from turnlog.formats.seeds.a3s import shape
+from turnlog.formats.seeds.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
+from turnlog.formats.seeds.a3s.message import NAME, join, own_record, records_of
 from turnlog.log.block import ToolCall
 from turnlog.log.context import split_system, text_of
 from turnlog.log.entry import Message

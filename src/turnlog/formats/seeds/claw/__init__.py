@@ -14,10 +14,10 @@ from turnlog.formats import Format, OutputFile, Places, Rendered, Resuming, Sour
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
-from turnlog.formats.claw.naming import PARTITION, copy_of, is_session_name, partition_of
-from turnlog.formats.claw.reading import read
-from turnlog.formats.claw.record import is_session
-from turnlog.formats.claw.writing import NAME, write
+from turnlog.formats.seeds.claw.naming import PARTITION, copy_of, is_session_name, partition_of
+from turnlog.formats.seeds.claw.reading import read
+from turnlog.formats.seeds.claw.record import is_session
+from turnlog.formats.seeds.claw.writing import NAME, write
 
 
 def homes(places: Places) -> list[str]:

@@ -18,9 +18,9 @@ from turnlog.formats._shared.rust import compact, trimmed
 from turnlog.formats._shared.tally import Tally, unknown
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import EPOCH, counted, fields
-from turnlog.formats.claw.naming import copy_of, stamp_of, stem_of, workspace_of
-from turnlog.formats.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
-from turnlog.formats.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
+from turnlog.formats.seeds.claw.naming import copy_of, stamp_of, stem_of, workspace_of
+from turnlog.formats.seeds.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
+from turnlog.formats.seeds.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage

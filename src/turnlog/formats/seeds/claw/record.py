@@ -13,7 +13,7 @@ from turnlog.formats import Problem
 from turnlog.formats._shared.json import JsonLine, document, lines, salvage
 from turnlog.formats._shared.records import head_of, tell
 from turnlog.formats._shared.value import listed
-from turnlog.formats.claw.dialect import BOM, decode
+from turnlog.formats.seeds.claw.dialect import BOM, decode
 
 _GLANCE = 16 << 10
 _TRIES = 8

@@ -16,7 +16,7 @@ from turnlog.formats._shared.rust import claw, compact, fnv1a64, trimmed
 from turnlog.formats._shared.tally import Tally, is_of, lost_facts, origin_of, original, stand_in, unseen
 from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.formats._shared.view import compactions_on, seen_on
-from turnlog.formats.claw.naming import file_name
+from turnlog.formats.seeds.claw.naming import file_name
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from turnlog.formats import Format, Places, Rendered, Source, Writing
 from turnlog.formats._shared.place import Taken, put_files, safe_name
 from turnlog.formats._shared.records import homes_under, workspace_over
-from turnlog.formats.owlen.reading import checkpoint_files, opening, read, workspace_of
-from turnlog.formats.owlen.shape import AGENT
-from turnlog.formats.owlen.writing import write
+from turnlog.formats.seeds.owlen.reading import checkpoint_files, opening, read, workspace_of
+from turnlog.formats.seeds.owlen.shape import AGENT
+from turnlog.formats.seeds.owlen.writing import write
 
 
 def homes(places: Places) -> list[str]:

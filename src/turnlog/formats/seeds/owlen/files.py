@@ -10,7 +10,7 @@ from typing import Any
 
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats._shared.view import short_id
-from turnlog.formats.owlen.shape import AGENT
+from turnlog.formats.seeds.owlen.shape import AGENT
 from turnlog.log.entry import Checkpoint, Root
 from turnlog.log.payload import digest
 from turnlog.workspace.tree import FILE, FOLDER, UNKNOWN, Tree, TreeNode, encode_tree, path_text

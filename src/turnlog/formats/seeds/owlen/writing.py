@@ -15,8 +15,8 @@ from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats._shared.tally import Tally, is_import_note, is_of, plain_text, stand_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import short_id
-from turnlog.formats.owlen import shape
-from turnlog.formats.owlen.shape import AGENT, Lists, Time
+from turnlog.formats.seeds.owlen import shape
+from turnlog.formats.seeds.owlen.shape import AGENT, Lists, Time
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note

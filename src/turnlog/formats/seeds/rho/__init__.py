@@ -12,13 +12,13 @@ from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.value import fields, in_order
 from turnlog.formats._shared.view import UUIDS
-from turnlog.formats.rho.layout import find, homes, place
-from turnlog.formats.rho.message import Json
-from turnlog.formats.rho.names import id_in
-from turnlog.formats.rho.reading import NEWEST, RhoReader
-from turnlog.formats.rho.record import HEADER, seconds
-from turnlog.formats.rho.sidecar import SESSION, beside, title_in_index
-from turnlog.formats.rho.writing import write
+from turnlog.formats.seeds.rho.layout import find, homes, place
+from turnlog.formats.seeds.rho.message import Json
+from turnlog.formats.seeds.rho.names import id_in
+from turnlog.formats.seeds.rho.reading import NEWEST, RhoReader
+from turnlog.formats.seeds.rho.record import HEADER, seconds
+from turnlog.formats.seeds.rho.sidecar import SESSION, beside, title_in_index
+from turnlog.formats.seeds.rho.writing import write
 
 
 def read(source: Source) -> Reading:

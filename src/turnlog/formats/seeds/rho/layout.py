@@ -17,9 +17,9 @@ from turnlog.formats import Places, Rendered, Source
 from turnlog.formats._shared.place import private_folders, put_files, safe_name
 from turnlog.formats._shared.records import entries_in, head_of, record_in
 from turnlog.formats._shared.value import fields
-from turnlog.formats.rho.message import NAME
-from turnlog.formats.rho.names import workspace_key
-from turnlog.formats.rho.sidecar import SESSION
+from turnlog.formats.seeds.rho.message import NAME
+from turnlog.formats.seeds.rho.names import workspace_key
+from turnlog.formats.seeds.rho.sidecar import SESSION
 
 _KEY = re.compile(r".*-[0-9a-f]{16}")
 _MESSAGES = {"System", "User", "Assistant", "ToolResult", "EnrichedAssistant", "AbortedAssistant"}

@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats._shared.view import compactions_on
-from turnlog.formats.rho.message import Ear, Json, answers, calls_of, no_result, origin_of, tell
-from turnlog.formats.rho.reading import shown_instead
-from turnlog.formats.rho.record import message_line, stamp
-from turnlog.formats.rho.vocabulary import is_newer
+from turnlog.formats.seeds.rho.message import Ear, Json, answers, calls_of, no_result, origin_of, tell
+from turnlog.formats.seeds.rho.reading import shown_instead
+from turnlog.formats.seeds.rho.record import message_line, stamp
+from turnlog.formats.seeds.rho.vocabulary import is_newer
 from turnlog.log.context import spoken, visible
 from turnlog.log.entry import AnyEntry, Custom, Edit, Head, Message
 

@@ -16,9 +16,9 @@ from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, lines
 from turnlog.formats._shared.records import record_in
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import counted
-from turnlog.formats.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
-from turnlog.formats.rho.names import chosen_id
-from turnlog.formats.rho.record import (
+from turnlog.formats.seeds.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
+from turnlog.formats.seeds.rho.names import chosen_id
+from turnlog.formats.seeds.rho.record import (
     RhoState,
     after,
     as_read,
@@ -33,7 +33,7 @@ from turnlog.formats.rho.record import (
     spec_of,
     stamp,
 )  # fmt: skip
-from turnlog.formats.rho.rewrite import RhoPlace, digest, extension, rewritten
+from turnlog.formats.seeds.rho.rewrite import RhoPlace, digest, extension, rewritten
 from turnlog.log.entry import AnyEntry, Custom, Message, Note
 from turnlog.log.usage import Usage
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.value import fields
-from turnlog.formats.rho.message import Json
+from turnlog.formats.seeds.rho.message import Json
 
 _ENVELOPE = ("provider", "compaction", "metadata", "prompt_cache_key")
 NO_COMPACTION: Json = {

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.formats import Record
-from turnlog.formats.rho.message import Json, hear
+from turnlog.formats.seeds.rho.message import Json, hear
 from turnlog.log.block import Text
 from turnlog.log.entry import Compaction, Edit
 

@@ -15,8 +15,8 @@ from turnlog.formats._shared.json import decode, lines
 from turnlog.formats._shared.records import entries_in, is_plain_file
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.sqlite import ERRORS, opened
-from turnlog.formats.rho.message import NAME, Ear, Json, origin_of
-from turnlog.formats.rho.record import as_read, line_of, seconds
+from turnlog.formats.seeds.rho.message import NAME, Ear, Json, origin_of
+from turnlog.formats.seeds.rho.record import as_read, line_of, seconds
 from turnlog.log.entry import AnyEntry, Note
 
 SESSION = "session.jsonl"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from turnlog.formats._shared.rust import compact
-from turnlog.formats.rho.message import Ear, Json, open_calls
-from turnlog.formats.rho.names import chosen_id
-from turnlog.formats.rho.path import RhoTold, Trail, settled
-from turnlog.formats.rho.record import NO_COMPACTION, RhoState, after, body, node, stamp
+from turnlog.formats.seeds.rho.message import Ear, Json, open_calls
+from turnlog.formats.seeds.rho.names import chosen_id
+from turnlog.formats.seeds.rho.path import RhoTold, Trail, settled
+from turnlog.formats.seeds.rho.record import NO_COMPACTION, RhoState, after, body, node, stamp
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message
 
 _NOBODY = {"provider": "unknown", "api": "unknown", "model": "unknown"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnlog.formats._shared.records import record_in
 from turnlog.formats._shared.value import fields, listed
-from turnlog.formats.rho.message import origin_of
+from turnlog.formats.seeds.rho.message import origin_of
 from turnlog.log.block import Image, Thinking, UnknownBlock
 from turnlog.log.entry import Entry, Message
 

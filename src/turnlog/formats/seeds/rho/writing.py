@@ -15,14 +15,25 @@ from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats._shared.value import fields, in_order
-from turnlog.formats.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
-from turnlog.formats.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
-from turnlog.formats.rho.path import RhoTold, Trail, reached_by, settled
-from turnlog.formats.rho.reading import NEWEST
-from turnlog.formats.rho.record import HEADER, RhoState, after, body, display, line_of, node, replaced, snapshot, stamp
-from turnlog.formats.rho.sidecar import sidecars
-from turnlog.formats.rho.tree import Growth
-from turnlog.formats.rho.vocabulary import is_newer, opened_since
+from turnlog.formats.seeds.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
+from turnlog.formats.seeds.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
+from turnlog.formats.seeds.rho.path import RhoTold, Trail, reached_by, settled
+from turnlog.formats.seeds.rho.reading import NEWEST
+from turnlog.formats.seeds.rho.record import (
+    HEADER,
+    RhoState,
+    after,
+    body,
+    display,
+    line_of,
+    node,
+    replaced,
+    snapshot,
+    stamp,
+)
+from turnlog.formats.seeds.rho.sidecar import sidecars
+from turnlog.formats.seeds.rho.tree import Growth
+from turnlog.formats.seeds.rho.vocabulary import is_newer, opened_since
 from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message, Note
 
 _ALSO = (

@@ -15,10 +15,10 @@ from turnlog.formats import Format, Places, Resuming, Source, Writing
 from turnlog.formats._shared.json import document, salvage
 from turnlog.formats._shared.records import homes_under, is_plain_file
 from turnlog.formats._shared.value import fields
-from turnlog.formats.sofos.index import place, session_files, workspace_of
-from turnlog.formats.sofos.reading import read
-from turnlog.formats.sofos.shape import AGENT
-from turnlog.formats.sofos.writing import write
+from turnlog.formats.seeds.sofos.index import place, session_files, workspace_of
+from turnlog.formats.seeds.sofos.reading import read
+from turnlog.formats.seeds.sofos.shape import AGENT
+from turnlog.formats.seeds.sofos.writing import write
 
 _HEAD = 64 << 10
 

@@ -16,10 +16,10 @@ from turnlog.formats._shared.records import is_plain_file
 from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.value import EPOCH, fields
-from turnlog.formats.sofos import shape
-from turnlog.formats.sofos.block import block_of, flaw, json_of
-from turnlog.formats.sofos.index import workspace_of
-from turnlog.formats.sofos.shape import AGENT, Counters
+from turnlog.formats.seeds.sofos import shape
+from turnlog.formats.seeds.sofos.block import block_of, flaw, json_of
+from turnlog.formats.seeds.sofos.index import workspace_of
+from turnlog.formats.seeds.sofos.shape import AGENT, Counters
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Role
 from turnlog.log.usage import Usage

@@ -11,10 +11,10 @@ from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally, is_import_note, is_of
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats._shared.view import seen_on, short_id
-from turnlog.formats.sofos import shape
-from turnlog.formats.sofos.block import json_of
-from turnlog.formats.sofos.index import row_of
-from turnlog.formats.sofos.shape import AGENT, Counters
+from turnlog.formats.seeds.sofos import shape
+from turnlog.formats.seeds.sofos.block import json_of
+from turnlog.formats.seeds.sofos.index import row_of
+from turnlog.formats.seeds.sofos.shape import AGENT, Counters
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text_of
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set, Spent
