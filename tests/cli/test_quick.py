@@ -139,6 +139,14 @@ def test_anothers_session_takes_no_more_than_reading_it(name: str, process: Cli)
     assert loaded & (unneeded | {"turnlog.session.session", "turnlog.exchange.transcript"}) == set()
 
 
+def test_that_nothing_is_here_is_told_as_quickly_as_what_is(process: Cli):
+    claude_session(Path(os.environ["HOME"]), "/work", "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f", "say something")
+    settle(process)
+    loaded = loaded_by(["ls"])
+    assert "turnlog.cli.commands.ls" in loaded
+    assert loaded & {"msgspec", "difflib", "turnlog.catalog.ask.detail"} == set()
+
+
 def test_to_read_what_a_session_grew_by_takes_no_more_than_that(process: Cli):
     about = (Path(os.environ["HOME"]), "/work", "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f")
     path = claude_session(*about, "say something")

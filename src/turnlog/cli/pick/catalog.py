@@ -48,6 +48,8 @@ def forget_purged(home: str | None) -> None:
 
 def meant_filter(asked: Catalog, query: str) -> str:
     """Where a filter has a value that no session has: what may have been meant, as a hint; else ""."""
+    if ":" not in query:
+        return ""  # what knows the values takes longer to load than the whole answer
     from difflib import get_close_matches
 
     from turnlog.catalog.ask.detail import known_values
