@@ -185,4 +185,8 @@ class _Reader:
 
 
 def _event(item: Any) -> Event:
-    return Event.model_validate_json(json.dumps(item))
+    try:
+        text = msgspec.json.encode(item)
+    except (OverflowError, UnicodeEncodeError):  # numbers over 64 bits, or no Unicode
+        text = json.dumps(item)
+    return Event.model_validate_json(text)

@@ -22,6 +22,7 @@ from turnlog.session import Session
 FRAMEWORK = "strands"
 Item = dict[str, Any]
 _FIELDS = frozenset(field.name for field in fields(SessionMessage))
+_HINT = "a message is a dict with a role and a list as its content, as Strands makes it"
 _KINDS = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "html": "text/html", "csv": "text/csv"}
 _USAGE = {
     "inputTokens": "input_tokens",
@@ -39,11 +40,12 @@ def draft_of(given: SessionMessage) -> Message:
     item, said = _checked(given)
     blocks = [block for part in said["content"] if (block := _block(part)) is not None]
     is_answer = any(isinstance(block, ToolResult) for block in blocks)
+    try:
+        kept = squeeze(item, blocks)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"a message that is not JSON: {error}", hint=_HINT) from None
     return Message(
-        role="tool" if is_answer else said["role"],
-        blocks=blocks,
-        usage=_usage(said),
-        meta={FRAMEWORK: squeeze(item, blocks)},
+        role="tool" if is_answer else said["role"], blocks=blocks, usage=_usage(said), meta={FRAMEWORK: kept}
     )
 
 
@@ -55,16 +57,14 @@ def edit_of(entry: int, given: SessionMessage) -> Edit:
 
 def _checked(given: SessionMessage) -> tuple[Item, Item]:
     """A message as JSON, and what a model is to see of it."""
-    hint = "a message is a dict with a role and a list as its content, as Strands makes it"
     try:
         item: Item = given.to_dict()
         said: Item = item["message"] if item.get("redact_message") is None else item["redact_message"]
         if said["role"] in ("user", "assistant") and all(isinstance(part, dict) for part in said["content"]):
-            json.dumps(item)
             return item, said
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Invalid(f"a message that is not JSON, or lacks something: {error!r:.80}", hint=hint) from None
-    raise Invalid(f"the message {said!r:.80} is none of Strands", hint=hint)
+        raise Invalid(f"a message that lacks something: {error!r:.80}", hint=_HINT) from None
+    raise Invalid(f"the message {said!r:.80} is none of Strands", hint=_HINT)
 
 
 def _block(part: Item) -> AnyBlock | None:

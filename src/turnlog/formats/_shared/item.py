@@ -36,6 +36,7 @@ _SPACINGS: dict[str, dict[str, Any]] = {
     "S": {"ensure_ascii": False},
     "C": {"ensure_ascii": False, "separators": (",", ":")},
 }
+_NESTED = frozenset((dict, list))
 GetBlob = Callable[[str], bytes]
 
 
@@ -113,7 +114,7 @@ class _Squeezer:
         # What is no Unicode comes back from a block as what can be read of it.
         if _is_unicode(value):
             self._texts.setdefault(value, where)
-            if value[0] in "{[" and len(value) >= _WORTH:
+            if len(value) >= _WORTH and value[0] + value[-1] in ("{}", "[]"):
                 self._spelt.setdefault(value, where)
 
     def value(self, value: Any) -> Any:
@@ -196,16 +197,18 @@ class _Expander:
 
     def value(self, kept: Any) -> Any:
         """A value as the item had it."""
-        if isinstance(kept, dict):
+        if type(kept) is dict:
             fields = cast("dict[str, Any]", kept)
             if len(fields) == 1:
                 if _POINTER in fields:
                     return self._follow(fields[_POINTER])
-                if _WRAPPED in fields:
-                    return {key: self.value(inner) for key, inner in fields[_WRAPPED].items()}
-            return {key: self.value(inner) for key, inner in fields.items()}
-        if isinstance(kept, list):
-            return [self.value(inner) for inner in cast("list[Any]", kept)]
+                fields = fields.get(_WRAPPED, fields)
+            return {
+                key: (self.value(one) if one else type(one)()) if type(one) in _NESTED else one
+                for key, one in fields.items()
+            }
+        if type(kept) is list:
+            return [self.value(one) if type(one) in _NESTED else one for one in cast("list[Any]", kept)]
         return kept
 
     def _follow(self, pointer: Any) -> Any:
