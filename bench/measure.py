@@ -17,6 +17,10 @@ from bench.contestants import Store
 WINDOW = 200
 LOADS = 5
 TAIL = 50
+STEPS = (100, 1_000, 2_000)
+NEAR = 50
+"""A step takes what so many up to it do."""
+MANY = 1_000
 
 
 async def measure(store: Store, n: int, *, cap_s: float) -> dict[str, Any]:
@@ -37,6 +41,7 @@ async def measure(store: Store, n: int, *, cap_s: float) -> dict[str, Any]:
         "append_per_s": len(times) / sum(times),
         "start_ms": _percentiles(times[:window]),
         "end_ms": _percentiles(times[-window:]),
+        "step_ms": {n: statistics.median(times[n - NEAR : n]) * 1_000 for n in STEPS if n <= len(times)},
         "load_ms": await _load(store, store.load, done),
         "tail_ms": await _load(store, lambda: store.tail(TAIL), tail),
         "durability": store.durability(),
@@ -73,6 +78,23 @@ async def _load(store: Store, load: Callable[[], Awaitable[list[Any]]], expected
     return statistics.median(times) * 1_000
 
 
+async def _listings(store: Any) -> dict[str, float]:
+    """For each of many sessions in a listing."""
+    await store.fill(MANY)
+    return {"list_ms": await _listing(store.listing)}
+
+
+async def _listing(listing: Callable[[], Awaitable[list[Any]]]) -> float:
+    times: list[float] = []
+    for _ in range(LOADS + 1):
+        start = time.perf_counter()
+        found = await listing()
+        times.append(time.perf_counter() - start)
+        if len(found) != MANY:
+            raise SystemExit("a listing that does not have them all")
+    return statistics.median(times[1:]) * 1_000 / MANY
+
+
 def _percentiles(times: list[float]) -> dict[str, float]:
     ordered = sorted(times)
     return {f"p{p}": ordered[len(ordered) * p // 100] * 1_000 for p in (50, 99)}
@@ -85,9 +107,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--messages", type=int, required=True)
     parser.add_argument("--cap-s", type=float, required=True)
+    parser.add_argument("--listing", action="store_true", help="of many sessions, where the store has one")
     args = parser.parse_args()
     store: Store = importlib.import_module(f"bench.contestants.{args.name}").Store(args.folder)
     row = asyncio.run(measure(store, args.messages, cap_s=args.cap_s))
+    row["disk_bytes"] = sum(path.stat().st_size for path in args.folder.rglob("*") if path.is_file())
+    if args.listing and hasattr(store, "listing"):
+        row |= asyncio.run(_listings(store))
     args.output.write_text(json.dumps(row))
 
 

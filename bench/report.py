@@ -72,7 +72,7 @@ def save(result: dict[str, Any], text: str, folder: Path, name: str = "peers") -
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
     head = ("peer", "version", "messages", "rounds", "append msg/s", "all rounds", "x raw", "start p50/p99 ms")
-    head += ("end p50/p99 ms", "full load ms", "tail 50 ms", "durability")
+    head += ("end p50/p99 ms", "full load ms", "tail 50 ms", "disk MB", "durability")
     lines = [_cells(head), _cells(["---"] * len(head))]
     lines += [_cells(_row(row)) for row in rows]
     return lines
@@ -91,6 +91,7 @@ def _row(row: dict[str, Any]) -> list[str]:
         f"{row['end_ms']['p50']:.2f} / {row['end_ms']['p99']:.2f}",
         _number(row["load_ms"]),
         _number(row["tail_ms"]) + ("" if row["can_tail"] else " *"),
+        f"{row['disk_bytes'] / 1e6:.3g}" if row["disk_bytes"] > 1e5 else "-",
         row["durability"],
     ]
 

@@ -28,7 +28,9 @@ CONTESTANTS = {
     "openai_agents": Contestant("openai-agents SQLiteSession", ("openai-agents",)),
     "turnlog_openai_agents": Contestant("turnlog for OpenAI Agents", ("turnlog", "openai-agents")),
     "google_adk": Contestant("google-adk SqliteSessionService", ("google-adk",)),
+    "turnlog_google_adk": Contestant("turnlog for Google ADK", ("turnlog", "google-adk")),
     "strands": Contestant("strands FileSessionManager", ("strands-agents",)),
+    "turnlog_strands": Contestant("turnlog for Strands Agents", ("turnlog", "strands-agents")),
     "llm": Contestant("llm LogStore", ("llm",), can_tail=False),
     "turnlog_langgraph": Contestant("turnlog for LangGraph", ("turnlog", "langgraph"), can_tail=False),
     "langgraph": Contestant(

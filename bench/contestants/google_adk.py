@@ -11,14 +11,19 @@ from google.genai import types
 from bench.contestants import sqlite_durability
 from bench.work import TURN, Message
 
+TEXT = {"type": "text", "text": "hi"}
+
 
 class Store:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "adk.sqlite"
         self.key = {"app_name": "bench", "user_id": "bench", "session_id": "bench"}
 
+    def open(self) -> Any:
+        return SqliteSessionService(str(self.path))
+
     async def create(self) -> None:
-        self.service = SqliteSessionService(str(self.path))
+        self.service = self.open()
         self.session = await self.service.create_session(**self.key)
 
     def native(self, index: int, message: Message) -> Any:
@@ -34,7 +39,10 @@ class Store:
         await self.service.append_event(self.session, item)
 
     async def close(self) -> None:
-        await self.service.close()
+        await self.shut(self.service)
+
+    async def shut(self, service: Any) -> None:
+        await service.close()
 
     async def load(self) -> list[Any]:
         return await self._events(None)
@@ -42,13 +50,29 @@ class Store:
     async def tail(self, count: int) -> list[Any]:
         return await self._events(GetSessionConfig(num_recent_events=count))
 
+    async def fill(self, count: int) -> None:
+        service = self.open()
+        for number in range(count):
+            made = await service.create_session(
+                app_name="many", user_id="bench", session_id=f"s{number}", state={"n": 1}
+            )
+            await service.append_event(made, Event(author="user", content=types.Content(parts=[_part(TEXT)])))
+        await self.shut(service)
+
+    async def listing(self) -> list[Any]:
+        service = self.open()
+        try:
+            return (await service.list_sessions(app_name="many", user_id="bench")).sessions
+        finally:
+            await self.shut(service)
+
     async def _events(self, config: Any) -> list[Any]:
-        service = SqliteSessionService(str(self.path))
+        service = self.open()
         try:
             session = await service.get_session(**self.key, config=config)
             return session.events
         finally:
-            await service.close()
+            await self.shut(service)
 
     def strings(self, items: list[Any]) -> list[str]:
         return [_string(part) for event in items for part in event.content.parts]

@@ -13,17 +13,8 @@ class Store(google_adk.Store):
         self.url = server_of(folder, "postgresql+asyncpg")
         self.key = {"app_name": "bench", "user_id": "bench", "session_id": "bench"}
 
-    async def create(self) -> None:
-        self.service = DatabaseSessionService(self.url)
-        self.session = await self.service.create_session(**self.key)
-
-    async def _events(self, config: Any) -> list[Any]:
-        service = DatabaseSessionService(self.url)
-        try:
-            session = await service.get_session(**self.key, config=config)
-            return session.events
-        finally:
-            await service.close()
+    def open(self) -> Any:
+        return DatabaseSessionService(self.url)
 
     def durability(self) -> str:
         return "commit per message (default)"

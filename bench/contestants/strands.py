@@ -14,11 +14,11 @@ class Store:
         self.folder = folder / "strands"
         self.count = 0
 
-    def _open(self) -> FileSessionManager:
+    def open(self) -> Any:
         return FileSessionManager("bench", storage_dir=str(self.folder))
 
     async def create(self) -> None:
-        self.manager = self._open()
+        self.manager = self.open()
         agent = SessionAgent(agent_id="bench", state={}, conversation_manager_state={})
         self.manager.create_agent("bench", agent)
 
@@ -36,11 +36,11 @@ class Store:
         pass
 
     async def load(self) -> list[Any]:
-        return self._open().list_messages("bench", "bench")
+        return self.open().list_messages("bench", "bench")
 
     async def tail(self, count: int) -> list[Any]:
         # It counts from the front and cannot be asked how many there are; it is told.
-        return self._open().list_messages("bench", "bench", limit=count, offset=max(0, self.count - count))
+        return self.open().list_messages("bench", "bench", limit=count, offset=max(0, self.count - count))
 
     def strings(self, items: list[Any]) -> list[str]:
         blocks = [block for item in items for block in item.to_message()["content"]]

@@ -15,7 +15,7 @@ from typing import Any
 MODULES = (
     "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "hook",
     "statusline", "disk",
-    "reading", "start", "catalog", "mcp", "tui", "web", "paint", "postgres",
+    "reading", "start", "catalog", "mcp", "tui", "web", "paint", "postgres", "adapters",
 )  # fmt: skip
 
 
