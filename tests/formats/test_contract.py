@@ -86,6 +86,12 @@ class TestGoose(FormatContract):
     samples = [*public("goose/*.jsonl"), *ours("goose/20250615_3.jsonl", "goose/export.json")]
 
 
+class TestDroid(FormatContract):
+    name = "droid"
+    writes = False
+    samples = [*public("droid/sessions"), *ours("droid/-home-ada-orchard")]
+
+
 class TestCline(FormatContract):
     name = "cline"
     writes = False

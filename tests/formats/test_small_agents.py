@@ -1,4 +1,4 @@
-"""qwen-code, Copilot CLI, Kimi, goose and Cline: what their files say, counted apart, and read while they grow."""
+"""qwen-code, Copilot CLI, Kimi, goose, Cline, Droid: what their files say, counted apart, and read while they grow."""
 
 from __future__ import annotations
 
@@ -121,6 +121,7 @@ def test_sessions_are_looked_for_at_home_or_where_the_environment_says(name: str
     assert homes
     assert all(path.startswith("/home/anna/") for path in homes)
     words = ("QWEN_HOME", "COPILOT_HOME", "KIMI_SHARE_DIR", "KIMI_CODE_HOME", "GOOSE_PATH_ROOT", "CLINE_DATA_DIR")
+    words = (*words, "FACTORY_HOME_OVERRIDE")
     elsewhere = format_of(name).homes(Places(home="/home/anna", environ=dict.fromkeys(words, "/data")))
     assert any(path.startswith("/data/") for path in elsewhere)
 
@@ -133,6 +134,7 @@ GROWING = [
     "kimi/dot-kimi-code/sessions/wd_orchard_0123456789ab/session_one/agents/main/wire.jsonl",
     "kimi/only-wire/wire.jsonl",
     "goose/20250615_3.jsonl",
+    "droid/-home-ada-orchard/3f6c0a1e-1111-4222-8333-000000000001.jsonl",
 ]
 
 
@@ -711,3 +713,40 @@ def test_sources_of_all_agents_have_a_steady_order(tmp_path: Path):
     first: list[Source] = list(find(str(tmp_path / "all")))
     assert first == list(find(str(tmp_path / "all")))
     assert len(first) == len(set(first))
+
+
+# ── Droid ─────────────────────────────────────────────────────────────────────────────────────────
+
+DROID = HERE / "droid" / "-home-ada-orchard"
+FIRST, FORK, CHILD = (f"3f6c0a1e-1111-4222-8333-00000000000{number}" for number in (1, 2, 3))
+
+
+def test_droid_shows_the_model_a_summary_and_what_came_behind_it(home: Home):
+    with only(home, DROID / f"{FIRST}.jsonl") as session:
+        assert seen(session) == [
+            ("user", "There are three apples."), ("user", "Show me one."), ("call", "Read"),
+            ("result", "Image file: apple.png "), ("assistant", "A red one."),
+        ]  # fmt: skip
+        hidden = [entry for entry in session.entries() if isinstance(entry, Message) and entry.display is False]
+        assert [words(entry)[:17] for entry in hidden] == ["<system-reminder>"]
+        notes = [entry.text for entry in session.entries() if isinstance(entry, Note)]
+        assert notes == ["todo state", "The network was away."]
+        assert (session.workspace, session.title) == ("/home/ada/orchard", "Count the apples")
+
+
+def test_a_fork_and_a_subagent_of_droid_know_where_they_come_from(home: Home):
+    done = {item.source.path.rpartition("/")[2][:36]: item.id for item in bring(home, DROID)}
+    assert [fork.id for fork in home.forks(done[FIRST])] == [done[FORK]]
+    with home.resume(done[FORK]) as fork:
+        assert [words(entry) for entry in fork.messages()][-2:] == ["And pears?", "None."]
+    with home.resume(done[CHILD]) as child:
+        spawned = started(child).spawned
+        assert spawned is not None
+        assert (spawned.session, spawned.call) == (done[FIRST], "toolu_2")
+
+
+def test_droid_sessions_without_their_settings_are_read_and_cost_nothing_known(home: Home, tmp_path: Path):
+    shutil.copy(DROID / f"{CHILD}.jsonl", tmp_path)
+    with only(home, tmp_path) as session:
+        assert len(session.messages()) == 2
+        assert session.usage().own == turnlog.Usage()

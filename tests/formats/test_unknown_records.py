@@ -25,6 +25,7 @@ SAMPLES = {
     "qwen-code": "qwen-code/orchard.jsonl",
     "copilot-cli": "copilot-cli/session-state",
     "kimi": "kimi/dot-kimi-code",
+    "droid": "droid/-home-ada-orchard/3f6c0a1e-1111-4222-8333-000000000001.jsonl",
     "rho": "../seeds/rho/v1_late",
     "claw": "../seeds/claw/seed_12c364da/workspace/.claw/sessions/session-1775128999000-1.jsonl",
 }

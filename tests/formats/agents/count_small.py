@@ -320,6 +320,29 @@ def cline(path: str, key: str = "") -> Tally:
     return tally
 
 
+def droid(path: str, key: str = "") -> Tally:
+    """What was spent stands beside the file, for the session alone: a fork begins with nothing."""
+    tally = fresh()
+    seen: set[str] = set()
+    for record in lines_of(path, ("type",)):
+        if record["type"] != "message" or record["id"] in seen or record["message"].get("visibility") == "user_only":
+            continue
+        seen.add(record["id"])
+        content = record["message"]["content"]
+        kinds = [part["type"] for part in content] if isinstance(content, list) else ["text"]
+        tally["messages"] += any(kind != "tool_result" for kind in kinds)
+        tally["tool_calls"] += kinds.count("tool_use")
+        tally["tool_results"] += kinds.count("tool_result")
+    settings = path.removesuffix(".jsonl") + ".settings.json"
+    if os.path.exists(settings):
+        with open(settings, encoding="utf-8") as file:
+            used = json.load(file).get("tokenUsage") or {}
+        names = ("inputTokens", "cacheReadTokens", "cacheCreationTokens", "outputTokens", "thinkingTokens")
+        spend(tally, *(used.get(name, 0) for name in names))
+    return tally
+
+
 COUNTERS: dict[str, Callable[[str, str], Tally]] = {
     "qwen-code": qwen_code, "copilot-cli": copilot_cli, "kimi": kimi, "goose": goose, "cline": cline,
+    "droid": droid,
 }  # fmt: skip

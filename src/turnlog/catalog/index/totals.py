@@ -48,10 +48,10 @@ def book(db: Engine, changed: set[int] | None) -> None:
     """Make the rows of `spent` that stand for totals, of sessions that were read or are copied somewhere."""
     prices: Prices | None = None
     rows = db.rows(
-        f"SELECT s.id, s.totals, c.id FROM {db.table('sessions', 's')} LEFT JOIN {db.table('sessions', 'c')} "
+        f"SELECT s.id, s.native, s.totals, c.id FROM {db.table('sessions', 's')} LEFT JOIN {db.table('sessions', 'c')} "
         "ON s.copy_of = c.native AND c.is_ours AND c.origin = s.origin WHERE s.totals <> '' AND NOT s.is_ours"
     )
-    for session, totals, copy in list(rows):
+    for session, native, totals, copy in list(rows):
         if changed is not None and session not in changed and copy not in changed:
             continue
         db.run(db.drop_spent, [(session, _LAST, _LAST)])
@@ -61,7 +61,8 @@ def book(db: Engine, changed: set[int] | None) -> None:
             if usage is None:
                 continue
             prices = prices or Prices(db)
-            about = (session, _LAST, token_of(None, f"total {model}"), at, model)
+            # Of each session its own: what a fork spent according to itself is not what its parent did.
+            about = (session, _LAST, token_of(None, f"total {native} {model}"), at, model)
             db.run(spend(db), [_row(about, usage, prices)])
 
 
