@@ -30,6 +30,7 @@ class Bar:
     at_least: bool = False
     than: str = "theirs"
     """What it is compared with: the framework's own store, or what the messages take as JSON lines, or itself."""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ def _disk(row: Measured) -> float:
 
 def _listing(row: Measured) -> float:
     return row["list_ms"]
+
+
+def _summaries(row: Measured) -> float:
+    return row["summaries_ms"]
 
 
 def _step(number: int) -> Callable[[Measured], float]:
@@ -97,6 +102,17 @@ PAIRS = {
             Bar("disk", _disk, 1.45, than="payload"),
         ),
     ),
+    "claude-sdk": Pair(
+        "claude_sdk",
+        "turnlog_claude_sdk",
+        (
+            Bar("append beside synced lines", _rate, 0.25, at_least=True),
+            Bar("load beside json.loads", _load, 6.0),
+            Bar("disk", _disk, 1.25),
+            Bar("ms for a session in a listing", _listing, 0.1, than=""),
+            Bar("ms for a session's summary", _summaries, 0.5, than=""),
+        ),
+    ),
     "adk": Pair(
         "google_adk",
         "turnlog_google_adk",
@@ -111,7 +127,7 @@ PAIRS = {
         "strands",
         "turnlog_strands",
         (
-            Bar("append", _rate, 0.3, at_least=True),
+            Bar("append", _rate, 0.3, at_least=True, note="theirs never syncs: on a slow or busy disk ours waits"),
             Bar("load", _load, 1.0),
             Bar("disk", _disk, 1.5, than="payload"),
         ),
@@ -167,6 +183,7 @@ def _row(name: str, pair: Pair, bar: Bar, rounds: list[tuple[Measured, Measured]
         bar.bar,
         at_least=bar.at_least,
         rounds=ratios,
+        note=bar.note,
     )
 
 
