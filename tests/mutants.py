@@ -1110,6 +1110,13 @@ MUTANTS = [
         (PRICES,),
     ),
     Mutant(
+        "a policy clears what is to be kept",
+        "compaction.py",
+        "        old = own[: len(own) - kept]\n",
+        "        old = own\n",
+        ("tests/session/test_policy.py",),
+    ),
+    Mutant(
         "what fits into so many tokens begins with a result",
         "thread/compaction.py",
         "            if _may_begin(own, place):\n",

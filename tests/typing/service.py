@@ -6,6 +6,7 @@ from typing import assert_type
 
 import turnlog
 from turnlog import Conflict, Durability, Home, Message, Role, Session, Stop, Text, ToolCall, TurnState, aio
+from turnlog.compaction import CompactionPolicy, CompactionStep, compact
 from turnlog.wire import anthropic, openai
 
 
@@ -55,6 +56,14 @@ def misspelt(home: Home, s: Session) -> None:
     turnlog.open(durability="none")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     anthropic.request(s.context(), model="m", max_tokens=1, cache="2h")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     openai.request(s.context(), model="m", api="completions")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def smaller(s: Session) -> str:
+    """A policy, and a model that is asked."""
+    policy = CompactionPolicy(budget=0.8, window=200_000, keep_turns=2)
+    assert_type(policy.decide(s.context()), CompactionStep)
+    s.compact("a", keep_turns=2, of=s.context(at=3).plus("Sum up"))
+    return compact(s, policy, lambda asked: Message(role="assistant", blocks=[Text(str(len(asked)))])).does
 
 
 async def awaited(home: aio.Home) -> None:

@@ -1,0 +1,178 @@
+"""When a conversation is to be made smaller, and how: old results of tools first, then a summary of the rest.
+
+policy = CompactionPolicy(budget=0.8, window=200_000, keep_turns=2)
+compact(s, policy, lambda asked: anthropic.draft(client.messages.create(**anthropic.request(asked, …))))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from turnlog.errors import Conflict, Invalid
+from turnlog.log.block import AnyBlock, Text, ToolResult
+from turnlog.log.context import Context, text_of
+from turnlog.log.entry import Edit, Message
+from turnlog.log.tokens import tokens_of
+from turnlog.thread.compaction import KeptEnd
+
+if TYPE_CHECKING:
+    from turnlog import aio
+    from turnlog.session import Session
+
+CLEARED = "[an old result, left out to save room]"
+ASK = (
+    "Sum up this conversation for whoever goes on with it: what was asked for, what was decided and why, what was done "
+    "to which files, what was found out, and what is left to do. Say nothing else."
+)
+Summarise = Callable[[Context], "Message | str"]
+SummariseAsync = Callable[[Context], "Awaitable[Message | str]"]
+
+
+class CompactionStep(Struct, frozen=True):
+    """What a policy says of a context, and what was done."""
+
+    does: Literal["nothing", "clear", "summarise"]
+    tokens: int
+    """How many there were."""
+    why: str
+    edits: list[Edit] = []
+    """For `clear`: what old results read as."""
+
+
+class CompactionPolicy(Struct, frozen=True, kw_only=True):
+    """How large a context may be, and what is kept of one that is larger."""
+
+    budget: int | float
+    """Tokens; or, up to 1.0, a share of the `window`."""
+    window: int | None = None
+    """How many tokens the model takes."""
+    keep_turns: int | None = None
+    keep_tokens: int | None = None
+    """What stays as it was said; a quarter of the budget if neither is told."""
+    clears_results: bool = True
+    """Whether old results are left out first, where that is enough: it costs no request."""
+    ask: str = ASK
+    """What a model is told to write a summary."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.budget, float) and (self.window is None or not 0 < self.budget <= 1):
+            raise Invalid(f"a budget of {self.budget}", hint="whole tokens, or a share up to 1.0 with window=")
+        if self.limit <= 0:
+            raise Invalid(f"a budget of {self.limit} tokens")
+        if self.keep_turns is not None and self.keep_tokens is not None:
+            raise Invalid("keep_turns and keep_tokens each say how much is kept", hint="give one of them")
+
+    @property
+    def limit(self) -> int:
+        """The budget in tokens."""
+        return int(self.budget * (self.window or 0)) if isinstance(self.budget, float) else self.budget
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What stays, as `Session.compact` takes it."""
+        if self.keep_turns is not None:
+            return {"keep_turns": self.keep_turns}
+        return {"keep_tokens": self.limit // 4 if self.keep_tokens is None else self.keep_tokens}
+
+    def decide(self, context: Context) -> CompactionStep:
+        """What is to be done with that context; nothing is changed."""
+        tokens = int(context.tokens)
+        if tokens <= self.limit:
+            return CompactionStep("nothing", tokens, f"it fits into {self.limit} tokens")
+        own = [message for message in context if message.seq]
+        kept = KeptEnd(turns=self.kept.get("keep_turns"), tokens=self.kept.get("keep_tokens")).count(own)
+        old = own[: len(own) - kept]
+        if not old:
+            return CompactionStep("nothing", tokens, f"what is to be kept alone is more than {self.limit} tokens")
+        if self.clears_results:
+            edits, saved = _cleared(old)
+            if edits and tokens - saved <= self.limit:
+                return CompactionStep("clear", tokens, f"without old results about {saved} fewer", edits)
+        return CompactionStep("summarise", tokens, f"{len(old)} messages go into a summary")
+
+
+def _cleared(old: list[Message]) -> tuple[list[Edit], int]:
+    """Edits that leave out what tools answered, and how many tokens that saves."""
+    said_otherwise = {message.seq for message in old if message.role != "tool"}
+    blocks: dict[int, list[AnyBlock]] = {}
+    saved = 0
+    for message in old:
+        if message.role == "tool" and message.seq not in said_otherwise:
+            short: list[AnyBlock] = [
+                replace(block, content=CLEARED, blob=None, raw=None) if isinstance(block, ToolResult) else block
+                for block in message.blocks
+            ]
+            blocks.setdefault(message.seq, []).extend(short)
+            saved += tokens_of(message) - tokens_of(replace(message, blocks=short))
+    return [Edit(entry=seq, blocks=parts) for seq, parts in blocks.items()], saved
+
+
+def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) -> CompactionStep:
+    """Do what the policy says of the session's context. `summarise` asks a model with the context that it is given.
+
+    It gives back a message (of a dialect's `draft`, whose usage is counted) or a text. Where it raises, or the message
+    is no whole answer, the conversation stays as it was; so does whatever was said while the model was asked.
+    """
+    context = session.context()
+    step = policy.decide(context)
+    if step.does == "clear":
+        session.append(*step.edits, rebase=True)
+    if step.does != "summarise":
+        return step
+    said = _message(summarise(context.plus(policy.ask)))
+    flaw = _flaw(said)
+    if flaw:
+        if said.usage is not None:
+            session.spend(said.usage, model=said.model, why="compaction", request=said.request)
+        return CompactionStep("nothing", step.tokens, flaw)
+    while True:
+        try:
+            session.compact(text_of(said.blocks).strip(), of=context, **policy.kept, **_facts(step, said))
+        except Conflict:
+            session.refresh()  # somebody spoke meanwhile: that stays visible
+        else:
+            return step
+
+
+async def compact_async(session: aio.Session, policy: CompactionPolicy, summarise: SummariseAsync) -> CompactionStep:
+    """The same for a session of `turnlog.aio`."""
+    context = await session.context()
+    step = policy.decide(context)
+    if step.does == "clear":
+        await session.append(*step.edits, rebase=True)
+    if step.does != "summarise":
+        return step
+    said = _message(await summarise(context.plus(policy.ask)))
+    flaw = _flaw(said)
+    if flaw:
+        if said.usage is not None:
+            await session.spend(said.usage, model=said.model, why="compaction", request=said.request)
+        return CompactionStep("nothing", step.tokens, flaw)
+    while True:
+        try:
+            await session.compact(text_of(said.blocks).strip(), of=context, **policy.kept, **_facts(step, said))
+        except Conflict:
+            await session.refresh()
+        else:
+            return step
+
+
+def _message(said: Message | str) -> Message:
+
+    return Message(role="assistant", blocks=[Text(said)]) if isinstance(said, str) else said
+
+
+def _flaw(said: Message) -> str:
+    """Why a summary cannot be used; empty where it can."""
+    if said.stop not in (None, "end"):
+        return f"the summary was not finished: it stopped with {said.stop}"
+    return "" if text_of(said.blocks).strip() else "the summary is empty"
+
+
+def _facts(step: CompactionStep, said: Message) -> dict[str, Any]:
+    told = {"model": said.model, "request": said.request, "usage": said.usage}
+    return {"trigger": "auto", "tokens_before": step.tokens, **told}

@@ -1,0 +1,136 @@
+"""A policy for compaction: when it asks, what it does first, and what becomes of a model that fails."""
+
+import asyncio
+
+import pytest
+
+import turnlog
+from turnlog import Invalid, Message, Text, ToolCall, Usage, aio
+from turnlog.compaction import CLEARED, CompactionPolicy, compact, compact_async
+from turnlog.log.context import text_of
+
+LONG = "a line of what the tool printed\n" * 200
+
+
+def told(context):
+    return [text_of(message.blocks) or message.blocks[0].content for message in context]
+
+
+def summed(text="in short", **fields):
+    fields = {"stop": "end", "usage": Usage(input_tokens=900, output_tokens=20), "model": "m", **fields}
+    return Message(role="assistant", blocks=[Text(text)] if text else [], **fields)
+
+
+def fill(session, result):
+    for number in range(3):
+        session.user(f"question {number}")
+        session.assistant([Text(f"looking {number}"), ToolCall(id=f"c{number}", name="bash", input={})])
+        session.tool_result(f"c{number}", result)
+        session.assistant(f"answer {number}")
+
+
+@pytest.fixture
+def worked():
+    with turnlog.open("memory:") as home, home.create() as session:
+        fill(session, LONG)
+        yield session
+
+
+def refuse(asked):
+    raise AssertionError("no model is asked here")
+
+
+def test_what_fits_stays(worked):
+    step = compact(worked, CompactionPolicy(budget=10**6), refuse)
+    assert (step.does, worked.compactions()) == ("nothing", [])
+    share = CompactionPolicy(budget=0.5, window=200)
+    assert (share.limit, share.decide(worked.context()).does) == (100, "summarise")
+
+
+def test_old_results_go_first_and_what_is_kept_is_whole(worked):
+    before = int(worked.context().tokens)
+    step = compact(worked, CompactionPolicy(budget=before - 100, keep_turns=1), refuse)
+    assert step.does == "clear"
+    found = told(worked.context())
+    assert found.count(CLEARED) == 2 and found.count(LONG) == 1
+    assert worked.context().tokens <= before - 100
+    assert [message.blocks[0].content for message in worked.messages() if message.role == "tool"] == [LONG] * 3
+
+
+def test_then_a_summary_that_is_paid_for(worked):
+    asked = []
+    policy = CompactionPolicy(budget=2_500, keep_turns=1, clears_results=False, ask="Sum up!")
+    step = compact(worked, policy, lambda context: (asked.append(told(context)), summed())[1])
+    assert step.does == "summarise"
+    assert asked[0][-1] == "Sum up!"
+    assert told(worked.context())[:2] == ["in short", "question 2"]
+    [done] = worked.compactions()
+    assert (done.entry.trigger, done.entry.tokens_before) == ("auto", step.tokens)
+    assert worked.usage().own == Usage(input_tokens=900, output_tokens=20)
+    again = policy.decide(worked.context())
+    assert (again.does, again.why) == ("nothing", "it fits into 2500 tokens")
+
+
+def test_what_is_kept_alone_may_be_too_much(worked):
+    policy = CompactionPolicy(budget=50, keep_turns=9)
+    assert policy.decide(worked.context()).why == "what is to be kept alone is more than 50 tokens"
+
+
+def test_what_is_said_while_the_model_is_asked_stays_visible(worked):
+    def slow(context):
+        worked.user("typed meanwhile")
+        return "in short"
+
+    compact(worked, CompactionPolicy(budget=100, keep_tokens=0), slow)
+    assert told(worked.context()) == ["in short", "typed meanwhile"]
+
+
+def test_another_process_may_speak_meanwhile(tmp_path):
+    with turnlog.open(tmp_path) as home, turnlog.open(tmp_path) as theirs:
+        session = home.create()
+        fill(session, LONG)
+        other = theirs.resume(session.id)
+        compact(session, CompactionPolicy(budget=100, keep_tokens=0), lambda _: (other.user("me, too"), "in short")[1])
+        assert told(session.context()) == ["in short", "me, too"]
+
+
+@pytest.mark.parametrize("said", [summed(stop="length"), summed(stop="error"), summed(text="")])
+def test_a_model_that_fails_leaves_everything_as_it_was(worked, said):
+    before = told(worked.context())
+    step = compact(worked, CompactionPolicy(budget=100), lambda _: said)
+    assert (step.does, told(worked.context())) == ("nothing", before)
+    assert worked.usage().own == said.usage
+    with pytest.raises(ZeroDivisionError):
+        compact(worked, CompactionPolicy(budget=100), lambda _: 1 // 0)
+    assert told(worked.context()) == before
+
+
+def test_the_same_with_await(tmp_path):
+    async def summarise(asked):
+        await asyncio.sleep(0)
+        return summed()
+
+    async def main():
+        async with aio.open("memory:") as home:
+            s = await home.create()
+            fill(s.blocking, LONG)
+            clear = CompactionPolicy(budget=int((await s.context()).tokens) - 100, keep_turns=1)
+            assert (await compact_async(s, clear, summarise)).does == "clear"
+            assert (await compact_async(s, CompactionPolicy(budget=100, keep_turns=1), summarise)).does == "summarise"
+            assert told(await s.context())[0] == "in short"
+            cut = await compact_async(s, CompactionPolicy(budget=100, keep_tokens=0), _cut)
+            assert (cut.does, (await s.usage()).own.output_tokens) == ("nothing", 40)
+
+    async def _cut(asked):
+        return summed(stop="length")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"budget": 0.5}, {"budget": 1.5, "window": 9}, {"budget": 0}, {"budget": 9, "keep_turns": 1, "keep_tokens": 1}],
+)
+def test_a_policy_that_cannot_be_meant_is_refused(wrong):
+    with pytest.raises(Invalid, match=r"budget|keep_turns"):
+        CompactionPolicy(**wrong)
