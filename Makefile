@@ -13,7 +13,7 @@ HEADLESS := $(BROWSER)/chromium
 INSTALLED := $(shell for name in $$TURNLOG_BROWSER chromium chromium-browser google-chrome; do command -v $$name; done; true)
 AGENTS  := tests/agents/node_modules
 TOOLS   := bench/node/node_modules
-ADAPTED := langgraph openai-agents claude-sdk adk strands
+ADAPTED := langgraph openai-agents claude-sdk pydantic-ai adk strands
 QUICK   := tests/architecture tests/log tests/session tests/view tests/wire tests/store/test_contract.py $(wildcard tests/reader)
 UV      := uv==0.13.7
 PIP     := -m pip --disable-pip-version-check --quiet
