@@ -68,3 +68,19 @@ def test_errors_that_may_happen_are_told():
     errands.do(refused, answers.put, failed)
     assert answers.get(timeout=20) == "no such filter (another one)"
     errands.close()
+
+
+def test_what_changes_something_is_done_to_its_end():
+    errands, answers, failed = collected()
+    began, goes_on = threading.Event(), threading.Event()
+
+    def act() -> None:
+        began.set()
+        assert goes_on.wait(20)
+        answers.put("done")
+
+    errands.do(act, lambda answer: None, failed)
+    assert began.wait(20)
+    threading.Timer(0.05, goes_on.set).start()
+    errands.finish()
+    assert answers.get_nowait() == "done"

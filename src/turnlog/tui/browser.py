@@ -86,6 +86,7 @@ class Browser(App[BrowserOutcome]):
         self.is_picking = is_picking
         self._query = query
         self.asking = Errands(self.call_later, "catalog")
+        self.acting = Errands(self.call_later, "acting")
         self.fault: Exception | None = None
 
     def get_default_screen(self) -> ListScreen:
@@ -159,8 +160,9 @@ class Browser(App[BrowserOutcome]):
         self.push_screen(HelpScreen([*keys_of(type(screen)), *keys_of(type(self))]))
 
     def close_errands(self) -> None:
-        """Nothing more is asked."""
+        """Nothing more is asked; what was confirmed is done to its end."""
         self.asking.close()
+        self.acting.finish()
 
     def leave(self) -> None:
         """End, nothing chosen."""

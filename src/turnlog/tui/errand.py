@@ -37,8 +37,9 @@ class Errands:
         self._under_way: Errand | None = None
         self._has_more = threading.Condition()  # its lock may be taken again
         self._is_over = False
-        # Nobody waits for it at the end: what it reads is never half written.
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        # As a rule nobody waits for it at the end: what it reads is never half written.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
 
     def do(
         self, work: Callable[[], Any], then: Callable[[Any], None], failed: Callable[[Exception], None], kind: str = ""
@@ -65,6 +66,13 @@ class Errands:
             if self._under_way is not None:
                 self._under_way.waiter.leave()
             self._has_more.notify()
+
+    def finish(self) -> None:
+        """Nothing more is begun, and what is under way is done to its end before this returns."""
+        with self._has_more:
+            self._is_over = True
+            self._has_more.notify()
+        self._thread.join()
 
     def _run(self) -> None:
         while True:

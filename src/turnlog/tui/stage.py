@@ -19,6 +19,8 @@ class Stage(Protocol):
     catalog: Catalog
     asking: Errands
     """The catalog is asked there."""
+    acting: Errands
+    """What changes something is done there: the program does not end before it is done."""
     is_picking: bool
     """Whether a session is only to be chosen."""
 

@@ -34,7 +34,7 @@ class ListScreen(Full[None]):
     """Typing narrows, Enter opens; in `pick` Enter is the answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "open the session", priority=True),
+        Binding("enter", "open", "open the session"),  # the field tells of it, behind the letters typed before
         Binding("down,ctrl+n", "step(1)", "the next session", priority=True),
         Binding("up", "step(-1)", "the one before; from the first back to the field", priority=True),
         Binding("pagedown", "page(1)", "a page on", priority=True),
@@ -98,8 +98,16 @@ class ListScreen(Full[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Every letter narrows."""
-        if event.value != self._query:
-            self._query = event.value
+        self._typed(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter, in the field or in the list."""
+        self._typed(event.value)
+        self.action_open()
+
+    def _typed(self, value: str) -> None:
+        if value != self._query:
+            self._query = value
             self._field.open(True)
             self._ask()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
@@ -100,7 +101,7 @@ class SessionScreen(Full[None]):
                 self.transcript = made
                 return made.frame()
 
-        self._reading.do(work, self._framed, self._failed)
+        self._reading.do(work, self._opened, self._failed)
         self.set_interval(_LOOK_S, self._look)
         self.set_timer(_PATIENCE_S, self._wait)
 
@@ -138,6 +139,10 @@ class SessionScreen(Full[None]):
     def _wait(self) -> None:
         self._is_late = True
         self._draw()
+
+    def _opened(self, frame: Frame) -> None:
+        self._framed(frame)
+        self.on_resize()  # it may have another size by now
 
     def _framed(self, frame: Frame | None, missing: str = "") -> None:
         if frame is None:
@@ -297,7 +302,7 @@ class SessionScreen(Full[None]):
 
     def action_copy(self) -> None:
         """The command that goes on."""
-        command = f"turnlog resume {self.name_shown} --exec"
+        command = f"turnlog resume {quote(self.name_shown)} --exec"
         self.app.copy_to_clipboard(command)  # pyright: ignore[reportUnknownMemberType]
         self._said = f"copied: {command}"
         self._draw()
@@ -322,7 +327,12 @@ class SessionScreen(Full[None]):
         made = self.transcript
         if made is None:
             return
-        self._reading.do(lambda: made.turn, self._to_changes, self._failed)
+
+        def turn() -> int:
+            with made.looked.mutex:
+                return made.turn
+
+        self._reading.do(turn, self._to_changes, self._failed)
 
     def _to_changes(self, turn: int) -> None:
         made = self.transcript
