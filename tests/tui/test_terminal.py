@@ -91,7 +91,7 @@ def test_ctrl_z_and_fg(machine: Machine):
         terminal.type("log")
         terminal.until("1 session ")
         terminal.press("Ctrl-Z")
-        terminal.until("stopped: ")
+        terminal.until(lambda shown: b"stopped: " in terminal.written)  # it may be drawn over by now
         terminal.until(lambda shown: shown[0] == "log" and shown[-1].startswith("1 session "))
         terminal.press("Escape")
         terminal.until("5 sessions")

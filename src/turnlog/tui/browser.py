@@ -29,11 +29,16 @@ from turnlog.tui.terminal import StderrTerminal
 from turnlog.version import __version__
 
 if TYPE_CHECKING:
+    from turnlog.log.entry import AnyEntry
     from turnlog.reader.desk import Desk, LookedAt
     from turnlog.session import Home
 
 _END_S = 2.0
 """So long it may take to end after a signal."""
+
+
+_GLANCED = 20
+"""So many messages are drawn before the rest is known."""
 
 
 class BrowserOutcome(NamedTuple):
@@ -137,6 +142,17 @@ class Browser(App[BrowserOutcome]):
             self.catalog.sync()
             card = self.catalog.find(name)
         return desk.open(card)
+
+    def glance(self, name: str) -> tuple[str, list[AnyEntry]] | None:
+        """The title and the last entries of a session of ours, without the rest; None for another agent's."""
+        from turnlog.reader.part import part_of
+
+        card = self.catalog.find(name)
+        if not card.is_ours:
+            return None
+        with self.home.read(card.id) as session:
+            entries = list(part_of(session, last=_GLANCED, at=None, branch=None).entries(session))
+            return session.title or card.title or card.preview or "(no title)", entries
 
     def newest_place(self, name: str, query: str) -> str:
         """The entry in which the words of a query were last said in a session; empty for none."""

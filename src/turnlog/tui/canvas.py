@@ -14,6 +14,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from turnlog.view.visible import width
+
 _CODE = re.compile(r"\x1b\[([0-9;]*)m")
 _STYLES = {
     "1": Style(bold=True), "2": Style(dim=True), "3": Style(italic=True), "4": Style(underline=True),
@@ -63,6 +65,28 @@ def _marked(segments: list[Segment], marks: re.Pattern[str]) -> list[Segment]:
     return made
 
 
+def _cells(line: str, room: int) -> list[tuple[str, str]] | None:
+    """Each column and how it is painted; None where characters are not all one column wide."""
+    cells: list[tuple[str, str]] = []
+    codes = ""
+    for number, part in enumerate(_CODE.split(line)):
+        if number % 2:
+            codes = "" if part == "0" else part
+        elif part and width(part) != len(part):
+            return None
+        else:
+            cells += [(one, codes) for one in part]
+    return (cells + [(" ", "")] * room)[:room]
+
+
+def changed_until(before: str, after: str, room: int) -> int:
+    """The column up to which two lines differ. Textual draws a part of a line from its beginning."""
+    old, new = _cells(before, room), _cells(after, room)
+    if old is None or new is None:
+        return room
+    return next((x + 1 for x in range(room - 1, -1, -1) if old[x] != new[x]), 0)
+
+
 class Canvas(Widget):
     """A part of the screen that shows lines. `Pressed` tells where it was clicked."""
 
@@ -96,9 +120,14 @@ class Canvas(Widget):
             return
         most = max(len(before), len(lines))
         old, new = (part + [""] * (most - len(part)) for part in (before, lines))
-        changed = [y for y in range(min(most, self.size.height)) if old[y] != new[y]]
-        if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+        room = self.size.width
+        regions = [
+            Region(0, y, changed_until(old[y], new[y], room), 1)
+            for y in range(min(most, self.size.height))
+            if old[y] != new[y]
+        ]
+        if regions:
+            self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
         """See `Widget`."""

@@ -57,6 +57,12 @@ class Frame(NamedTuple):
     """What is to be known of the way there."""
 
 
+def glanced(title: str, entries: list[AnyEntry], screen: Screen, height: int) -> Frame | None:
+    """The end of a session before all of it is known; None where that would not fill the screen."""
+    lines = list(lines_of(Rows(price=Costs()).paired(entries), screen))[-height:]
+    return Frame(lines, [-1] * height, 0.0, 1.0, -1, 1, True, 0, title) if len(lines) == height else None
+
+
 class PagedSession:
     """One session that somebody reads: which line is at the top, what is unfolded, what is looked for."""
 
@@ -254,10 +260,11 @@ class PagedSession:
 
     def unfold(self, pieces: list[int]) -> bool:
         """All lines of the first of these that has some folded away; else it is folded again. Whether it had any."""
-        for piece in dict.fromkeys(pieces):
+        there = [piece for piece in dict.fromkeys(pieces) if 0 <= piece < len(self._pieces)]
+        for piece in there:
             if piece not in self._unfolded and self._has_fold(piece):
                 return self._toggle(piece)
-        for piece in dict.fromkeys(pieces):
+        for piece in there:
             if piece in self._unfolded:
                 return self._toggle(piece)
         return False

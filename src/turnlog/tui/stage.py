@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from turnlog.catalog import Catalog
+    from turnlog.log.entry import AnyEntry
     from turnlog.reader.desk import LookedAt
     from turnlog.session import Home
     from turnlog.tui.errand import Errands
@@ -38,6 +39,10 @@ class Stage(Protocol):
 
     def open(self, name: str) -> LookedAt:
         """The session of that name, open for reading. Not where the screens are drawn: it may take a while."""
+        ...
+
+    def glance(self, name: str) -> tuple[str, list[AnyEntry]] | None:
+        """The title and the last entries of a session of ours, without the rest; None for another agent's."""
         ...
 
     def newest_place(self, name: str, query: str) -> str:

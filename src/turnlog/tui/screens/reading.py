@@ -20,7 +20,7 @@ from turnlog.tui.errand import Errands, words_for
 from turnlog.tui.field import TypedLine
 from turnlog.tui.footline import FootLine, KeyHint, foot_line
 from turnlog.tui.listed import words_in
-from turnlog.tui.pagedsession import Frame, Move, PagedSession
+from turnlog.tui.pagedsession import Frame, Move, PagedSession, glanced
 from turnlog.tui.paper import PAPER
 from turnlog.view.typeset import Screen
 from turnlog.view.visible import clip, one_line, width
@@ -101,6 +101,11 @@ class SessionScreen(Full[None]):
                 self.transcript = made
                 return made.frame()
 
+        def glance() -> Frame | None:
+            found = None if pattern is not None else stage.glance(name)
+            return None if found is None else glanced(*found, room, height)
+
+        self._reading.do(glance, self._framed, self._failed)
         self._reading.do(work, self._opened, self._failed)
         self.set_interval(_LOOK_S, self._look)
         self.set_timer(_PATIENCE_S, self._wait)
@@ -185,7 +190,7 @@ class SessionScreen(Full[None]):
 
     def _headline(self, frame: Frame, room: int) -> str:
         where = f"  {frame.piece + 1:,} of {frame.total:,}"
-        where = where if room > len(where) + 12 else ""
+        where = where if room > len(where) + 12 and frame.piece >= 0 else ""
         title = clip(one_line(frame.title), room - len(where))
         space = " " * (room - width(title) - len(where))
         return PAPER.paint(title, "bold") + PAPER.paint(space + where, "dim")

@@ -1,0 +1,22 @@
+"""What is drawn again of a line, and how it is painted."""
+
+from __future__ import annotations
+
+import re
+
+from turnlog.tui.canvas import changed_until, strip_of
+from turnlog.tui.paper import PAPER
+
+
+def test_a_line_is_drawn_again_as_far_as_it_differs():
+    assert changed_until("one line", "one lane", 20) == 6
+    assert changed_until("short", "", 20) == 5
+    assert changed_until("same", PAPER.paint("same", "bold"), 20) == 4
+    assert changed_until("same", "same  ", 20) == 0
+    assert changed_until("漢字", "漢子", 20) == 20
+
+
+def test_a_match_is_marked_over_what_is_painted_differently():
+    strip = strip_of("a " + PAPER.paint("need", "bold") + "le in", 20, re.compile("needle"))
+    marked = "".join(segment.text for segment in strip if segment.style is not None and segment.style.reverse)
+    assert (marked, strip.cell_length) == ("needle", 20)
