@@ -181,7 +181,7 @@ def _again(ground: Ground, tree: Path) -> list[Row]:
     shutil.rmtree(ground.folder / "again")
     shutil.rmtree(ground.folder / "again.git")
     return [
-        ratio(f"checkpoint, {nothing}, against git, incremental", times, nothing, f"git, {nothing}", bar=2.5),
+        ratio(f"checkpoint, {nothing}, against git, incremental", times, nothing, f"git, {nothing}", bar=1.2),
         ratio(f"checkpoint, {ten}, against git, incremental", times, ten, f"git, {ten}", bar=2.5),
         difference("rewind of 10 files, over two checkpoints with nothing changed", back, *back, bar=50.0),
     ]
@@ -257,7 +257,7 @@ def _many(ground: Ground) -> list[Row]:
             f"around the 10th: {other * 1e3:.3g} ms",
             one / other,
             "x",
-            1.2,
+            1.1,
             note="on 400 files in 20 folders, where what the home holds weighs more than what the tree does",
         ),
         Row(
