@@ -17,6 +17,7 @@ import pytest
 
 from tests.agents.agent import Agent, _environment
 from tests.agents.drive import AGENTS, Codex, Opencode
+from tests.agents.more import MORE
 from tests.agents.provider import Provider
 from tests.agents.script import Call, Result, Turn, flat, say
 
@@ -27,6 +28,8 @@ TOOLS = {
     "codex": "mcp__turnlog/search_sessions",
     "gemini-cli": "mcp_turnlog_search_sessions",
     "opencode": "turnlog_search_sessions",
+    "qwen-code": "mcp__turnlog__search_sessions",
+    "copilot-cli": "turnlog-search_sessions",
 }
 SAID = "The quokka deploy needs the marzipan flag, and not the other one."
 
@@ -67,7 +70,7 @@ class Person:
 @pytest.fixture(params=["plain", "hooked"])
 def person(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> Iterator[Person]:
     with Provider() as provider:
-        yield Person(type(AGENTS[name])(), tmp_path, provider, hooked=request.param == "hooked")
+        yield Person(type({**AGENTS, **MORE}[name])(), tmp_path, provider, hooked=request.param == "hooked")
 
 
 @pytest.mark.parametrize("name", TOOLS)
