@@ -1,4 +1,4 @@
-"""Esc on the terminals of the other agents: what was typed into files afterwards is nobody's but the person's."""
+"""The terminals of the other agents: what was typed after Esc is the person's; what opencode undoes is followed."""
 
 from __future__ import annotations
 
@@ -133,3 +133,35 @@ def survives(desk: Seat, before: dict[str, object]) -> None:
     assert {**desk.files(), **half} == {**left, **half}
     log = (desk.home / ".turnlog/hooks.log").read_text()
     assert not [line for line in log.splitlines() if "error" in json.loads(line)], log
+
+
+@pytest.mark.parametrize("desk", ["opencode"], indirect=True)
+def test_what_opencode_undoes_itself_is_followed(desk: Seat):
+    with desk.sit_down():
+        for number in ("first", "second"):
+            asked(desk, number)
+        (desk.place / "mine.txt").write_text("between turns\n")
+        desk.enter("/undo")
+        desk.screen.until("1 message reverted")
+        desk.until(lambda: not (desk.place / "second.txt").exists())
+        desk.screen.press("C-u")
+        asked(desk, "third")
+        assert [text for text in desk.said() if text.endswith("prompt")] == ["first prompt", "third prompt"]
+        desk.settled()
+        [row] = desk.rows()
+        assert (row["turns"], row["state"]) == (3, "waiting")
+        for turn, number in enumerate(("first", "second", "third"), start=1):
+            assert desk.changes(turn) == {f"{number}.txt": "created"}
+        kept = {"a.py", "b.txt", "c.txt", "mine.txt"}
+        desk.turnlog("rewind", "turn:3", "--yes")
+        assert set(desk.files()) == {*kept, "first.txt"}
+        desk.turnlog("undo", "--yes")
+        desk.turnlog("rewind", "turn:1", "--yes")
+        assert set(desk.files()) == kept
+
+
+def asked(desk: Seat, number: str) -> None:
+    desk.provider.play(desk.shell(f"echo {number} > {number}.txt"), say(f"That was the {number} prompt."))
+    desk.enter(f"{number} prompt")
+    desk.screen.until(f"That was the {number} prompt.")
+    desk.settled()
