@@ -52,7 +52,8 @@ def test_of_several_all_or_none(cli: Cli, person: Path):
 @pytest.mark.parametrize(
     "words, code, told",
     [
-        (["install"], 2, "claude-code, codex; or --all"),
+        (["install", "--anyway"], 2, "claude-code, codex; or --all"),
+        (["install"], 7, "may be gone tomorrow"),  # before anybody is asked for which agent
         (["install", "claude-code"], 7, "may be gone tomorrow"),
         (["install", "nobody", "--anyway"], 3, "one of claude-code, codex"),
         (["install", "codex", "--allow-rewind"], 2, "stands behind --"),

@@ -86,9 +86,9 @@ def command(
     chosen: list[HookedAgent] = []
     if action != "status":
         scope = "project" if in_project else "user"
+        program = this_launcher() if anyway or action == "uninstall" else launcher()  # before anybody is asked
         chosen = _chosen(action, agents, places, everyone=everyone, as_json=as_json)
         if action == "install":
-            program = this_launcher() if anyway else launcher()
             edits = [edit for one in chosen for edit in installing(one, places, scope, program, trust=trust)]
         else:
             if not dry_run:

@@ -120,8 +120,11 @@ def _settings(
     edits: list[FileEdit] = []
     chosen: list[ServerAgent] = []
     if action != "status":
+        from turnlog.machine.launcher import launcher, this_launcher
+
+        program = this_launcher() if anyway or action == "uninstall" else launcher("mcp install")  # before it asks
         chosen = _chosen(action, named, places, everyone=everyone, as_json=as_json)
-        edits = _edits(action, chosen, places, "project" if in_project else "user", options, anyway=anyway)
+        edits = _edits(action, chosen, places, "project" if in_project else "user", options, program)
         if action == "uninstall" and not dry_run:
             from turnlog.cli.frame.agentshell import refuse_agent
 
@@ -147,14 +150,12 @@ def _settings(
 
 
 def _edits(
-    action: str, chosen: list[ServerAgent], places: ServerPlaces, scope: str, options: list[str] | None, *, anyway: bool
+    action: str, chosen: list[ServerAgent], places: ServerPlaces, scope: str, options: list[str] | None, program: str
 ) -> list[FileEdit]:
-    from turnlog.machine.launcher import launcher, this_launcher
     from turnlog.mcp.install import installing, uninstalling
 
     if action == "uninstall":
         return [edit for one in chosen for edit in uninstalling(one, places, scope)]
-    program = this_launcher() if anyway else launcher("mcp install")
     return [edit for one in chosen for edit in installing(one, places, scope, program, options)]
 
 
