@@ -72,7 +72,43 @@ SECRETS = {
         word(64, seed=3),
     ),
 }
+HEX = "0123456789abcdef"
+SECRETS |= {
+    "hugging face, letters only": ("hf_" + word(34, string.ascii_letters), ""),
+    "tavily": ("tvly-" + "dev-" + word(32), ""),
+    "notion": ("ntn_" + word(46), ""),
+    "notion old": ("secret_" + word(43), ""),
+    "telegram": ("bot 123456789" + ":AA" + word(33), ":AA" + word(33)),
+    "discord": ("MTEx" + word(20) + "." + word(6) + "." + word(30), ""),
+    "firebase": ("fcm " + word(11) + ":APA91b" + word(134, LETTERS + "_-"), word(134, LETTERS + "_-")),
+    "pinecone": ("pcsk_" + word(60), ""),
+    "together": ("tgp_v1_" + word(43, LETTERS + "_-"), ""),
+    "cerebras": ("csk-" + word(48), ""),
+    "jina": ("jina_" + word(60), ""),
+    "firecrawl": ("fc-" + word(32, HEX), ""),
+    "langsmith": ("lsv2_" + "pt_" + word(32, HEX) + "_" + word(10, HEX), ""),
+    "doppler": ("dp.pt." + word(43), ""),
+    "databricks": ("dapi" + word(32, HEX), ""),
+    "vault": ("hvs." + word(90, LETTERS + "_-"), ""),
+    "postman": ("PMAK-" + word(24, HEX) + "-" + word(34, HEX), ""),
+    "rubygems": ("rubygems_" + word(48, HEX), ""),
+    "square": ("sq0atp-" + word(22, LETTERS + "_-"), ""),
+    "shopify": ("shpss_" + word(32, HEX), ""),
+    "grafana": ("glsa_" + word(32) + "_" + word(8, HEX), ""),
+    "new relic": ("NRAK-" + word(27, string.ascii_uppercase + string.digits), ""),
+    "posthog": ("phx_" + word(43), ""),
+    "pulumi": ("pul-" + word(40, HEX), ""),
+    "fly": ("fm2_" + word(120), ""),
+    "resend": ("re_" + word(8) + "_" + word(24), ""),
+    "linear": ("lin_oauth_" + word(64, HEX), ""),
+    "airtable": ("pat" + word(14) + "." + word(64, HEX), ""),
+    "a sentence": ("Log in with the password: Sommer2024! and tell me.", "Sommer2024!"),
+}
 HARMLESS = {
+    "names that begin like a token": "hf_hub_download_and_cache_everything_now re_match fc-list secret_manager_client",
+    "words that begin like a token": "pattern.abcdef dapifoo csk-like jina_embeddings_v3 ntn_name glc_size phx_ids",
+    "numbers with a colon": "12:AA 2026-11-15T10:00:00 12345678:AAPL 99999999:AAA",
+    "dotted names": "MTServer.config.loader NTFS.volume.name ODBC.driver.manager MjRenderer.render.everything",
     "git hash": "commit 5f2c9a1b7e3d4c5a6b7e8f9a0b1c2d3e4f5a6b7c",
     "uuid": "session 550e8400-e29b-41d4-a716-446655440000",
     "digest": "sha256:" + "ab12" * 16,
@@ -202,7 +238,7 @@ def test_a_secret_that_two_blocks_share_is_found():
 
 
 def patterns() -> list[re.Pattern[str]]:
-    rules = [rule.pattern for rule in (*secret._KEYS, secret._URL, *secret._HEADERS)]
+    rules = [rule.pattern for rule in (*secret._KEYS, *secret._LISTED, secret._URL, *secret._HEADERS)]
     found = [*vars(secret).values(), *vars(assigned).values()]
     return [*rules, *(value for value in found if isinstance(value, re.Pattern))]
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from turnlog.view.assigned import Spot, assigned, is_placeholder
+from turnlog.view.tokenlist import DISCORD, DISCORD_HINTS, TOKENS
 
 
 class _Rule(NamedTuple):
@@ -80,6 +81,10 @@ _KEYS = (
         ("hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
         re.compile(r"[a-z.]{8,30}/(?:services|api/webhooks)/(?P<secret>[A-Za-z0-9/_-]{20,200})"),
     ),
+)
+_LISTED = (
+    *(_Rule(kind, (hint,), re.compile(re.escape(hint) + behind), needs_digit=False) for kind, hint, behind in TOKENS),
+    _Rule("token", DISCORD_HINTS, re.compile(rf"[MNO][A-Za-z]{DISCORD}")),
 )
 _URL = _Rule(
     "password in a URL",
@@ -150,7 +155,7 @@ def _short(text: str) -> tuple[Spot, ...]:
 
 def _spots(text: str) -> Iterator[Spot]:
     lower = text.replace("\u0130", "I").lower()  # the one character that gets longer: places stay places
-    for rule in (*_KEYS, _URL, *_HEADERS):
+    for rule in (*_KEYS, *_LISTED, _URL, *_HEADERS):
         place = lower if rule.ignores_case else text
         for hint in rule.hints:
             if hint in place:
@@ -174,7 +179,7 @@ def _tried(rule: _Rule, hint: str, text: str, place: str) -> Iterator[Spot]:
 
 def _begins_here(rule: _Rule, text: str, at: int) -> bool:
     """A key is no key in the middle of a word."""
-    return rule.hints[0] == "://" or at == 0 or _WORD.match(text, at - 1) is None
+    return not text[at].isalnum() or at == 0 or _WORD.match(text, at - 1) is None
 
 
 def _is_likely(rule: _Rule, text: str, start: int, end: int) -> bool:
