@@ -50,6 +50,18 @@ def test_words_find_sessions_and_places_and_titles(served: Served):
     assert names(served.get("/", q="haystack3 agent:codex").text) == []
 
 
+def test_a_word_that_is_still_being_typed_finds_what_begins_so(served: Served):
+    page = served.get("/", q="agent:codex needl")
+    assert names(page.text) == ["codex:bbbb2222"]
+    assert "<mark>" in page.text
+    assert names(served.get("/", q="haystack3 graspe").text) == names(served.get("/", q="haystack3").text)
+    whole = served.get("/", q="fine")
+    assert names(whole.text) == [ONE], "a whole word is only itself"
+    assert "q=fine%2A" not in whole.text
+    [hit, *_] = served.get("/", q="haysta").found(r'data-testid="hit"><a href="([^"]+)"')
+    assert "<mark>haysta" in served.ask(hit.replace("&amp;", "&")).text
+
+
 def test_nothing_fits_says_what_to_leave_out(served: Served):
     page = served.get("/", q="tag:nowhere case")
     assert page.testids("empty") == 1

@@ -30,6 +30,8 @@ _PLACES = 1_500
 """So many places are counted for a page."""
 _CHIPS = 4
 _PARTS = 8
+_TYPED = re.compile(r"(?:^|\s)\w{2,}$")
+"""A query that ends with a plain word."""
 SORTS = {"age": "Age", "cost": "Cost", "turns": "Turns"}
 
 
@@ -70,7 +72,7 @@ ROUTES = [Route("/", sessions), Route("/stream", stream)]
 def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
     told = standing_of(viewer)
     if asked.terms:
-        found = viewer.catalog.found(query, limit=_FOUND, page=number, counted=_PLACES * number)
+        query, found = _found_by(viewer, query, number)
         total = viewer.catalog.ask(how_many, query) if found.is_more else found.total
         if not found.sessions:
             return told + _nothing(viewer, query)
@@ -94,6 +96,17 @@ def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -
         f"{told}{_count(len(cards))}{_sorting(query, sort)}"
         f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=is_more)}'
     )
+
+
+def _found_by(viewer: Viewer, query: str, number: int) -> tuple[str, FoundPage]:
+    """What fits; where nothing does, what has words that begin with the last one: it may be still being typed."""
+    found = viewer.catalog.found(query, limit=_FOUND, page=number, counted=_PLACES * number)
+    is_near = bool(found.instead or found.missing)
+    if (is_near or not found.sessions) and _TYPED.search(query):
+        begun = viewer.catalog.found(f"{query}*", limit=_FOUND, page=number, counted=_PLACES * number)
+        if begun.sessions and not (begun.instead or begun.missing):
+            return f"{query}*", begun
+    return query, found
 
 
 def _count(total: int) -> str:
