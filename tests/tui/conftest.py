@@ -24,7 +24,7 @@ from turnlog.session import open_home
 from turnlog.tui.browser import Browser
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b5;5H\u202egnp.exe\x1b[?1049l\r\nbell\x07 end"
-_PATIENCE_S = 8
+_PATIENCE_S = 60
 
 
 def furnish(machine: Machine) -> None:

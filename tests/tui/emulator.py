@@ -19,7 +19,7 @@ from typing import Any
 import pyte
 
 _TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
-_PATIENCE_S = 20
+_PATIENCE_S = 60
 KEYS = {
     "Enter": "\r", "Escape": "\x1b", "Tab": "\t", "Up": "\x1b[A", "Down": "\x1b[B", "End": "\x1b[F", "Home": "\x1b[H",
     "PgDn": "\x1b[6~", "PgUp": "\x1b[5~", "Ctrl-C": "\x03", "Ctrl-Z": "\x1a", "Ctrl-A": "\x01", "Ctrl-P": "\x10",

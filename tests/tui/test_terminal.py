@@ -81,7 +81,7 @@ def test_it_ends_with_its_terminal(machine: Machine):
         os.close(terminal.slave)
         os.close(terminal.master)
         terminal.master = terminal.slave = -1
-        assert terminal.process.wait(30) in (1, 129, -signal.SIGHUP)
+        assert terminal.process.wait(60) in (1, 129, -signal.SIGHUP)
 
 
 def test_ctrl_z_and_fg(machine: Machine):
