@@ -57,7 +57,8 @@ def test_nothing_chosen_is_no_success_and_no_colours_are_shown_where_nobody_want
 def test_pick_prints_the_name_into_a_pipe_and_nothing_else(machine: Machine):
     with Emulator(*TURNLOG, "pick", "agent:codex", columns=50, lines=12, is_piped=True) as terminal:
         shown = terminal.until("1 session")
-        assert shown[-1].startswith("1 session")  # as large as the terminal, though stdout has no size
+        assert shown[-1].startswith("1 session")
+        assert shown[-1].endswith("^A this folder")  # as wide as the terminal, though stdout has no size
         terminal.press("Enter")
         assert terminal.end() == 0
         assert terminal.process.stdout is not None
