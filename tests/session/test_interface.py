@@ -183,3 +183,15 @@ def _hints(value: typing.Any) -> dict[str, object]:
     for other in ("turnlog.rewind.files", "turnlog.store", "turnlog.formats", "turnlog.thread.report"):
         names |= {key: item for key, item in vars(import_module(other)).items() if isinstance(item, type)}
     return typing.get_type_hints(value, globalns={**names, **vars(module)})
+
+
+def test_a_subagent_is_found_by_its_call(s, place):
+    first = s.spawn(agent="explorer", call="c1")
+    other = s.spawn(call="c2")
+    again = s.spawn(call="c1")
+    s.spawn()
+    back = place.open().resume(s.id)
+    assert [child.call for child in back.children()] == ["c1", "c2", "c1", None]
+    assert back.child("c1").id == again.id != first.id
+    assert back.child(ToolCall(id="c2", name="task")).id == other.id
+    assert back.child("c3") is None

@@ -125,6 +125,7 @@ def reading(s: Session) -> None:
     assert_type(s.branches(), list[Branch])
     assert_type(s.pending(), list[ToolCall])
     assert_type(s.children(), list[Info])
+    assert_type(s.child(ToolCall(id="c1", name="task")), Info | None)
     assert_type(s.damage, list[Damage])
     assert_type(s.facts, dict[str, Any])
     assert_type((s.id, s.handle, s.head, s.seq), tuple[str, str, int, int])

@@ -142,6 +142,7 @@ class ReadOnlySession:
     diff = _call(blocking.ReadOnlySession.diff, long=True)
     changes = _call(blocking.ReadOnlySession.changes, long=True)
     children = _call(blocking.ReadOnlySession.children)
+    child = _call(blocking.ReadOnlySession.child)
     refresh = _call(blocking.ReadOnlySession.refresh)
 
     async def close(self) -> None:

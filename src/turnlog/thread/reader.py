@@ -331,5 +331,10 @@ class SessionReader:
             return compactions_of([self.history.whole(node) for node in self.history.path(self._state.head)])
 
     def children(self) -> list[Info]:
-        """The sessions that were spawned from this one."""
+        """The sessions that were spawned from this one, in that order; `call` says which tool call did it."""
         return infos(self._store, self._state.children)
+
+    def child(self, call: str | ToolCall) -> Info | None:
+        """The session that a tool call spawned; the newest, where a provider used the id twice."""
+        name = call.id if isinstance(call, ToolCall) else call
+        return next((info for info in reversed(self.children()) if info.call == name), None)

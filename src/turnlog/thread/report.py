@@ -47,6 +47,8 @@ class Info(Struct, frozen=True):
     """False where the first line is damaged: `turnlog doctor` says more."""
     listed: dict[str, Any] = {}
     """What the fact `listed` says, a dict of the caller's; empty where that is too big for a line."""
+    call: str | None = None
+    """The tool call of the `parent` that started this one."""
 
 
 def info_of(found: Listed) -> Info:
@@ -76,6 +78,7 @@ def info_of(found: Listed) -> Info:
         found.size_bytes,
         start is not None,
         listed if found.wide is not None and found.wide.blob is None and isinstance(listed, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
+        start.spawned.call if start and start.spawned else None,
     )
 
 
