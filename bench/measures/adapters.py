@@ -67,6 +67,10 @@ def _summaries(row: Measured) -> float:
     return row["summaries_ms"]
 
 
+def _tail_of_load(row: Measured) -> float:
+    return row["tail_ms"] / row["load_ms"]
+
+
 def _step(number: int) -> Callable[[Measured], float]:
     return lambda row: row["step_ms"][str(number)]
 
@@ -111,6 +115,17 @@ PAIRS = {
             Bar("disk", _disk, 1.25),
             Bar("ms for a session in a listing", _listing, 0.1, than=""),
             Bar("ms for a session's summary", _summaries, 0.5, than=""),
+        ),
+    ),
+    "pydantic-ai": Pair(
+        "pydantic_ai",
+        "turnlog_pydantic_ai",
+        (
+            Bar("append beside the whole file", _rate, 10.0, at_least=True),
+            Bar("step 2,000 to step 100", _growth, 1.5, than=""),
+            Bar("load", _load, 5.0),
+            Bar("tail to load", _tail_of_load, 0.15, than=""),
+            Bar("disk", _disk, 1.5),
         ),
     ),
     "adk": Pair(
