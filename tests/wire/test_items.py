@@ -3,7 +3,7 @@
 import pytest
 
 from turnlog import File, Image, Invalid, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.wire import gemini, openai
+from turnlog.wire import anthropic, gemini, openai
 
 
 def test_items_of_the_responses_api_become_messages():
@@ -93,3 +93,43 @@ def test_contents_of_gemini_become_messages():
     ]
     with pytest.raises(Invalid):
         gemini.messages([{"role": "nobody", "parts": []}])
+
+
+def test_messages_of_anthropic_become_messages():
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cHBw"}}
+    made = anthropic.messages(
+        [
+            {"role": "user", "content": "look"},
+            {"role": "user", "content": [{"type": "text", "text": "here"}, picture]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "so", "signature": "s"},
+                    {"type": "tool_use", "id": "c1", "name": "bash", "input": {"a": 1}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "and"},
+                    {"type": "tool_result", "tool_use_id": "c1", "content": [picture], "is_error": True},
+                ],
+            },
+            {"role": "user", "content": [{"type": "of_next_year"}]},
+            {"role": "assistant", "content": []},
+        ]
+    )
+    assert [one.role for one in made] == ["user", "user", "assistant", "tool", "user", "user", "assistant"]
+    assert made[1].blocks == [Text("here"), Image(media_type="image/png", data=b"ppp")]
+    assert made[2].blocks[1] == ToolCall(id="c1", name="bash", input={"a": 1})
+    assert (made[2].blocks[0].provider, made[2].blocks[0].data) == ("anthropic", {"signature": "s"})
+    seen = Image(media_type="image/png", data=b"ppp")
+    assert made[3].blocks == [ToolResult(call="c1", content=[seen], is_error=True)]
+    assert made[4].blocks == [Text("and")]
+    assert [(one.did, one.what, one.entry) for one in made.report] == [
+        ("changed", "of_next_year", 4),
+        ("left out", "message", 5),
+    ]
+    for odd in (3, {"role": "nobody", "content": "x"}):
+        with pytest.raises(Invalid):
+            anthropic.messages([odd])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from datetime import datetime
 from typing import Any
 
@@ -12,22 +10,18 @@ from msgspec import UNSET
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items
 from turnlog.formats.claude_code.line import ClaudeSaid
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
 from turnlog.wire import WRAPPED
+from turnlog.wire.anthropic.item import media
 
 
 def block(raw: dict[str, Any]) -> AnyBlock:
     """One block of a user's message or of a tool's result."""
-    kind = raw.get("type")
-    if kind == "text" and isinstance(raw.get("text"), str):
+    if raw.get("type") == "text" and isinstance(raw.get("text"), str):
         return Text(text=raw["text"])
-    if kind in ("image", "document"):
-        made = _media(raw, Image if kind == "image" else File)
-        if made is not None:
-            return made
-    return unknown("claude-code", raw)
+    return media(raw) or unknown("claude-code", raw)
 
 
 def result(raw: dict[str, Any], details: Any) -> ToolResult:
@@ -39,25 +33,6 @@ def result(raw: dict[str, Any], details: Any) -> ToolResult:
         is_error=raw.get("is_error") is True,
         details=details,
     )
-
-
-def _media(raw: dict[str, Any], make: type[Image | File]) -> AnyBlock | None:
-    source = fields(raw.get("source"))
-    media_type, name = source.get("media_type"), raw.get("title")
-    about: dict[str, Any] = {
-        "media_type": media_type if isinstance(media_type, str) else None,
-        "name": name if isinstance(name, str) else None,
-    }
-    if source.get("type") == "base64" and isinstance(source.get("data"), str):
-        try:
-            return make(data=b64decode(source["data"], validate=True), **about)
-        except (binascii.Error, ValueError):
-            return None
-    if source.get("type") == "url" and isinstance(source.get("url"), str):
-        return make(url=source["url"], **about)
-    if source.get("type") == "file" and isinstance(source.get("file_id"), str):
-        return make(file=source["file_id"], provider="anthropic", **about)
-    return None
 
 
 _STOPS: dict[str, Stop] = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}

@@ -37,7 +37,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
         meta["partial"] = data["partial"]
     return Message(
         role="assistant",
-        blocks=[_block(block, known, account) for block in items(data.get("content"))],
+        blocks=[answered_block(block, known, account) for block in items(data.get("content"))],
         model=data.get("model"),
         request=data.get("id"),
         usage=_usage(data["usage"]) if isinstance(data.get("usage"), dict) else None,
@@ -47,7 +47,8 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     )
 
 
-def _block(raw: dict[str, Any], known: dict[str, str], account: str | None) -> AnyBlock:
+def answered_block(raw: dict[str, Any], known: dict[str, str], account: str | None) -> AnyBlock:
+    """A block of an answer."""
     kind = raw.get("type")
     if kind == "text":
         rest = {key: value for key, value in raw.items() if key not in ("type", "text")}

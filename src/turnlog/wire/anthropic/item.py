@@ -1,0 +1,87 @@
+"""Messages of Anthropic's API, sent or received, as messages of ours."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from turnlog.errors import Invalid
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult, UnknownBlock
+from turnlog.log.entry import Message
+from turnlog.wire import Deviation, Received, fields, items, kind_of, plain
+from turnlog.wire.anthropic.answer import answered_block
+from turnlog.wire.anthropic.ask import PROVIDER
+
+_ROLES = ("system", "user", "assistant")
+
+
+def messages(given: Iterable[Any], *, account: str | None = None) -> Received:
+    """What each message says, in their order; `report` names what ours cannot say of it.
+
+    One with results of tools and more is two: the results come first.
+    """
+    made = Received()
+    for index, item in enumerate(given):
+        found = messages_of(plain(item), account)
+        made += found
+        blocks = [block for message in found for block in message.blocks]
+        for block in blocks:
+            if isinstance(block, UnknownBlock):
+                made.report.append(Deviation("changed", kind_of(block), "it is kept, and not understood", index))
+        if not blocks:
+            made.report.append(Deviation("left out", "message", "it says nothing", index))
+    return made
+
+
+def messages_of(item: dict[str, Any], account: str | None = None) -> list[Message]:
+    """One message, or two where it has results of tools and more."""
+    role, content = item.get("role"), item.get("content")
+    if role not in _ROLES:
+        raise Invalid(f"the role {role!r:.40}", hint=f"one of {', '.join(_ROLES)}")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else items(content)
+    if role == "assistant":
+        return [Message(role="assistant", blocks=[answered_block(part, {}, account) for part in parts])]
+    results: list[AnyBlock] = [_result(part) for part in parts if part.get("type") == "tool_result"]
+    said = [_part(part) for part in parts if part.get("type") != "tool_result"]
+    told = [Message(role="tool", blocks=results)] if results else []
+    return [*told, Message(role="system" if role == "system" else "user", blocks=said)] if said or not told else told
+
+
+def _result(raw: dict[str, Any]) -> ToolResult:
+    content = raw.get("content")
+    blocks = content if isinstance(content, str) else [_part(part) for part in items(content)]
+    return ToolResult(call=str(raw.get("tool_use_id") or ""), content=blocks, is_error=raw.get("is_error") is True)
+
+
+def _part(raw: dict[str, Any]) -> AnyBlock:
+    if raw.get("type") == "text" and isinstance(raw.get("text"), str):
+        return Text(raw["text"])
+    found = media(raw)
+    return found or UnknownBlock(kind=str(raw.get("type")), json=msgspec.json.encode(raw).decode())
+
+
+def media(raw: dict[str, Any]) -> Image | File | None:
+    """A picture or a document: bytes where they came along, else where they are."""
+    if raw.get("type") not in ("image", "document"):
+        return None
+    make = Image if raw["type"] == "image" else File
+    source = fields(raw.get("source"))
+    media_type, name = source.get("media_type"), raw.get("title")
+    about: dict[str, Any] = {
+        "media_type": media_type if isinstance(media_type, str) else None,
+        "name": name if isinstance(name, str) else None,
+    }
+    if source.get("type") == "base64" and isinstance(source.get("data"), str):
+        try:
+            return make(data=b64decode(source["data"], validate=True), **about)
+        except (binascii.Error, ValueError):
+            return None
+    if source.get("type") == "url" and isinstance(source.get("url"), str):
+        return make(url=source["url"], **about)
+    if source.get("type") == "file" and isinstance(source.get("file_id"), str):
+        return make(file=source["file_id"], provider=PROVIDER, **about)
+    return None
