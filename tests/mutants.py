@@ -146,6 +146,20 @@ MUTANTS = [
         ("tests/adapters/test_items.py",),
     ),
     Mutant(
+        "adapter: lines are exported as they were, whatever was said since",
+        "formats/claude_code/mirror.py",
+        "    return entry.is_node and not is_mirrored(entry)",
+        "    return False",
+        ("tests/formats/test_mirror.py",),
+    ),
+    Mutant(
+        "adapter: results beside a text are said twice",
+        "formats/claude_code/writing.py",
+        "            return fields(message.meta)[LINE] is None  # the line behind it has it as well",
+        "            return False",
+        ("tests/formats/test_mirror.py",),
+    ),
+    Mutant(
         "erasing: what a writer gave up stays as it was",
         "store/files/erasing.py",
         "if line.strip() and offset not in counted:",

@@ -197,6 +197,12 @@ def test_a_store(kitchen: Kitchen):
     kitchen.run("-m", "turnlog", "--home", "named://cli", "ls")
 
 
+def test_an_adapter(kitchen: Kitchen):
+    kitchen.follow("An adapter")
+    [example] = [text for language, name, text in blocks("An adapter") if language == "python" and not name]
+    kitchen.run("-c", example)
+
+
 def test_a_command(kitchen: Kitchen):
     kitchen.with_package()
     kitchen.follow("A command")
