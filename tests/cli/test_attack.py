@@ -183,7 +183,7 @@ def test_nothing_in_an_error_reaches_the_terminal(name: str, hostile: str):
 def test_several_that_fit_are_listed_harmlessly(hostile: str, folder: Path):
     with turnlog.open() as home:
         home.create(id=f"evil{EVIL}2", title=EVIL, agent=EVIL)
-    with Terminal("-m", "turnlog", "show", "evil\x1b") as terminal:
+    with Terminal("-m", "turnlog", "show", "evil\x1b", TERM="dumb") as terminal:
         assert terminal.end() == 3
     assert "2 sessions" in terminal.text
     is_harmless(terminal.text)

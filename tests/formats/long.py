@@ -84,6 +84,15 @@ def _aider(folder: Path, count: int) -> Path:
     return path
 
 
+def _droid(folder: Path, count: int) -> Path:
+    rows: list[Any] = [{"type": "session_start", "id": _ID, "title": "long", "version": 2, "cwd": "/there"}]
+    for n in range(count):
+        message = {"role": "assistant" if n % 2 else "user", "content": [{"type": "text", "text": f"line {n}"}]}
+        parent = {"parentId": f"m{n - 1}"} if n else {}
+        rows.append({"type": "message", "id": f"m{n}", **parent, "timestamp": _AT, "message": message})
+    return _lines(folder / "-there" / f"{_ID}.jsonl", rows)
+
+
 def opencode_database(path: Path, count: int) -> Path:
     with closing(sqlite3.connect(path)) as base:
         base.executescript(
@@ -138,6 +147,7 @@ def _written(agent: str) -> Callable[[Path, int], Path]:
 
 _MAKERS: dict[str, Callable[[Path, int], Path]] = {
     "qwen-code": _qwen, "copilot-cli": _copilot, "kimi": _kimi, "goose": _goose, "cline": _cline, "aider": _aider,
+    "droid": _droid,
 }  # fmt: skip
 AGENTS = names()
 

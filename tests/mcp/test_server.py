@@ -169,7 +169,7 @@ def test_a_catalog_that_somebody_else_writes_is_not_waited_for(person: Path, mon
 def test_before_the_index_is_made_it_says_so(person: Path, monkeypatch: pytest.MonkeyPatch):
     claude_session(person, str(Path.cwd()), ID, "The first voucher")
     monkeypatch.setattr("turnlog.catalog.upkeep.AT_ONCE", 10)
-    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_: True)
+    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)
     desk = Desk()
     assert "The index is being built: 1 session is not read yet" in desk.data("search_sessions", query="x")["notes"][0]
     [row] = desk.data("list_sessions")["sessions"]

@@ -83,7 +83,7 @@ def test_the_loop_goes_on_while_five_hundred_appends_wait_for_the_server(postgre
 
 def test_many_follow_without_a_thread_each_and_are_told(location: str, monkeypatch: pytest.MonkeyPatch):
     """More than there are threads, none of which looks for himself: what comes, comes by a message."""
-    monkeypatch.setattr(aio, "LOOK_S", 3600.0)
+    monkeypatch.setattr("turnlog.aio.session.LOOK_S", 3600.0)
     count = 40
 
     async def follow(session: aio.Session) -> list[str]:
@@ -112,7 +112,7 @@ def test_many_follow_without_a_thread_each_and_are_told(location: str, monkeypat
 
 
 def test_following_ends_when_the_session_is_closed(location: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(aio, "LOOK_S", 3600.0)
+    monkeypatch.setattr("turnlog.aio.session.LOOK_S", 3600.0)
 
     async def run() -> list[int]:
         async with await aio.open(location) as home:

@@ -28,6 +28,7 @@ FIELDS = {
         "a session each",
         {
             **CARD,
+            "[call]": shape.text("the tool call of its parent that started it, of ours", null=True),
             "[labels]": shape.one(),
             "[listed]": shape.one("what its maker wants told in listings"),
             "[seq]": shape.number("its last entry, of ours"),

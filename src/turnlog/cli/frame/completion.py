@@ -233,9 +233,10 @@ def _agents() -> list[str]:
     from importlib.util import find_spec
 
     package = find_spec("turnlog.formats")
-    places = package.submodule_search_locations if package is not None else None
-    found = (module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_"))
-    return sorted(name.replace("_", "-") for name in found)
+    places = list(package.submodule_search_locations or ()) if package is not None else []
+    places += [f"{place}/seeds" for place in places]
+    found = {module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_")}
+    return sorted(name.replace("_", "-") for name in found - {"seeds"})
 
 
 def _home(words: list[str]) -> str | None:

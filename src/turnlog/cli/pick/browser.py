@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from turnlog.cli.draw.preview import can_ask
 from turnlog.cli.frame.exitcode import Left
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.pick.page import PageServer
 from turnlog.errors import Unsupported
 from turnlog.reader.candidate import SeveralFit
 
@@ -40,6 +39,8 @@ def browse(query: str, *, what: str, hint: str, is_picking: bool = True) -> Brow
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise Unsupported(f"{what} needs Textual", hint=_INSTALL) from None
+    from turnlog.cli.pick.page import PageServer
+
     try:
         with PageServer() as pages:
             outcome = show(home_location(), query, is_picking=is_picking, open_page=pages.show)

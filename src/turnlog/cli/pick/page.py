@@ -41,8 +41,8 @@ class PageServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
+            with self._process as process:
+                process.terminate()
 
     def show(self, name: str) -> str:
         """Open the page of a session; gives what to tell of it."""
@@ -67,8 +67,8 @@ class PageServer:
         url = made.stdout.readline().strip()
         if not url:
             told = [line.removeprefix("error: ").removeprefix("hint: ") for line in made.stderr.read().splitlines()]
-            made.wait()
-            raise Unavailable(" · ".join(told) or "`turnlog web` did not start")
+            with made:
+                raise Unavailable(" · ".join(told) or "`turnlog web` did not start")
         threading.Thread(target=made.stderr.read, daemon=True).start()  # or it would wait for somebody to read it
         self._process = made
         self._address, _, self._token = url.partition("/?token=")
