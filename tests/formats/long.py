@@ -85,7 +85,7 @@ def _aider(folder: Path, count: int) -> Path:
 
 
 def _droid(folder: Path, count: int) -> Path:
-    rows: list[Any] = [{"type": "session_start", "id": _ID, "title": "long", "version": 2, "cwd": "/there"}]
+    rows: list[Any] = [{"type": "session_start", "id": _ID, "title": "long", "owner": "a", "cwd": "/there"}]
     for n in range(count):
         message = {"role": "assistant" if n % 2 else "user", "content": [{"type": "text", "text": f"line {n}"}]}
         parent = {"parentId": f"m{n - 1}"} if n else {}

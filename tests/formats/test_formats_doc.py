@@ -50,7 +50,11 @@ def strings(node: ast.AST) -> set[str]:
 
 def folder_of(name: str) -> Path:
     """The folder of a format that is one, a seed or not."""
-    return next(path for path in (FORMATS / name.replace("-", "_"), FORMATS / "seeds" / name) if path.is_dir())
+    return next(
+        path
+        for path in (FORMATS / name.replace("-", "_"), FORMATS / "seeds" / name)
+        if (path / "__init__.py").is_file()
+    )
 
 
 def in_code(*files: Path) -> set[str]:
