@@ -17,6 +17,7 @@ from turnlog.hooks import agent, names
 settings.register_profile(
     "turnlog",
     deadline=None,
+    max_examples=60,
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -33,7 +33,7 @@ from turnlog.workspace import scan
 
 MODELS = ("posix", "ext4")
 ONE = "one"
-_LIMIT = 400
+_LIMIT = 300
 """So many states of each: other ones on every run, and more in the soak."""
 
 

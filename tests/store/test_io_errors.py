@@ -19,6 +19,8 @@ from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry
 from turnlog.store.files import disk as disk_module
 
+ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES]
+
 
 @pytest.fixture
 def folder() -> Iterator[str]:
@@ -71,10 +73,11 @@ def run(at: int, error: int, *, for_ever: bool, attempts: int) -> FailingDisk:
 
 @pytest.mark.parametrize("attempts", [1, 3], ids=["tried once", "tried again"])
 @pytest.mark.parametrize("for_ever", [False, True], ids=["fails once", "fails from then on"])
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
 def test_whatever_call_fails_nothing_acknowledged_is_lost(error: int, for_ever: bool, attempts: int):
+    """Each call fails with one of the errors, in four ways; the soak tries all of them with all."""
     problems: list[str] = []
-    number = 1
+    number = 1 + ERRORS.index(error)
     while len(problems) < 20:
         disk: FailingDisk | None = None
         try:
@@ -83,7 +86,7 @@ def test_whatever_call_fails_nothing_acknowledged_is_lost(error: int, for_ever: 
             problems.append(f"call {number}: {type(problem).__name__}: {problem}")
         if disk is not None and not disk.failed:
             break
-        number += 1
+        number += len(ERRORS)
     assert not problems, f"{len(problems)} of {number}:\n" + "\n".join(problems[:40])
 
 
