@@ -42,6 +42,15 @@ def test_from_the_list_into_a_session_and_back_in_every_size(machine: Machine):
         assert b"Traceback" not in terminal.written
 
 
+def test_a_resize_that_nobody_told_of_is_seen(machine: Machine):
+    deaf = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])"
+    command = f"{deaf}; os.execv(sys.executable, [sys.executable, '-m', 'turnlog', 'tui'])"
+    with Emulator(sys.executable, "-c", command) as terminal:
+        terminal.until(lambda shown: shown[-1].startswith("5 sessions"))
+        terminal.resize(100, 30)
+        terminal.until(lambda shown: len(shown) == 30 and shown[-1].startswith("5 sessions"))
+
+
 def test_nothing_chosen_is_no_success_and_no_colours_are_shown_where_nobody_wants_them(machine: Machine):
     with Emulator(*TURNLOG, "pick", is_piped=True, NO_COLOR="1") as terminal:
         terminal.until("5 sessions")

@@ -13,8 +13,10 @@ from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.screen import Screen as Full
 
 from turnlog.catalog import Catalog
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from turnlog.reader.desk import Desk, LookedAt
     from turnlog.session import Home
 
+_SIZE_S = 1.0
 _END_S = 2.0
 """So long it may take to end after a signal."""
 
@@ -104,6 +107,18 @@ class Browser(App[BrowserOutcome]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end_by, number)
         self.app_resume_signal.subscribe(self, self._draw_again)  # pyright: ignore[reportUnknownMemberType]
+        self.set_interval(_SIZE_S, self._see_size)
+
+    def _see_size(self) -> None:
+        """Now and then Textual loses that the terminal has another size: then nothing fits until the next time."""
+        if self.is_headless:
+            return
+        try:
+            size = Size(*os.get_terminal_size(2))
+        except OSError:
+            return
+        if size and size != self.screen.size:
+            self.screen.post_message(events.Resize(size, size))
 
     def _draw_again(self, _: object) -> None:
         """Back from the background, Textual by itself draws only what changes from then on."""
