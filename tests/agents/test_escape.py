@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +89,17 @@ class Seat(Desk):
 @pytest.fixture(params=TERMINALS)
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Seat]:
     with Provider() as provider:
-        yield Seat(type(AGENTS[request.param])(), tmp_path, provider)
+        seat = Seat(type(AGENTS[request.param])(), tmp_path, provider)
+        yield seat
+        end_left_behind(seat.home)
+
+
+def end_left_behind(home: Path) -> None:
+    """Codex starts a server of its own from a program in the person's home, and leaves it running."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.readlink(process / "exe").startswith(f"{home}/"):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def test_escape_in_an_answer_leaves_all_that_is_typed_then(desk: Seat):
