@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table
-from turnlog.view.visible import columns, width
+from turnlog.view.visible import beginning, characters, width
 
 _CODES = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "strike": "9", "red": "31", "green": "32",
@@ -153,7 +153,7 @@ def wrapped(spans: list[InlineSpan], screen: Screen, room: int) -> Iterator[str]
             used += len(before)
         space = None
         while used + size > room:
-            part = _beginning(text, max(1, room - used))
+            part = beginning(text, max(1, room - used)) or next(iter(characters(text)))
             line.append(_styled(part, span, screen))
             yield "".join(line)
             text = text[len(part) :]
@@ -161,15 +161,6 @@ def wrapped(spans: list[InlineSpan], screen: Screen, room: int) -> Iterator[str]
         line.append(_styled(text, span, screen))
         used += size
     yield "".join(line)
-
-
-def _beginning(text: str, room: int) -> str:
-    taken = 0
-    for index, character in enumerate(text):
-        taken += columns(character)
-        if taken > room and index:
-            return text[:index]
-    return text
 
 
 def _words(spans: list[InlineSpan], screen: Screen) -> Iterator[tuple[str, InlineSpan]]:

@@ -9,7 +9,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.cli.draw.listing import CARD, HIT
-from turnlog.cli.draw.text import ago, clip, coloured, columns, moment, one_line, plain, safe, screen_width, width
+from turnlog.cli.draw.text import (
+    ago,
+    beginning,
+    clip,
+    coloured,
+    ending,
+    moment,
+    one_line,
+    plain,
+    safe,
+    screen_width,
+    width,
+)
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.output import JsonAsked
@@ -283,35 +295,21 @@ def _cut(hit: Hit, room: int) -> tuple[str, list[tuple[int, int]]]:
     text, all_marks = _body(hit)
     if width(text) <= room:
         return text, all_marks
-    start = _back(text, all_marks[0][0] if all_marks else 0, room // 3)
-    end = _on(text, start, room)
+    first = all_marks[0][0] if all_marks else 0
+    start = first - len(ending(text[:first], room // 3))
+    end = start + len(beginning(text[start:], room))
     if end == len(text):  # there is room for more before it
-        start = _back(text, end, room)
+        start = end - len(ending(text, room))
     cut = text[start:end]
     marks = [(max(a, start) - start, min(b, end) - start) for a, b in all_marks if a < end and b > start]
     if start:
-        cut = "…" + cut[1:]
-        marks = [(max(a, 1), b) for a, b in marks if b > 1]
+        less = len(beginning(cut, 1) or beginning(cut, 2)) - 1
+        cut = "…" + cut[less + 1 :]
+        marks = [(max(a - less, 1), b - less) for a, b in marks if b - less > 1]
     if end < len(text):
-        cut = cut[:-1] + "…"
+        cut = cut[: -len(ending(cut, 1) or ending(cut, 2))] + "…"
         marks = [(a, min(b, len(cut) - 1)) for a, b in marks if a < len(cut) - 1]
     return cut, marks
-
-
-def _back(text: str, end: int, room: int) -> int:
-    """Where a stretch begins that ends there and takes so many columns."""
-    while end > 0 and room >= columns(text[end - 1]):
-        end -= 1
-        room -= columns(text[end])
-    return end
-
-
-def _on(text: str, start: int, room: int) -> int:
-    """Where a stretch ends that begins there and takes so many columns."""
-    while start < len(text) and room >= columns(text[start]):
-        room -= columns(text[start])
-        start += 1
-    return start
 
 
 def marked(text: str, marks: Sequence[tuple[int, int]], paint: Callable[[str], str]) -> str:

@@ -13,9 +13,9 @@ from typing import TextIO
 from turnlog.view.number import ago as ago
 from turnlog.view.number import count as count
 from turnlog.view.number import size as size
-from turnlog.view.visible import UNSEEN, clip, columns, is_safe, odd_parts, one_line, safe, width
+from turnlog.view.visible import UNSEEN, beginning, clip, ending, is_safe, odd_parts, one_line, safe, width
 
-__all__ = ["clip", "columns", "count", "one_line", "safe", "size", "width"]
+__all__ = ["beginning", "clip", "count", "ending", "one_line", "safe", "size", "width"]
 
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _SHELL = re.compile(r"[\x00-\x1f]")
@@ -48,13 +48,7 @@ def clip_path(text: str, columns: int) -> str:
     if width(text) <= columns:
         return text
     lead = clip(text, max(2, columns // 4))
-    left = columns - width(lead)
-    tail = ""
-    for character in reversed(text):
-        if width(tail) + width(character) > left:
-            break
-        tail = character + tail
-    return lead + tail
+    return lead + ending(text, columns - width(lead))
 
 
 def screen_width() -> int | None:
