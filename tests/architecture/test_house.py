@@ -55,6 +55,11 @@ def test_every_exception_to_the_size_is_still_needed():
         assert len((SRC / name).read_bytes().splitlines()) > MAX_LINES, f"{name} is small again"
 
 
+def test_compression_is_behind_one_module():
+    importing = {path.name for path in MODULES if re.search(r"^\s*(import|from) zstandard", path.read_text(), re.M)}
+    assert importing == {"zstd.py"}
+
+
 def test_no_module_has_a_name_that_says_nothing():
     for path in MODULES:
         parts = set(path.relative_to(SRC).with_suffix("").parts)

@@ -21,7 +21,7 @@ from turnlog.exchange.source import bring_all
 from turnlog.formats import Source, find, format_of
 from turnlog.formats._shared import sqlite as _sqlite
 from turnlog.formats._shared.json import RATIO, UNPACKED, lines
-from turnlog.log.unpack import unpacked
+from turnlog.log.zstd import unpacked
 from turnlog.store.memory.log import MemoryLog
 
 MEGABYTE = 1 << 20

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import format_of, private_folders, put_file
+from turnlog.log import zstd
 from turnlog.machine.environment import default_home, state_folder
 from turnlog.machine.location import folder_of, key_of
 from turnlog.machine.proof import proof_of
@@ -271,23 +272,19 @@ def _sound(place: str) -> list[_Frame]:
 
 
 def _unpacked(file: BinaryIO, frame: _Frame) -> bytes | None:
-    import zstandard
-
     file.seek(frame.start)
     try:
-        data = zstandard.ZstdDecompressor().decompress(file.read(frame.length), max_output_size=_CHUNK)
-    except zstandard.ZstdError:
+        data = zstd.decompressor().decompress(file.read(frame.length), max_output_size=_CHUNK)
+    except zstd.damage():
         return None
     return data if sha256(data).hexdigest()[:32] == frame.digest else None
 
 
 def _framed(file: BinaryIO, at: int, status: os.stat_result) -> tuple[bytes, int]:
     """The next frame with the note before it, and how far it goes."""
-    import zstandard
-
     file.seek(at)
     data = file.read(min(_CHUNK, status.st_size - at))
-    packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(data)
+    packed = zstd.compressor(_LEVEL, has_checksum=True).compress(data)
     size = at + len(data)
     note = {
         "length": len(packed),

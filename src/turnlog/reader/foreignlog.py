@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
-from zstandard import ZstdCompressor, ZstdDecompressor
 
 from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import NotFound, Unavailable
@@ -23,6 +22,7 @@ from turnlog.formats import Jump, Record, ResumePoint, format_of, id_of, key_id
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import AnyEntry, Head, Message
 from turnlog.log.payload import digest as digest_of
+from turnlog.log.zstd import compressor, decompressor
 from turnlog.machine.proof import proof
 from turnlog.thread.outline import Outline
 
@@ -46,7 +46,7 @@ class ForeignLog:
         """Where it lies; it is read at `path`, if that is another."""
         self._there = replace(source, path=path) if path else source
         self._form = format_of(source.agent)
-        self._packer = ZstdCompressor(level=-5)  # to read it takes longer than it takes room
+        self._packer = compressor(-5)  # to read it takes longer than it takes room
         self._begin()
         self._take(self._read(), while_wanted)
 
@@ -217,4 +217,4 @@ def _between(entries: list[AnyEntry], after: int, before: int | None) -> Iterato
 
 def _unpacked(piece: _Piece | Future[bytes]) -> list[AnyEntry]:
     piece = piece.result() if isinstance(piece, Future) else piece
-    return piece if isinstance(piece, list) else _decode(ZstdDecompressor().decompress(piece))
+    return piece if isinstance(piece, list) else _decode(decompressor().decompress(piece))

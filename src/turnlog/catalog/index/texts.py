@@ -17,9 +17,9 @@ MAX_TEXT = 1 << 20
 
 @lru_cache(maxsize=1)
 def _tools() -> tuple[Any, Any]:
-    import zstandard  # only who shows a hit, or reads something new, needs it
+    from turnlog.log.zstd import compressor, decompressor  # only who shows a hit, or reads something new, needs it
 
-    return zstandard.ZstdCompressor(level=1), zstandard.ZstdDecompressor()
+    return compressor(1), decompressor()
 
 
 def pack(text: str) -> bytes:
@@ -37,7 +37,7 @@ def pack_all(texts: list[str]) -> list[bytes]:
 
 def unpack(data: bytes) -> str:
     """The text again."""
-    from turnlog.log.unpack import unpacked
+    from turnlog.log.zstd import unpacked
 
     found = unpacked(data, 4 * MAX_TEXT, _tools()[1])
     if found is None:

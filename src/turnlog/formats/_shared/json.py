@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.formats import Problem
+from turnlog.log import zstd
 from turnlog.log.codec import without_surrogates
 
 MAX_DEPTH = 190
@@ -77,14 +78,12 @@ class _Unpacked(io.RawIOBase):
     """What a compressed file holds, in proportion to its size: a few bytes can unpack to anything."""
 
     def __init__(self, raw: BinaryIO) -> None:
-        import zstandard  # few files need it
-
         size = raw.seek(0, io.SEEK_END)
         raw.seek(0)
         self.problem: Problem | None = None
         self._most = self._left = UNPACKED + RATIO * size
-        self._reader: Any = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        self._damage = zstandard.ZstdError
+        self._reader: Any = zstd.decompressor().stream_reader(raw, read_across_frames=True)
+        self._damage = zstd.damage()
 
     def readable(self) -> bool:
         return True

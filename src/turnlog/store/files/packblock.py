@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from turnlog.log.zstd import compressor
 from turnlog.store.files.packformat import LEVEL, OBJECT, RAW, ZSTD
 
 if TYPE_CHECKING:
@@ -85,9 +86,8 @@ class Press:
     def put(self, blobs: Block) -> None:
         """One more block."""
         if self._squeeze is None:
-            import zstandard
-
-            self._squeeze = zstandard.ZstdCompressor(level=LEVEL).compress
+            squeeze: Squeeze = compressor(LEVEL).compress
+            self._squeeze = squeeze
         self._made += 1
         if self._made <= _FEW:
             data = encode_block(blobs, self._squeeze)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.errors import Corrupt, NotFound, Unsupported
+from turnlog.log import zstd
 from turnlog.log.payload import digest_key
-from turnlog.log.unpack import unpacked
 from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
 from turnlog.store.files.packformat import END, FOOTER, MAGIC, NEWER, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
@@ -138,7 +138,7 @@ class Packs:
         data = self.disk.pread(fd, stored, offset + OBJECT.size)
         if codec == RAW:
             return data
-        found = unpacked(data, length)
+        found = zstd.unpacked(data, length)
         return found if found is not None and len(found) == length else None
 
     def stream(self, digest: str) -> Iterator[bytes]:
@@ -166,17 +166,15 @@ class Packs:
         magic, codec, length, stored, named = self._head(fd, offset)
         if magic != b"OBJ1" or named != key:
             return
-        import zstandard
-
         window = _Window(self.disk, fd, offset + OBJECT.size, stored)
         # A reader, not a decompressor fed with pieces: a small piece may unpack to gigabytes at once.
-        unpacker: Any = zstandard.ZstdDecompressor()
+        unpacker: Any = zstd.decompressor()
         source = window if codec == RAW else unpacker.stream_reader(window, read_size=PIECE)
         try:
             while length > 0 and (piece := source.read(min(PIECE, length))):
                 length -= len(piece)
                 yield piece
-        except zstandard.ZstdError:
+        except zstd.damage():
             return  # what is missing shows in the digest
 
     def has(self, digest: str) -> bool:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from turnlog.log.ids import word
+from turnlog.log.zstd import compressor
 from turnlog.store import OpenFile
 from turnlog.store.files.disk import disk_errors
 from turnlog.store.files.packblock import ANEW_BYTES, ANEW_SMALL, BLOCK_BYTES, SMALL, Block, Press
@@ -23,8 +24,6 @@ class PackWriter:
 
     def __init__(self, packs: Packs, *, anew: bool = False, told: Callable[[int], None] | None = None) -> None:
         """`anew`: also with what other packs have. `told` as in `Blobs.add`."""
-        import zstandard
-
         self.name = ""
 
         self._packs = packs
@@ -43,7 +42,7 @@ class PackWriter:
         self._press = Press()
         self._end = 0
         """Where the next object goes, what is buffered included."""
-        self._zstd = zstandard.ZstdCompressor(level=LEVEL)
+        self._zstd = compressor(LEVEL)
 
     def __enter__(self) -> PackWriter:
         return self

@@ -8,12 +8,11 @@ from types import TracebackType
 from typing import Any
 
 import psycopg
-import zstandard
 
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
-from turnlog.log.unpack import unpacked
+from turnlog.log.zstd import compressor, unpacked
 from turnlog.store import Freed, OpenFile
 from turnlog.store.postgres.pool import Connection, Pool
 from turnlog.store.postgres.problem import as_error
@@ -57,7 +56,7 @@ class BlobWriter:
     def __init__(self, connection: Connection, tenant: int) -> None:
         self._connection = connection
         self._tenant = tenant
-        self._compress = zstandard.ZstdCompressor(level=3).compress
+        self._compress = compressor(3).compress
         self._pending: dict[bytes, bytes] = {}
         self._pending_bytes = 0
         self._new: dict[bytes, tuple[int, int, int]] = {}

@@ -1,4 +1,7 @@
-"""Compressed bytes that anybody may have written, unpacked within bounds: what they say of their size is no proof."""
+"""The one place that knows `zstandard`: few need it, and it takes a while to load.
+
+Compressed bytes that anybody may have written are unpacked within bounds: what they say of their size is no proof.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,40 @@ _LEAST = 128 << 10
 _PIECE = 1 << 20
 
 
+def compressor(level: int, *, has_checksum: bool = False) -> Any:
+    """What compresses many things, one after the other."""
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=level, write_checksum=has_checksum)
+
+
+def decompressor() -> Any:
+    """What unpacks many things, one after the other."""
+    import zstandard
+
+    return zstandard.ZstdDecompressor()
+
+
+def damage() -> type[Exception]:
+    """What is raised for bytes that cannot be unpacked."""
+    import zstandard
+
+    return zstandard.ZstdError
+
+
 def unpacked(data: bytes, most: int, unpacker: Any = None) -> bytes | None:
     """What one frame of zstd holds; None where it is damaged, or says or has more than `most` bytes.
 
     Who unpacks many of them brings the tool for it.
     """
-    import zstandard  # few need it, and it takes a while to load
+    import zstandard
 
     bound = min(most, _RATIO * len(data) + _LEAST)
     try:
         size = zstandard.frame_content_size(data)
         if size > bound:
             return None
-        unpacker = unpacker or zstandard.ZstdDecompressor()
+        unpacker = unpacker or decompressor()
         if size >= 0:
             return unpacker.decompress(data)
         pieces: list[bytes] = []
