@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.agent import Agent, Done, _environment
-from tests.agents.drive import heard
 from tests.agents.provider import Provider
+from tests.agents.resumed import heard
 from tests.agents.script import Call, Text, Turn, flat, say
 
 PROGRAM = Path(sys.executable).with_name("turnlog")

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.agent import BIN, Agent
-from tests.agents.drive import AGENTS, heard
+from tests.agents.drive import AGENTS
 from tests.agents.provider import Provider
+from tests.agents.resumed import heard
 from tests.agents.scenes import HELPER, scenes
 from tests.agents.script import Call, Turn, Usage, flat
 from tests.formats.agents import count

@@ -19,9 +19,10 @@ import pytest
 
 import turnlog
 from tests.agents.dialect import ANTHROPIC
-from tests.agents.drive import AGENTS, Codex, Opencode, resume_and_capture
+from tests.agents.drive import AGENTS, Codex, Opencode
 from tests.agents.provider import Provider
 from tests.agents.record import RECORDED, workspace
+from tests.agents.resumed import resume_and_capture
 from tests.agents.script import Call, Conversation, Result, Text, Thinking, say
 from tests.formats.agents.said import Said, alike, held
 from tests.formats.test_between import began, long, rich

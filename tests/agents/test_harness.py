@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.agents.agent import Agent, Failed
-from tests.agents.drive import AGENTS, heard, resume_and_capture
+from tests.agents.drive import AGENTS
 from tests.agents.provider import Provider
 from tests.agents.record import workspace
+from tests.agents.resumed import heard, resume_and_capture
 from tests.agents.script import Call, Result, Text, Turn, Usage, flat, say
 
 ASKED = "Was steht in notes.txt? 日本語 👩‍💻"

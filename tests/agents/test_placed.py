@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.agents.agent import Failed
-from tests.agents.drive import AGENTS, Codex, resume_and_capture
+from tests.agents.drive import AGENTS, Codex
 from tests.agents.provider import Provider
 from tests.agents.record import workspace
+from tests.agents.resumed import resume_and_capture
 from tests.agents.script import Call, Result, Text, flat
 
 ID = "019b76da-a800-7000-8000-0123456789ab"

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.agents.drive import AGENTS, resume_and_capture
+from tests.agents.drive import AGENTS
 from tests.agents.record import RECORDED, version, workspace
+from tests.agents.resumed import resume_and_capture
 from tests.agents.script import Result, flat
 
 RECORDINGS: dict[Path, dict[str, Any]] = {

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from tests.agents import script
-from tests.agents.drive import AGENTS, heard
+from tests.agents.drive import AGENTS
+from tests.agents.resumed import heard
 from tests.agents.script import Block, Call, Conversation, Result, flat
 from turnlog.exchange.transcript import transcript_of
 from turnlog.formats._shared.tally import stand_in
