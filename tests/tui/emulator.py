@@ -30,7 +30,13 @@ class Emulator:
     """Runs a command on a terminal of so many columns and lines; `until` looks, `press` and `type` are the keyboard."""
 
     def __init__(
-        self, *words: str, columns: int = 80, lines: int = 24, is_piped: bool = False, **environment: str
+        self,
+        *words: str,
+        columns: int = 80,
+        lines: int = 24,
+        is_piped: bool = False,
+        cwd: str | None = None,
+        **environment: str,
     ) -> None:
         self.master, self.slave = pty.openpty()
         self.screen = pyte.Screen(columns, lines)
@@ -45,7 +51,7 @@ class Emulator:
         self.process = subprocess.Popen(
             [sys.executable, "-c", _TAKE, *(words or (sys.executable, "-m", "turnlog", "tui"))],
             stdin=self.slave, stdout=subprocess.PIPE if is_piped else self.slave, stderr=self.slave,
-            start_new_session=True, env=surroundings,
+            start_new_session=True, env=surroundings, cwd=cwd,
         )  # fmt: skip
 
     def __enter__(self) -> Emulator:

@@ -6,6 +6,7 @@ import re
 
 from turnlog.tui.canvas import changed_until, strip_of
 from turnlog.tui.paper import PAPER
+from turnlog.tui.terminal import short_moves
 
 
 def test_a_line_is_drawn_again_as_far_as_it_differs():
@@ -20,3 +21,9 @@ def test_a_match_is_marked_over_what_is_painted_differently():
     strip = strip_of("a " + PAPER.paint("need", "bold") + "le in", 20, re.compile("needle"))
     marked = "".join(segment.text for segment in strip if segment.style is not None and segment.style.reverse)
     assert (marked, strip.cell_length) == ("needle", 20)
+
+
+def test_the_next_line_needs_no_place_and_any_other_does():
+    assert short_moves("\x1b[2;1Ha\n\x1b[3;1Hb\n\x1b[4;1Hc\x1b[1;5H") == "\x1b[2;1Ha\r\nb\r\nc\x1b[1;5H"
+    assert short_moves("\x1b[2;1Ha\n\x1b[5;1Hb\n\x1b[6;9Hc") == "\x1b[2;1Ha\x1b[5;1Hb\x1b[6;9Hc"
+    assert short_moves("a\n\x1b[1;1Hb\nc") == "a\x1b[1;1Hb\nc"

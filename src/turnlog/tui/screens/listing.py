@@ -214,7 +214,7 @@ class ListScreen(Full[None]):
             return
         key = f"{row.name} {row.updated_ms} {self.answer.asked}"
         if self._hits[0] == key:
-            self._preview.show([rule, *preview_lines(self._hits[1], room, below - 1, PAPER)])
+            self._preview.show([rule, *preview_lines(self._hits[1], room, below - 2, PAPER)])
             return
         catalog, query = self.stage.catalog, self.answer.asked
         self.stage.asking.do(
