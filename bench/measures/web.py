@@ -20,15 +20,16 @@ from turnlog.formats import Source, format_of
 
 TITLE = "turnlog web, in hellos of bare Starlette: 300 sessions, one of 100,000 entries"
 ROUNDS, EACH = 9, 8
+"""So many requests follow on each other in a round: a single hello is mostly the waking up of a process."""
 FOREIGN_MB = 75
 IDLE_S = 10.0
-"""So many requests follow on each other in a round: a single hello is mostly the waking up of a process."""
 SESSIONS, MB = 300, 90
 BARS = {
     "the list": ("/", 40), "a rare word": (f"/?q={RARE}", 40), "a filter": ("/?q=agent:codex", 40),
     "a common word": (f"/?q={COMMON}", 120), "usage": ("/usage", 120), "a small session": ("/s/ten", 20),
     "100,000 rows, at the end": ("/s/long", 60), "100,000 rows, in the middle": ("/s/long?at=50000", 60),
     "a word that is nowhere": ("/?q=nowhereatall", 40), "the numbers of 100,000 rows": ("/s/long/stats", 60),
+    "the tree of 100,000 rows": ("/s/long/tree", 60),
 }  # fmt: skip
 _HELLO = """
 import socket, uvicorn
