@@ -350,7 +350,7 @@ def test_what_was_changed_since_is_left_alone_unless_forced(work: Path, process:
     (work / "d").write_text("mine\n")
     assert "--force overwrites what is in conflict\n" in process("undo", "--dry-run").out
     assert "conflict" not in process("undo", "--dry-run", "--force").out
-    assert process("undo", "--yes").out.splitlines()[-2].endswith(": nothing; left alone: 3")
+    assert process("undo", "--yes").out.splitlines()[-2].endswith(": no file changed; left alone: 3")
     process("rewind", "turn:2", "--yes", "--force")
     (work / "c").write_text("mine again\n")
     process("undo", "--yes", "--force")

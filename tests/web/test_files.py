@@ -143,6 +143,7 @@ def test_what_is_confirmed_is_what_was_shown_and_can_be_undone(served: Served):
     assert "b.bin" not in everything(place)
     told = served.ask(json.loads(done.body)["address"])
     assert "Done: rewind" in told.text
+    assert "<p>Files: 1 created, 1 deleted</p>" in told.text
     [undo] = told.found(r'<a data-testid="undo" href="([^"]+)"')
     assert served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp}).status == 409
     _, stamp = plan_in(served.ask(unescape(undo)).text)

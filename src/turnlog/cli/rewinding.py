@@ -13,7 +13,7 @@ from typing import Any, Literal
 import click
 from msgspec import Struct
 
-from turnlog.cli.draw.preview import NO, as_plain, ask, came_out, path_shown, preview, refuse_without_terminal, totals
+from turnlog.cli.draw.preview import NO, as_plain, ask, path_shown, preview, refuse_without_terminal, totals
 from turnlog.cli.draw.text import count, one_line, path_of
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
@@ -30,6 +30,7 @@ from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
 from turnlog.reader.takeback import BACK, undisturbed
 from turnlog.session import Home, Session
+from turnlog.view.number import came_out
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
 

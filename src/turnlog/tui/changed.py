@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.reader.takeback import BACK, plan_for, stamp_of_plan
 from turnlog.tui.paper import PAPER
-from turnlog.view.number import count
+from turnlog.view.number import came_out, count
 from turnlog.view.typeset import diff_line
 from turnlog.view.visible import clip, readable, safe, width
 from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
@@ -120,11 +120,10 @@ def _step(session: ReadOnlySession, step: Step, room: int) -> str:
 
 def done_lines(done: Head, name: str) -> list[str]:
     """What was done, what stayed, and how to take it back."""
-    files = ", ".join(f"{number:,} {what}" for what, number in done.files.items() if number) or "no files moved"
     again = BACK.get(done.why, "undo")
     kept = [f"  {path_line(path)} stays as it is" for path in done.kept]
     return [
-        f"Done: {done.why}, entry {done.seq}: {files}",
+        f"Done: {done.why}, entry {done.seq}: {came_out(done.files)}",
         *kept,
         "",
         f"`turnlog {again} -s {safe(name)}` takes it back.",

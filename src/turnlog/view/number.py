@@ -6,10 +6,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from turnlog.log.usage import Usage
 
+_DONE = {"create": "created", "modify": "modified", "delete": "deleted", "mode": "mode changed"}
+
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 entry`, `2 entries`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def came_out(files: dict[str, int]) -> str:
+    """What a rewind did to files, and how many it left alone: `2 created, 1 deleted; left alone: 1`."""
+    done = ", ".join(f"{files[action]:,} {word}" for action, word in _DONE.items() if files.get(action))
+    left = sum(number for action, number in files.items() if action not in _DONE)
+    return (done or "no file changed") + (f"; left alone: {left:,}" if left else "")
 
 
 def size(count: int) -> str:

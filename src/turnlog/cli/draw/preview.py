@@ -23,8 +23,6 @@ _COLOURS = {
 _SHOWN = 30
 _FEW = 4
 STAYS = (CONFLICT, UNSURE, SKIPPED)
-KEPT = "kept"
-"""What was to be done and could not be."""
 NO = 1
 """The exit code when the question is answered with no."""
 
@@ -102,13 +100,6 @@ def in_words(counts: dict[str, int]) -> str:
     known = [action for action in _COLOURS if counts.get(action)]
     other = [action for action in counts if action not in _COLOURS]
     return ", ".join(f"{counts[action]:,} {action}" for action in (*known, *other)) or "nothing"
-
-
-def came_out(counts: dict[str, int]) -> str:
-    """What was done, and how many paths were left alone."""
-    left = sum(counts.get(action, 0) for action in (*STAYS, KEPT))
-    done = in_words({action: number for action, number in counts.items() if action not in (*STAYS, KEPT)})
-    return done + (f"; left alone: {left:,}" if left else "")
 
 
 def totals(plan: Plan) -> str:

@@ -14,7 +14,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Head
 from turnlog.reader.place import place_of
 from turnlog.reader.takeback import BACK, carry_out, plan_for, stamp_of_plan
-from turnlog.view.number import count
+from turnlog.view.number import came_out, count
 from turnlog.web.frame import address_of, button, esc, link, page, table, tabs
 from turnlog.web.pages.writing import decoded
 from turnlog.web.viewer import Viewer, name_in, viewer_of
@@ -101,13 +101,12 @@ def _done(session: ReadOnlySession, word: str) -> str:
     entry = session.history.at(int(word)) if len(word) < 19 else None
     if not isinstance(entry, Head):
         raise NotFound(f"entry {word:.20} of session {session.handle} is no rewind")
-    files = ", ".join(f"{number:,} {what}" for what, number in entry.files.items() if number) or "no files moved"
     back = BACK.get(entry.why, "undo")
     way = link(address_of(session.handle, "rewind", to=back), back.capitalize() + " …")
     way = way.replace("<a ", '<a data-testid="undo" ', 1)
     kept = "".join(f"<li><code>{esc(path)}</code> stays as it is</li>" for path in entry.kept)
     return (
-        f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>{esc(files)}</p>{f'<ul>{kept}</ul>' if kept else ''}"
+        f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>Files: {came_out(entry.files)}</p>{f'<ul>{kept}</ul>' if kept else ''}"
         f"<p>{way} {link(address_of(session.handle), 'The conversation')}</p>"
     )
 
