@@ -106,8 +106,8 @@ def _done(session: ReadOnlySession, word: str) -> str:
     way = way.replace("<a ", '<a data-testid="undo" ', 1)
     kept = "".join(f"<li><code>{esc(path)}</code> stays as it is</li>" for path in entry.kept)
     return (
-        f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>Files: {came_out(entry.files)}</p>{f'<ul>{kept}</ul>' if kept else ''}"
-        f"<p>{way} {link(address_of(session.handle), 'The conversation')}</p>"
+        f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>Files: {came_out(entry.files)}</p>"
+        f"{f'<ul>{kept}</ul>' if kept else ''}<p>{way} {link(address_of(session.handle), 'The conversation')}</p>"
     )
 
 
