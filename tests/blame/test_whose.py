@@ -248,6 +248,14 @@ def test_checkpoints_that_were_given_up_leave_the_rest(lab):
     assert lab.told("f") == {"old": "before", "turn 1": "before", "turn 2": 2, "turn 3": 3}
 
 
+def test_a_version_that_is_lost_or_has_no_lines_takes_no_author_away(lab):
+    lab.turn_that(lambda: lab.write("f", "old", "turn 1"))
+    lab.turn_that(lambda: (lab.folder / "f").write_bytes(b"\0\0"))
+    lab.write("f", "old", "turn 1")
+    lab.turn_that(lambda: lab.write("f", "old", "turn 1", "turn 3"))
+    assert lab.told("f") == {"old": "before", "turn 1": 1, "turn 3": 3}
+
+
 def test_the_face_with_await_says_the_same(lab):
     import asyncio
 

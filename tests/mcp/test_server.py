@@ -191,3 +191,20 @@ def test_prompts_and_resources(desk: Desk, person: Path):
     assert "The first voucher" not in turn["text"].partition("##")[2]
     assert "The second one" in turn["text"]
     assert len(desk.ask("resources/templates/list")["resourceTemplates"]) == 2
+
+
+def test_what_somebody_prints_is_no_answer(person: Path):
+    program = """
+import os
+from turnlog.mcp import server
+class Loud(server.Server):
+    def answer(self, method, params):
+        print("printed"), os.write(1, b"written")
+        return super().answer(method, params)
+server.Server = Loud
+server.serve(server.ServerSettings(None, None))
+"""
+    asked = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    done = subprocess.run([sys.executable, "-c", program], input=asked, capture_output=True, check=True)
+    assert json.loads(done.stdout)["id"] == 1
+    assert b"written" in done.stderr

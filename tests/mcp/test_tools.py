@@ -169,6 +169,16 @@ def test_folders_may_be_called_anything(person: Path, tmp_path: Path):
 # ── what may be told ──────────────────────────────────────────────────────────────────────────────
 
 
+def test_in_the_home_folder_only_its_own_sessions_are_there(person: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(person)
+    mine = write("The voucher bug of no project", workspace=str(person))
+    below = write("The voucher bug of a project", workspace=str(person / "shop"))
+    desk = Desk()
+    assert desk.sessions("voucher") == [mine]
+    assert "no session" in desk.error("read_session", session=below)
+    desk.close()
+
+
 def test_a_session_of_another_project_is_not_there(desk: Desk, person: Path, tmp_path: Path):
     mine = write("The voucher bug of this project")
     other = write("The voucher bug of another project", workspace=str(tmp_path / "other"))
