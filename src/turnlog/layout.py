@@ -4,6 +4,8 @@ from __future__ import annotations
 
 SESSIONS, TRASH = "sessions", "trash"
 HOME_FILE = "home.json"
+MARKS = "turnlog-marks"
+"""The session with what somebody said of other agents' sessions, and its first entry: see `thread/marking.py`."""
 LAYOUT = {"layout": 1, "packs": 2, "ids": 1}
 """What a version does not know, it leaves alone: a home of before says more once somebody writes there."""
 ERASED_LAYOUT = {**LAYOUT, "erasures": 1}

@@ -36,6 +36,7 @@ _WORDS: dict[str, list[str]] = {
     "search": ["flaky"],
     "setup": ["--dry-run"],
     "sync": ["../copy"],
+    "note": ["@", "one"],
     "tag": ["@", "one"],
     "run": ["--", "true"],
     "watch": ["--for", "0"],

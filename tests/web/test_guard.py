@@ -95,7 +95,7 @@ def test_what_changes_something_needs_the_page_it_comes_from(served: Served):
         assert served.ask(path, method, body).status == 405
     assert served.post(path, b"{").status == 400
     assert served.post(path, {"title": "  "}).status == 400
-    assert served.post("/s/claude-code%3Aaaaa1111/title", body).status == 400
+    assert served.post("/s/claude-code%3Aaaaa1111/fork", {"at": 1}).status == 400
     assert "taken" not in served.get("/").text
 
 

@@ -102,8 +102,7 @@ class Catalog:
         """Whether our own sessions lie where others have theirs."""
         self._agents = not self._is_shared if agents is None else agents
         self._progress = progress
-        self._fresh_for = fresh_for
-        self._clock = clock
+        self._fresh_for, self._clock = fresh_for, clock
         self._is_closed = False
         self.is_behind = False
         """Whether the last look at the disk was given up: somebody else was at work for too long."""
@@ -203,6 +202,7 @@ class Catalog:
             return self._local.take_in(store, here)
         there = catch_up(server, store, self._progress, self._local.waiting)
         if self._agents:
+            self._local.learn(store)
             with whole():
                 reconcile(self._local.database, PostgresEngine(server), self._local.waiting)
         return Synced(

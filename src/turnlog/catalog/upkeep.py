@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.index.cards import UNREAD, time_of
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.notes import MAKING
+from turnlog.catalog.index.notes import MAKING, note
 from turnlog.catalog.index.sqlite.database import (
     IN_MEMORY,
     Damaged,
@@ -27,7 +27,7 @@ from turnlog.catalog.waiter import still_wanted
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import Invalid, OutOfSpace, Unavailable
-from turnlog.layout import HOME_FILE, LAYOUT_LINES, SESSIONS, TRASH
+from turnlog.layout import HOME_FILE, LAYOUT_LINES, MARKS, SESSIONS, TRASH
 from turnlog.machine.environment import default_home, environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
@@ -51,6 +51,7 @@ AT_ONCE = 8 << 20
 _FIRST, _SLICE = 8 << 20, 32 << 20
 """So much is read at once: little to begin with, so that there is soon something to be found."""
 _PAUSE_S = 0.1
+_LEARNT = "end of marks"
 READ = Condition("<>", "sessions.ending", UNREAD)
 SHOWN = (
     Condition("not", "sessions.is_deleted").and_(Condition("not", "sessions.is_hidden"))
@@ -179,6 +180,17 @@ class LocalUpkeep:
         )
         return Synced(self.index.count(), read, read_bytes, gone, is_rebuilt=here.is_rebuilt)
 
+    def learn(self, store: Store) -> None:
+        """Take in what was said of other agents' sessions in a home that is in a database."""
+        listed = next(iter(store.listing(ids=[MARKS])), None)
+        now = "" if listed is None or listed.last is None else f"{listed.first} {listed.last.id}"
+        if now == (self.database.noted(_LEARNT) or ""):
+            return
+        with self.database.lock(self.waiting):
+            self._indexer().learn()
+            with self.database.writing() as db:
+                note(SqliteEngine(db), _LEARNT, now)
+
     def _indexer(self) -> Indexer:
         with without_old():
             from turnlog.catalog.read.indexer import Indexer
@@ -298,8 +310,6 @@ class LocalUpkeep:
 
     def _prepared(self) -> list[tuple[str, str]]:
         """A catalog that can be written to, and where the agents keep their sessions. Only under the lock."""
-        from turnlog.catalog.index.notes import note
-
         if not self.database.is_current:
             self.database.close()
         try:
@@ -325,8 +335,6 @@ class LocalUpkeep:
 
     def _slice(self, most: int) -> bool:
         """Read the newest of what is not read, up to so many bytes. Gives whether there is more. Under the lock."""
-        from turnlog.catalog.index.notes import note
-
         places = self._prepared()
         with self.database.writing() as db:
             note(SqliteEngine(db), MAKING, 1)

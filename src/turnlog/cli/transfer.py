@@ -19,6 +19,7 @@ from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
+from turnlog.layout import MARKS
 from turnlog.machine.folder import expand
 from turnlog.session import Home, open_home
 
@@ -167,11 +168,11 @@ class Direction:
             for line in table(head, cells, right=(2, 3)):
                 print(line)
         entries, blobs = sum(row.entries for row in self.rows), sum(row.blobs for row in self.rows)
-        moved = [row for row in self.rows if row.entries]
+        moved = [row for row in self.rows if row.entries and row.id != MARKS]
         big = "" if self.dry_run else f" ({size(sum(row.blob_bytes for row in self.rows))})"
         told = {"push": "pushed", "pull": "pulled"}[self.what]
         done = f"would be {told}" if self.dry_run else told
-        same = sum(row.outcome == "same" for row in self.rows)
+        same = sum(row.outcome == "same" and row.id != MARKS for row in self.rows)
         print(
             f"{count(len(moved), 'session')} {done}: {count(entries, 'entry', 'entries')}, "
             f"{count(blobs, 'blob')}{big if blobs else ''}; {same:,} had nothing new"
@@ -202,6 +203,8 @@ def _note(row: Transferred) -> str:
         return row.error.message
     if row.outcome == "deleted":
         return "in the trash there; left alone"
+    if row.id == MARKS:
+        return "said of other agents' sessions"
     return f"as {row.into}: it went on there, too" if row.outcome == "forked" else ""
 
 

@@ -43,6 +43,7 @@ from turnlog.thread.appender import Appender, appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.handed import Handed
 from turnlog.thread.history import History, loaded
+from turnlog.thread.marking import marks_in, put_on
 from turnlog.thread.reader import SessionReader
 
 _FOLDERS = 2000
@@ -199,6 +200,7 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
         importer = Importer(creator.store, appender, source, reading, written_at(source), carried)
         importer.run(steps)
         keep(creator.store, here, source, reading, before, importer.carry())
+        put_on(appender, marks_in(creator.store).get(f"{source.agent}:{reading.header.id}"))
         _link(creator.store, source, reading.header, name)
     finally:
         here.close()

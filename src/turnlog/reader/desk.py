@@ -81,8 +81,11 @@ class LookedAt:
     @property
     def title(self) -> str:
         """What it is called, or else what was asked first."""
-        source = self.session or self.foreign
-        return (source.title if source is not None else None) or self.card.title or self.card.preview or "(no title)"
+        if self.session is not None:
+            found = self.session.title or self.card.title
+        else:  # what somebody here calls it is on the card
+            found = self.card.title or (self.foreign.title if self.foreign is not None else None)
+        return found or self.card.preview or "(no title)"
 
     def branch(self, head: int) -> ConversationPieces:
         """The way to another head of it."""
@@ -230,7 +233,7 @@ class Desk:
         with self._mutex:
             found = self._open.get(card.name)
             if found is not None and not found.problem:
-                found.used_at = self._clock()
+                found.used_at, found.card = self._clock(), card
                 return found
             opening = self._opening.setdefault(card.name, PatientLock())
         with opening:

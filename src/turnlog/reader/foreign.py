@@ -12,6 +12,8 @@ from msgspec import Struct
 from turnlog.errors import Unavailable
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.session import Home, open_home
+from turnlog.thread.appender import appending
+from turnlog.thread.marking import ForeignMarks, put_on
 
 if TYPE_CHECKING:
     from turnlog.formats import Problem, SessionHeader, Source
@@ -39,9 +41,16 @@ class _Listed(Struct, frozen=True):
 
 @contextmanager
 def read_from(
-    path: str, key: str | None, agent: str | None, progress: Callable[[str, int, int], None]
+    path: str,
+    key: str | None,
+    agent: str | None,
+    progress: Callable[[str, int, int], None],
+    marks: ForeignMarks | None = None,
 ) -> Generator[ForeignSession]:
-    """The one session at a path, or the one that is chosen of several: by its number there, or by its id."""
+    """The one session at a path, or the one that is chosen of several: by its number there, or by its id.
+
+    `marks` is what somebody said of it.
+    """
     from turnlog.exchange.source import bring_all, sources
 
     listed = _listed(sources(path, agent=agent))
@@ -53,6 +62,9 @@ def read_from(
         mine = done[chosen.source]
         if not mine.id:
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
+        if marks is not None:
+            with appending(home.store, home.store.open(mine.id)) as appender:
+                put_on(appender, marks)
         yield ForeignSession(home, mine.id, chosen.header.id, mine.source, mine.problems)
 
 

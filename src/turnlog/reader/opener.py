@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnlog.errors import Invalid
 from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
+from turnlog.thread.marking import ForeignMarks, marks_in
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
@@ -93,14 +94,21 @@ class SessionOpener:
         from turnlog.exchange.kept import kept_or_there  # who reads a session of ours needs no formats
 
         key = source.key or native
-        with kept_or_there(self._location, source) as there, self._read_path(there.path, key, source.agent) as found:
+        with self._open_home() as home:
+            marks = marks_in(home.store).get(f"{source.agent}:{native}")
+        with (
+            kept_or_there(self._location, source) as there,
+            self._read_path(there.path, key, source.agent, marks) as found,
+        ):
             yield found._replace(source=source)
 
     @contextmanager
-    def _read_path(self, path: str, key: str | None, agent: str | None = None) -> Generator[OpenedSession]:
+    def _read_path(
+        self, path: str, key: str | None, agent: str | None = None, marks: ForeignMarks | None = None
+    ) -> Generator[OpenedSession]:
         from turnlog.reader.foreign import read_from
 
-        with read_from(path, key, agent, self._progress) as there, there.home.read(there.id) as session:
+        with read_from(path, key, agent, self._progress, marks) as there, there.home.read(there.id) as session:
             yield OpenedSession(there.home, session, there.source, there.problems, there.native)
 
 

@@ -6,6 +6,8 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from turnlog.errors import Invalid
+from turnlog.layout import MARKS
 from turnlog.session.lookup import exactly, log_to_read
 from turnlog.store import Clock, Store
 from turnlog.store.capability import Erases, ability
@@ -39,6 +41,7 @@ class Disposal:
         `after` is the last entry that the caller has seen, such as `session.seq`; anything else is a `Conflict`.
         """
         store, last = self.store, None if after is None else seq_of(after)
+        _refuse_marks(session)
         exactly(lambda name: store.delete(name, after=last), session)
         self._empty_by_itself()
 
@@ -90,6 +93,7 @@ class Disposal:
         from turnlog.thread.removal.purging import purge
 
         store, last = self.store, None if after is None else seq_of(after)
+        _refuse_marks(session)
         return exactly(
             lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,
@@ -113,3 +117,11 @@ class Disposal:
                 from turnlog.thread.removal.erasing import settle
 
                 settle(self.store)
+
+
+def _refuse_marks(session: str) -> None:
+    if session == MARKS:
+        raise Invalid(
+            f"{MARKS} is what was said of other agents' sessions: their titles, tags and notes",
+            hint=f"`turnlog log {MARKS}` shows it, `turnlog erase -s {MARKS} N` takes a part of it out for good",
+        )

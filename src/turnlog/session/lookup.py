@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
+from turnlog.layout import MARKS
 from turnlog.log.ids import handle_of
 from turnlog.machine.folder import workspace_path
 from turnlog.store import Listed, Log, Store, behind, derived
@@ -125,10 +126,10 @@ def chosen(
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,
 ) -> Iterator[Info]:
-    """Those of a workspace, with all these labels, started by that session."""
+    """Those of a workspace, with all these labels, started by that session; never what was said of other agents'."""
     place = None if workspace is None else workspace_path(workspace)
     wanted = (labels or {}).items()
     for row in map(info_of, found):
         is_here = (place is None or row.workspace == place) and (parent is None or row.parent == parent)
-        if is_here and wanted <= row.labels.items():
+        if is_here and wanted <= row.labels.items() and row.id != MARKS:
             yield row

@@ -24,6 +24,7 @@ _KINDS = {
     "subagent": Condition("known", "sessions.parent"),
     "imported": Condition("is", "sessions.is_ours").and_(Condition("known", "sessions.copy_of")),
     "archived": Condition("is", "sessions.is_archived"),
+    "starred": Condition("like", "sessions.tags", ("%\nstar\n%",)),
     "hidden": Condition("is", "sessions.is_hidden"),
 }
 _OF_ENTRIES = ("role", "tool", "file")

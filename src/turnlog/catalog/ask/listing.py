@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Condition
+from turnlog.layout import MARKS
 from turnlog.machine.folder import workspace_path
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ LEFT_OUT = {
 
 IN_TRASH = Condition("is", "sessions.is_deleted").and_(Condition("is", "sessions.is_ours"))
 """Another agent's that is deleted is gone: only what it spent is known."""
+NOT_MARKS = Condition("<>", "sessions.native", MARKS)
+"""The one session that no list shows: what it says is shown with others."""
 CONVERSATION = Condition("is", "sessions.is_conversation")
 
 
@@ -29,7 +32,7 @@ def sessions_shown(
     index: Index, query: str, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool
 ) -> Condition:
     """Those that a query means, without what nobody asked for."""
-    shown = IN_TRASH if deleted else Condition("not", "sessions.is_deleted")
+    shown = IN_TRASH if deleted else Condition("not", "sessions.is_deleted").and_(NOT_MARKS)
     left_out = LEFT_OUT
     if query:
         from turnlog.catalog.ask.query import parse

@@ -36,12 +36,13 @@ tag:urgent           has this tag
 session:k3f9         the session whose id or handle begins so; also id:k3f9
 commit:main..HEAD    sessions whose turns wrote lines of these commits, or of one, in this repository
 is:running           also waiting, idle, stopped, crashed
-is:fork              also subagent, imported, archived, hidden, damaged
+is:fork              also subagent, imported, damaged
+is:starred           also archived, hidden
 """
 
 ROLES = ("user", "assistant", "tool", "system", "note", "summary")
 STATES = ("running", "waiting", "idle", "stopped", "crashed")
-KINDS = (*STATES, "damaged", "fork", "subagent", "imported", "archived", "hidden")
+KINDS = (*STATES, "damaged", "fork", "subagent", "imported", "archived", "starred", "hidden")
 FILTERS = (
     "agent", "workspace", "role", "tool", "file", "model", "since", "until", "cost", "title", "tag", "session", "id",
     "commit", "is",

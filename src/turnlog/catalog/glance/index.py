@@ -11,6 +11,7 @@ from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import MemoryDatabase
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import Watchlist
+from turnlog.layout import MARKS
 from turnlog.machine.environment import environment, user_folder
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class GlanceIndex:
 
             until = time.monotonic() + _PATIENCE_S
             self._add(heading.rows(survey, lambda: time.monotonic() > until))
+        if any(name.startswith(MARKS) for _, _, _, name, _ in survey.own):
+            from turnlog.catalog.index.marked import put_over
+
+            put_over(self.index.engine, home().store)
 
     @property
     def unseen(self) -> int:

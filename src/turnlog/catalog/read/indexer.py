@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.catalog.glance.survey import QUICK
 from turnlog.catalog.index.batch import Batch, Before
 from turnlog.catalog.index.cards import ms_of
+from turnlog.catalog.index.marked import MarkedSessions
 from turnlog.catalog.index.notes import DIRTY, noted
 from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.database import UNSCRUBBED
@@ -23,7 +24,7 @@ from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
-from turnlog.layout import TRASH
+from turnlog.layout import MARKS, TRASH
 from turnlog.log.ids import handle_of
 from turnlog.thread.handed import Handed
 
@@ -85,6 +86,9 @@ class Indexer:
         self._stamps: dict[str, dict[str, str]] = {}
         self._handed = Handed(location)
         self._next = 1 + self._watchlist.last()
+        self._marked = MarkedSessions(self._batch.db)
+        self._learns = not self._marked.is_known
+        """Whether what was said of other agents' sessions may have changed."""
         self._gone = None if location is None else GoneSessions(location, self._watchlist, self._batch)
         self.read = self.read_bytes = self.gone = 0
 
@@ -112,6 +116,7 @@ class Indexer:
             if prices.is_other:
                 self._changed |= prices.again(engine)
             prices.remember(engine)
+            self._marked.remember(engine)
             if self._changed or self._loose or self.gone or was_dirty:
                 if self._gone is not None:
                     self._gone.write_down(db, None if was_dirty else self._changed)
@@ -132,6 +137,21 @@ class Indexer:
         if self._progress is not None and jobs:
             self._progress("indexing", total, total)
         self._announce_inner(jobs, finder)
+        self._mark()
+
+    def learn(self) -> None:
+        """Take in what was said of other agents' sessions in a store that keeps no files."""
+        self._learns = True
+        self.run(Changes())
+
+    def _mark(self) -> None:
+        """Whoever was read says again what it is called itself: what others call it goes over that."""
+        self._batch.flush()
+        self._writer.wait()
+        if self._learns:
+            self._marked.learn(self._home().store)
+        self._marked.apply(self._batch)
+        self._writer.wait()
 
     def _add_forks(self, jobs: list[_Job]) -> None:
         """Where a log was written anew, its forks repeat what was erased in it: they are read again, whole."""
@@ -276,6 +296,7 @@ class Indexer:
         """A session whose file is gone; what was said in one of ours is to be gone as well."""
         self._batch.mark_dirty()
         if is_ours:
+            self._learns = True
             self._batch.flag(UNSCRUBBED)
         self._loose |= tokens_of(self._batch.db, id)
         if is_ours or self._gone is None:
@@ -298,6 +319,7 @@ class Indexer:
             if job.source is None and before.inode != job.stamp.inode:
                 self._batch.flag(UNSCRUBBED)  # it was written anew: something may have been erased in it
         self._changed.add(session)
+        self._learns = self._learns or (job.source is None and job.native == MARKS)
         try:
             row = self._read(job, session)
         except Exception as error:
@@ -311,6 +333,8 @@ class Indexer:
             row["is_deleted"] = job.is_deleted
             row["path"] = path_column(job.path)
         self._batch.put(session, row)
+        if "title" in row:
+            self._batch.do("DELETE FROM marked WHERE session = ?", (session,))
         is_sure = row.get("mark") is not None
         parts = {path: _sure(stamp, is_sure) for path, stamp in job.parts.items()}
         self._watchlist.put_parts(self._batch, session, job.source.agent if job.source is not None else OURS, parts)

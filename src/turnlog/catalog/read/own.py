@@ -20,6 +20,7 @@ from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.errors import TurnlogError, TurnlogWarning
 from turnlog.exchange.copy import copied_by
 from turnlog.formats import Copied, preview
+from turnlog.layout import MARKS
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
@@ -46,6 +47,8 @@ def take(
     batch: Batch, store: Store, native: str, session: int, stamp: Stamp, before: Before | None, *, path: str = ""
 ) -> dict[str, Any]:
     """Read it into the batch; gives the columns of its row. `path` is its file, if it has one."""
+    if native == MARKS:  # what is said there is found with the sessions that it is said of
+        return {"native": native, "name": native, "is_hidden": True, "size": max(stamp.size, 0)}
     log = store.open(native, read_only=True)
     history = History(store, log)
     try:

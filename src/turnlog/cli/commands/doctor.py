@@ -22,6 +22,7 @@ from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
+from turnlog.layout import MARKS
 from turnlog.log.ids import handle_of
 from turnlog.reader.hooking import last_told
 from turnlog.session import Home
@@ -164,7 +165,7 @@ def _old_index(folder: str) -> str:
 
 
 def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[Checkup]:
-    titles = {row.id: row.title for row in home.sessions()}
+    titles = {row.id: row.title for row in home.sessions()} | {MARKS: "what was said of other agents' sessions"}
     ids = sorted(derived.ids(home.store)) if session is None else [names(home).own(session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids]

@@ -366,7 +366,8 @@ HELP = """Find what was said and done, in every session of every agent: the newe
       since:7d until:2h    also today, yesterday, 2026-11-01
       cost:>1.50           title:"login page"   tag:urgent      session:k3f9
       is:running           also waiting, idle, stopped, crashed
-      is:fork              also subagent, imported, archived, hidden, damaged
+      is:fork              also subagent, imported, damaged
+      is:starred           also archived, hidden
     """
 
 QUICK = QuickCommand(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import click
 
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
 from turnlog.cli.frame.shape import SESSION
-from turnlog.cli.pick.session import names, session_to_change
+from turnlog.cli.pick.session import session_to_mark
 from turnlog.errors import Invalid
-from turnlog.session import Session
 
 CHANGES = shape.LOG
 FIELDS = {"session": SESSION, "tags": shape.texts("all that it has now")}
@@ -26,36 +23,29 @@ FIELDS = {"session": SESSION, "tags": shape.texts("all that it has now")}
 def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Tag a session, or print the tags it has. `turnlog ls tag:NAME` and `turnlog search` find it by them.
 
+    Of another agent's session it is kept in our home: its own files stay as they are.
+
     \b
     turnlog tag                       those of this folder's newest conversation
     turnlog tag @ urgent login        give it two more
     turnlog tag k3f9 --remove urgent  take one off another session
+    turnlog tag codex:0199 login      one of another agent
     turnlog ls --all tag:urgent       what has it
     """
     wanted = [_checked(tag) for tag in tags]
     if remove and not wanted:
         raise Invalid("which tags to remove was not said", hint="`turnlog tag` prints those there are")
     with this_home() as home:
-        found = session_to_change(home, session) if wanted else home.resume(names(home).own(session, deleted=False))
-        before = _tags(found)
-        after = [tag for tag in before if tag not in wanted]
-        if not remove:
-            after = [*before, *(tag for tag in dict.fromkeys(wanted) if tag not in before)]
-        if after != before:
-            found.set("tags", after)
+        found = session_to_mark(home, session)
+        after = found.tag(wanted, is_on=not remove)
         if as_json:
             print_json({"session": found.id, "tags": after})
         elif wanted:
             told = " ".join(f"#{tag}" for tag in after) or "no tags"
-            print(one_line(f"session {found.handle}: {told}"))
+            print(one_line(f"session {found.name}: {told}"))
         else:
             for tag in after:
                 print(one_line(tag))
-
-
-def _tags(found: Session) -> list[str]:
-    tags = found.facts.get("tags")
-    return [str(tag) for tag in cast("list[object]", tags)] if isinstance(tags, list) else []
 
 
 def _checked(tag: str) -> str:

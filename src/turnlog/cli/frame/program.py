@@ -31,8 +31,8 @@ _GROUPS = {
     ],
     "Share": ["export", "import", "push", "pull", "sync", "formats"],
     "Care": [
-        "title", "tag", "fork", "compact", "uncompact", "log", "path", "rm", "restore", "erase", "mv", "doctor", "gc",
-        "index", "prices", "completion", "api", "demo",
+        "title", "tag", "star", "note", "archive", "fork", "compact", "uncompact", "log", "path", "rm", "restore",
+        "erase", "mv", "doctor", "gc", "index", "prices", "completion", "api", "demo",
     ],
 }  # fmt: skip
 _MEANT = {
@@ -43,6 +43,8 @@ _MEANT = {
     "delete": "rm", "remove": "rm", "agents": "formats", "check": "doctor", "help": "--help", "version": "--version",
 }  # fmt: skip
 """What people type who know other programs."""
+_SAME = {"hide": "archive", "rename": "title"}
+"""What is just another word for a command, and taken for it."""
 
 
 class Program(click.Group):
@@ -77,6 +79,7 @@ class Program(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant, or what it may have been."""
+        args = [_SAME.get(args[0], args[0]), *args[1:]] if args else args
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             from difflib import get_close_matches
 

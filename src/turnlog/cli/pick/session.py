@@ -2,6 +2,7 @@
 
 with session_to_read(word) as opened:      whosever it is; nothing is locked, nothing is written
 session_to_change(home, word) -> Session   one of ours; of another agent's its imported copy, or an error
+session_to_mark(home, word)                whosever it is; another agent's stays as it is, and the home says it
 session_brought(home, word) -> Session     the same, but another agent's is imported first, and stderr says so
 names(home).find(word), .own(word)         only which one
 """
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING
 from turnlog.cli.draw.text import one_line, tell
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.progress import again, count, patience
-from turnlog.errors import Conflict, Unavailable
+from turnlog.errors import Conflict, Invalid, NotFound, Unavailable
 from turnlog.log.ids import word_of
 from turnlog.machine.process import is_alive, lives
+from turnlog.reader.markable import MarkableSession
 from turnlog.reader.name import SessionNames, SessionRef
 from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.thread.reader import SessionReader
@@ -66,6 +68,21 @@ def session_to_read(word: str | None, *, key: str | None = None, files: bool = F
 def session_to_change(home: Home, word: str | None, *, files: bool = False) -> Session:
     """A session to write to. Without a word it is one of this folder: nothing is changed by mistake."""
     return home.resume(names(home).to_change(word, files=files))
+
+
+def session_to_mark(home: Home, word: str | None) -> MarkableSession:
+    """A session to say something of; of another agent's its imported copy, if there is one."""
+    found = names(home)
+    chosen = found.find(word, deleted=False)
+    copy = chosen.id if chosen.source is None else found.copy_of(chosen.source)
+    if copy is not None:
+        return MarkableSession(home, home.resume(copy))
+    try:
+        with _catalog() as asked:
+            return MarkableSession(home, None, asked.find(chosen.name))
+    except NotFound:
+        hint = f"`turnlog import {one_line(str(word))}` makes it one of ours"
+        raise Invalid(f"{chosen.name} does not lie where its agent keeps sessions", hint=hint) from None
 
 
 def who_is_busy(session: SessionReader) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime, timedelta
 
 from turnlog.errors import Invalid
+from turnlog.layout import MARKS
 from turnlog.store import Listed, Store
 from turnlog.thread.removal.purging import Found, Purged, Remnant, Removed, everything, remove
 from turnlog.thread.report import Info, info_of
@@ -65,7 +66,7 @@ def _reason(one: Found, limit: datetime, is_kept: Callable[[Info], bool], only_d
         return "is not in the trash"
     if one.row.start is None:
         return "cannot be read"
-    if is_kept(info_of(one.row)):
+    if one.row.id == MARKS or is_kept(info_of(one.row)):
         return "is kept"
     return "is newer" if _last_used(one.row) > limit else ""
 

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from turnlog.catalog.ask import detail
 from turnlog.errors import NotFound
+from turnlog.reader.markable import MarkableSession
 from turnlog.view.number import count, dollars, money, tokens
 from turnlog.web.drawn import articles
 from turnlog.web.frame import address_of, button, esc, facts, link, page, tabs
@@ -112,16 +113,21 @@ def can_write(viewer: Viewer, card: Card) -> bool:
 
 
 def _head(viewer: Viewer, looked: LookedAt, title: str, *, is_redacted: bool) -> str:
-    card = looked.card
     edit = ""
-    if can_write(viewer, card):
+    if not viewer.is_read_only:
         edit = button("rename", "title", testid="title-edit") + (
             f'<input data-testid="title-input" aria-label="Title" maxlength="500" value="{esc(title)}" hidden>'
         )
-    told = facts(_facts(viewer, looked))
+    told = facts(_facts(viewer, looked)) + ("" if is_redacted else _notes(viewer, looked.card))
     return (
         f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{told}{_actions(viewer, looked, is_redacted=is_redacted)}'
     )
+
+
+def _notes(viewer: Viewer, card: Card) -> str:
+    """What was noted on another agent's session; in one of ours it stands where it was said."""
+    notes = [] if card.is_ours else MarkableSession(viewer.home, None, card).notes
+    return "".join(f'<p data-testid="note">{esc(note.text)}</p>' for note in notes)
 
 
 def _facts(viewer: Viewer, looked: LookedAt) -> list[str]:
@@ -142,6 +148,7 @@ def _facts(viewer: Viewer, looked: LookedAt) -> list[str]:
         else "",
         f"context at most {tokens(peak)}" if peak else "",
         count(compactions, "compaction") if compactions else "",
+        *(esc(f"#{tag}") for tag in card.tags),
         f"{esc(card.name)}",
     ]
 

@@ -1,4 +1,4 @@
-"""What can be changed in a session of ours: its title, a fork of it, the trash. All of it is asked for by POST."""
+"""What can be changed in a session: its title; of ours also a fork of it, the trash. All of it is asked for by POST."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from turnlog.errors import Invalid
+from turnlog.reader.markable import MarkableSession
 from turnlog.web.frame import address_of
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
@@ -31,12 +32,12 @@ class _Fork(msgspec.Struct):
 
 
 async def title(request: Request) -> Response:
-    """Another title for one of ours."""
+    """Another title, whosever it is: of another agent's, our home says it."""
     given = decoded(await request.body(), _Title)
     text = given.title.strip()
     if not text or len(text) > 500 or "\0" in text:
         raise Invalid("a title is a line of at most 500 characters")
-    return await changed(request, lambda viewer, card: _set_title(viewer, card, " ".join(text.split())))
+    return await changed(request, lambda viewer, card: _set_title(viewer, card, " ".join(text.split())), own=False)
 
 
 async def fork(request: Request) -> Response:
@@ -59,13 +60,13 @@ def decoded(body: bytes, kind: type[_T]) -> _T:
         raise Invalid(f"that is not what this takes: {error}") from None
 
 
-async def changed(request: Request, change: Callable[[Viewer, Card], Answer]) -> Response:
-    """Change a session of ours, in a thread, and answer with what came of it."""
+async def changed(request: Request, change: Callable[[Viewer, Card], Answer], *, own: bool = True) -> Response:
+    """Change a session, with `own` one of ours, in a thread, and answer with what came of it."""
 
     def work() -> Answer:
         viewer = viewer_of(request)
         card = viewer.card(name_in(request))
-        if not card.is_ours:
+        if own and not card.is_ours:
             raise Invalid(f"{card.name} is a session of {card.agent}, which is only read",
                           hint=f"`turnlog import {card.name}` makes it one of ours")  # fmt: skip
         return change(viewer, card)
@@ -74,8 +75,11 @@ async def changed(request: Request, change: Callable[[Viewer, Card], Answer]) ->
 
 
 def _set_title(viewer: Viewer, card: Card, text: str) -> Answer:
-    with viewer.home.resume(card.id) as session:
-        session.set("title", text)
+    if card.is_ours:
+        with viewer.home.resume(card.id) as session:
+            MarkableSession(viewer.home, session).call(text)
+    else:
+        MarkableSession(viewer.home, None, card).call(text)
     viewer.catalog.sync()
     return {"title": text}
 

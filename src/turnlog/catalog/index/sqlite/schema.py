@@ -7,7 +7,7 @@ from __future__ import annotations
 
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
-VERSION = 9
+VERSION = 10
 COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
@@ -70,6 +70,9 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_time ON sessions (updated DESC);
 CREATE INDEX sessions_by_id ON sessions (native);
 CREATE UNIQUE INDEX sessions_by_place ON sessions (path, key, agent, native);
+
+-- Another agent's sessions that were given a title, tags or notes: what each said itself of title, tags, if archived.
+CREATE TABLE marked (session INTEGER PRIMARY KEY, title TEXT, tags TEXT NOT NULL, is_archived INTEGER NOT NULL);
 
 -- One row per entry that has text. Its id is a time, so the newest comes first without sorting:
 -- milliseconds << 20 | a number that tells it from others of that moment.

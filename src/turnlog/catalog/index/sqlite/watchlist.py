@@ -18,7 +18,7 @@ OURS = ""
 """Stands for the agent where a folder has sessions of ours."""
 _OF_SESSION = (
     ("sessions", "id"), ("spent", "session"), ("quarters", "session"), ("parts", "session"), ("outlines", "session"),
-    ("used", "session"),
+    ("used", "session"), ("marked", "session"),
 )  # fmt: skip
 
 
@@ -117,8 +117,9 @@ class Watchlist:
         from turnlog.catalog.index.batch import Before
 
         row = self._db.execute(
-            "SELECT s.id, s.native, s.size, CASE WHEN s.ending = ? THEN NULL ELSE s.title END, s.preview, s.mark, "
-            "coalesce(f.inode, 0) FROM sessions s LEFT JOIN files f ON f.path = s.path WHERE s.id = ?",
+            "SELECT s.id, s.native, s.size, CASE WHEN s.ending = ? THEN NULL "
+            "WHEN m.session THEN m.title ELSE s.title END, s.preview, s.mark, coalesce(f.inode, 0) FROM sessions s "
+            "LEFT JOIN files f ON f.path = s.path LEFT JOIN marked m ON m.session = s.id WHERE s.id = ?",
             (UNREAD, id),
         ).fetchone()
         return Before(*row)
@@ -229,7 +230,7 @@ class Watchlist:
         """Another agent's session that is gone: of all that is known of it, what it spent stays."""
         for (doc,) in self._db.execute("SELECT id FROM docs WHERE session = ?", (session,)).fetchall():
             batch.forget(doc)
-        for table in ("parts", "used"):
+        for table in ("parts", "used", "marked"):
             batch.do(f"DELETE FROM {table} WHERE session = ?", (session,))
         batch.do("UPDATE sessions SET is_deleted = 1, title = NULL, preview = '', mark = NULL WHERE id = ?", (session,))
 

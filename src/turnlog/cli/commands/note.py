@@ -1,0 +1,46 @@
+"""`turnlog note`."""
+
+from __future__ import annotations
+
+import click
+
+from turnlog.cli.draw.text import one_line
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.shape import SESSION
+from turnlog.cli.pick.session import session_to_mark
+
+CHANGES = shape.LOG
+FIELDS = {
+    "session": SESSION,
+    "notes": shape.items("all that it has now", {"at": shape.text("when"), "text": shape.text()}),
+}
+
+
+@click.command()
+@session_argument
+@click.argument("text", nargs=-1)
+@shared
+def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
+    """Write a note on a session, or print those it has.
+
+    `turnlog show` and `search` show it; no model sees it. Of another agent's session it is kept in our home: its own
+    files stay as they are.
+
+    \b
+    turnlog note                           those of this folder's newest session
+    turnlog note @ "here is the migration" one more
+    turnlog note codex:0199 ask Ann        on a session of another agent
+    """
+    with this_home() as home:
+        found = session_to_mark(home, session)
+        if text:
+            found.note(" ".join(text))
+        if as_json:
+            notes = [{"at": one.at and one.at.isoformat(), "text": one.text} for one in found.notes]
+            print_json({"session": found.id, "notes": notes})
+        elif text:
+            print(one_line(f"noted on session {found.name}"))
+        else:
+            for one in found.notes:
+                print(one_line(f"{one.at:%Y-%m-%d %H:%M}  {one.text}" if one.at else one.text))

@@ -1,0 +1,117 @@
+"""A session that somebody gives a title, tags or notes: ours, or another agent's, which stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from turnlog.errors import Conflict
+from turnlog.log.entry import Note, Set
+from turnlog.thread.marking import (
+    checked_note,
+    mark_archived,
+    mark_note,
+    mark_tag,
+    mark_title,
+    marks_in,
+    say,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from turnlog.catalog import Card
+    from turnlog.session import Home, Session
+
+
+class MarkableSession:
+    """One of ours, `session`; or another agent's, of which the home says it: `card`."""
+
+    def __init__(self, home: Home, session: Session | None, card: Card | None = None) -> None:
+        self._home = home
+        self._session = session
+        self._card = card
+
+    @property
+    def id(self) -> str:
+        """Our id of it; `agent:id` of another agent's."""
+        return self._session.id if self._session is not None else self._name
+
+    @property
+    def name(self) -> str:
+        """What to type for it."""
+        return self._session.handle if self._session is not None else self._name
+
+    @property
+    def _name(self) -> str:
+        assert self._card is not None
+        return f"{self._card.agent}:{self._card.id}"
+
+    @property
+    def title(self) -> str | None:
+        """What it is called."""
+        return self._session.title if self._session is not None else self._card and self._card.title
+
+    @property
+    def tags(self) -> list[str]:
+        """Those that it has."""
+        if self._session is not None:
+            tags: Any = self._session.facts.get("tags")
+            return [str(tag) for tag in tags] if isinstance(tags, list) else []  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        return list(self._card.tags) if self._card is not None else []
+
+    @property
+    def archived(self) -> bool:
+        """Whether listings leave it out."""
+        if self._session is not None:
+            return bool(self._session.facts.get("archived"))
+        return self._card is not None and self._card.archived
+
+    @property
+    def notes(self) -> list[Note]:
+        """What people are to read with it, the oldest first."""
+        if self._session is not None:
+            return [entry for entry in self._session.entries() if isinstance(entry, Note)]
+        found = marks_in(self._home.store).get(self._name)
+        return [] if found is None else found.notes
+
+    def call(self, title: str | None) -> str | None:
+        """Give it a title; None for what its agent calls it, or nothing. Gives what it is called then."""
+        if self._session is None:
+            say(self._home.creator, mark_title(self._name, title))
+            return title
+        if title is None:
+            self._session.unset("title")
+        elif self._session.title != title:
+            self._session.set("title", title)
+        return title
+
+    def tag(self, tags: Iterable[str], *, is_on: bool) -> list[str]:
+        """Give it these tags, or take them off; gives those that it has then. What others do meanwhile stays."""
+        wanted = list(dict.fromkeys(tags))
+        while True:
+            before = self.tags
+            changed = [tag for tag in wanted if (tag in before) != is_on]
+            after = [*before, *changed] if is_on else [tag for tag in before if tag not in changed]
+            if not changed:
+                return after
+            if self._session is None:
+                say(self._home.creator, *(mark_tag(self._name, tag, is_on) for tag in changed))
+                return after
+            try:
+                self._session.append(Set(key="tags", value=after), alone=True)
+                return after
+            except Conflict:
+                self._session.refresh()  # somebody else said something: perhaps about tags
+
+    def archive(self, is_archived: bool) -> None:
+        """Have listings leave it out, or no longer."""
+        if self._session is None:
+            say(self._home.creator, mark_archived(self._name, is_archived))
+        elif self.archived != is_archived:
+            self._session.set("archived", is_archived)
+
+    def note(self, text: str) -> None:
+        """Something for people to read with it; no model does."""
+        if self._session is None:
+            say(self._home.creator, mark_note(self._name, text))
+        else:
+            self._session.note(checked_note(text))
