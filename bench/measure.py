@@ -21,61 +21,76 @@ STEPS = (100, 1_000, 2_000)
 NEAR = 50
 """A step takes what so many up to it do."""
 MANY = 1_000
+Spent = tuple[float, float]
+"""Seconds that went by, and those that a core worked for this process, however busy the machine is."""
 
 
 async def measure(store: Store, n: int, *, cap_s: float) -> dict[str, Any]:
     """Append `n` messages, or as many as fit into `cap_s`; load them, and their tail."""
     messages = work.messages(n)
     await store.create()
-    times = await _append(store, messages, cap_s)
+    spent = await _append(store, messages, cap_s)
     await store.close()
     # Left for the collector, the appended objects would be traversed inside the timed loads.
     gc.collect()
     gc.freeze()
 
+    times = [wall for wall, _ in spent]
     done = messages[: len(times)]
     tail = done[-TAIL:]
+    load_ms, load_cpu_ms = await _load(store, store.load, done)
+    tail_ms, tail_cpu_ms = await _load(store, lambda: store.tail(TAIL), tail)
     window = min(WINDOW, max(1, len(times) // 2))
     return {
         "messages": len(times),
         "append_per_s": len(times) / sum(times),
         "start_ms": _percentiles(times[:window]),
         "end_ms": _percentiles(times[-window:]),
+        "append_ms": statistics.median(times) * 1_000,
         "step_ms": {n: statistics.median(times[n - NEAR : n]) * 1_000 for n in STEPS if n <= len(times)},
-        "load_ms": await _load(store, store.load, done),
-        "tail_ms": await _load(store, lambda: store.tail(TAIL), tail),
+        "step_cpu_ms": {n: _median_cpu(spent[n - NEAR : n]) for n in STEPS if n <= len(times)},
+        "load_ms": load_ms,
+        "load_cpu_ms": load_cpu_ms,
+        "tail_ms": tail_ms,
+        "tail_cpu_ms": tail_cpu_ms,
         "durability": store.durability(),
     }
 
 
-async def _append(store: Store, messages: list[work.Message], cap_s: float) -> list[float]:
+async def _append(store: Store, messages: list[work.Message], cap_s: float) -> list[Spent]:
     items = [store.native(index, message) for index, message in enumerate(messages)]
     gc.collect()
-    times: list[float] = []
+    spent: list[Spent] = []
     stop = time.perf_counter() + cap_s
     for item in items:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         await store.append(item)
         end = time.perf_counter()
-        times.append(end - start)
+        spent.append((end - start, time.process_time() - cpu))
         if end > stop:
             break
-    return times
+    return spent
 
 
-async def _load(store: Store, load: Callable[[], Awaitable[list[Any]]], expected: list[work.Message]) -> float:
+def _median_cpu(spent: list[Spent]) -> float:
+    return statistics.median(cpu for _, cpu in spent) * 1_000
+
+
+async def _load(
+    store: Store, load: Callable[[], Awaitable[list[Any]]], expected: list[work.Message]
+) -> tuple[float, float]:
     # A load that gives back less than was put in must not count as a fast one; it is also
     # what warms the page cache.
     wanted = [string for _, parts in expected for string in work.strings(parts)]
     if store.strings(await load()) != wanted:
         raise SystemExit("what was loaded is not what was appended")
-    times: list[float] = []
+    spent: list[Spent] = []
     for _ in range(LOADS):
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         loaded = await load()
-        times.append(time.perf_counter() - start)
+        spent.append((time.perf_counter() - start, time.process_time() - cpu))
         del loaded
-    return statistics.median(times) * 1_000
+    return statistics.median(wall for wall, _ in spent) * 1_000, _median_cpu(spent)
 
 
 async def _listings(store: Any) -> dict[str, float]:

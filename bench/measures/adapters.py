@@ -1,4 +1,8 @@
-"""Our stores for agent frameworks, each beside that framework's own: in the environments of `make test-adapters`."""
+"""Our stores for agent frameworks, each beside that framework's own: in the environments of `make test-adapters`.
+
+An append is timed by the clock, for it waits for the disk; loading, which finds everything in memory, and how steps
+grow, by what a core had to do.
+"""
 
 import json
 import os
@@ -14,7 +18,7 @@ from bench.ground import Ground
 from bench.measures import Row, say
 
 TITLE = "stores for agent frameworks"
-ROUNDS = 3
+ROUNDS = 5
 MESSAGES = 2_000
 ROOT = Path(__file__).parents[2]
 Measured = dict[str, Any]
@@ -47,12 +51,17 @@ def _rate(row: Measured) -> float:
     return row["append_per_s"]
 
 
+def _usual(row: Measured) -> float:
+    """How often in a second, by the append in the middle: what else the disk had to do falls on a few of them."""
+    return 1_000 / row["append_ms"]
+
+
 def _load(row: Measured) -> float:
-    return row["load_ms"]
+    return row["load_cpu_ms"]
 
 
 def _tail(row: Measured) -> float:
-    return row["tail_ms"]
+    return row["tail_cpu_ms"]
 
 
 def _disk(row: Measured) -> float:
@@ -68,7 +77,7 @@ def _summaries(row: Measured) -> float:
 
 
 def _tail_of_load(row: Measured) -> float:
-    return row["tail_ms"] / row["load_ms"]
+    return row["tail_cpu_ms"] / row["load_cpu_ms"]
 
 
 def _step(number: int) -> Callable[[Measured], float]:
@@ -76,7 +85,7 @@ def _step(number: int) -> Callable[[Measured], float]:
 
 
 def _growth(row: Measured) -> float:
-    return row["step_ms"]["2000"] / row["step_ms"]["100"]
+    return row["step_cpu_ms"]["2000"] / row["step_cpu_ms"]["100"]
 
 
 PAIRS = {
@@ -99,7 +108,7 @@ PAIRS = {
         "openai_agents",
         "turnlog_openai_agents",
         (
-            Bar("append", _rate, 0.8, at_least=True),
+            Bar("append", _usual, 0.8, at_least=True),
             Bar("load", _load, 3.0),
             Bar("tail", _tail, 3.0),
             Bar("disk", _disk, 1.0),
@@ -110,7 +119,7 @@ PAIRS = {
         "claude_sdk",
         "turnlog_claude_sdk",
         (
-            Bar("append beside synced lines", _rate, 0.25, at_least=True),
+            Bar("append beside synced lines", _usual, 0.25, at_least=True),
             Bar("load beside json.loads", _load, 6.0),
             Bar("disk", _disk, 1.25),
             Bar("ms for a session in a listing", _listing, 0.1, than=""),
@@ -132,7 +141,7 @@ PAIRS = {
         "google_adk",
         "turnlog_google_adk",
         (
-            Bar("append", _rate, 1.5, at_least=True),
+            Bar("append", _usual, 1.5, at_least=True),
             Bar("load", _load, 2.0),
             Bar("disk", _disk, 1.0),
             Bar("ms for a session in a listing", _listing, 0.1, than=""),
@@ -142,7 +151,7 @@ PAIRS = {
         "strands",
         "turnlog_strands",
         (
-            Bar("append", _rate, 0.3, at_least=True, note="theirs never syncs: on a slow or busy disk ours waits"),
+            Bar("append", _usual, 0.3, at_least=True, note="theirs never syncs: on a slow or busy disk ours waits"),
             Bar("load", _load, 1.0),
             Bar("disk", _disk, 1.5, than="payload"),
         ),
