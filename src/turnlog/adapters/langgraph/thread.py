@@ -293,9 +293,10 @@ class Thread:
                 if table is None:
                     table = {id(e.value): e for seen in base.values() for e in seen.elements if "m" in e.kept}
                 found = table.get(id(message))
-            if found is None or found.value is not message or found.glance != Element(message, {}).glance:
+            if found is None or found.value is not message or not found.is_untouched(but_id=True):
                 return None
-            return found.kept if message.id == found.id else {**found.kept, "i": message.id}
+            assert found.fields is not None
+            return found.kept if message.id == found.fields["id"] else {**found.kept, "i": message.id}
 
         return find
 

@@ -19,6 +19,7 @@ from turnlog.adapters.langgraph.message import drafted, is_plain
 from turnlog.log.entry import Message
 
 _DEPTH = 100
+_FIXED = frozenset((str, int, float, bool))
 Kept = dict[str, Any]
 
 
@@ -49,31 +50,32 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def glance(value: Any) -> tuple[Any, ...] | None:
-    """What shows that an object was changed in place, without looking at all of it. None: it has to be compared."""
-    kind = cast("type[Any]", type(value))
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
-        return ()
-    if not isinstance(value, BaseMessage):
-        return None
-    fields = value.__dict__
-    content, more = fields["content"], fields["additional_kwargs"]
-    return (
-        id(content), len(content), len(more), len(fields["response_metadata"]), fields["name"],
-        len(fields.get("tool_calls", ())), id(fields.get("usage_metadata")), len(fields),
-    )  # fmt: skip
-
-
 class Element:
     """One element of a list that is kept: the object that was handed in or out, and how it is kept."""
 
-    __slots__ = ("glance", "id", "kept", "value")
+    __slots__ = ("fields", "is_fixed", "kept", "value")
 
     def __init__(self, value: Any, kept: Kept) -> None:
         self.value = value
         self.kept = kept
-        self.glance = glance(value)
-        self.id: str | None = value.id if self.glance else None
+        self.is_fixed = value is None or type(value) in _FIXED
+        """Whether nobody can change it in place."""
+        self.fields = _fields(value) if isinstance(value, BaseMessage) else None
+        """A message's fields as they were: what shows that it was changed in place, without going through all of it."""
+
+    def is_untouched(self, *, but_id: bool = False) -> bool:
+        """Whether a message still has the fields that it had; `but_id`: it may have got another id."""
+        if self.fields is None:
+            return False
+        now: dict[str, Any] = self.value.__dict__
+        return {**now, "id": None} == {**self.fields, "id": None} if but_id else now == self.fields
+
+
+def _fields(message: BaseMessage) -> dict[str, Any]:
+    return {
+        name: value.copy() if (kind := cast("type[Any]", type(value))) is dict or kind is list else value
+        for name, value in message.__dict__.items()
+    }
 
 
 class ValueWriter:
@@ -108,11 +110,10 @@ class ValueWriter:
 
     def _is_still(self, old: Element, new: Any) -> bool:
         """Whether an object is what was kept, whatever happened to it since."""
-        if new is old.value and old.glance is not None:
-            return not old.glance or (old.id == new.id and old.glance == glance(new))
         if isinstance(new, BaseMessage):
-            return type(new) is type(old.value) and old.glance == glance(old.value) and new == old.value
-        return is_same(self.kept(new), old.kept)
+            is_one = new is old.value
+            return old.is_untouched() and (is_one or (type(new) is type(old.value) and new == old.value))
+        return (new is old.value and old.is_fixed) or is_same(self.kept(new), old.kept)
 
     def list_of(
         self,
@@ -124,7 +125,9 @@ class ValueWriter:
         """A list that extends another one as far as it does, and its elements."""
         same = 0
         for old, new in zip(base, value, strict=False):
-            if not self._is_still(old, new):
+            # Nearly always it is the same object, and this is done for each of them at every step.
+            is_known = new is old.value and old.fields is not None and new.__dict__ == old.fields
+            if not is_known and not self._is_still(old, new):
                 break
             same += 1
         if same == len(base) == len(value) and where is not None and base:
