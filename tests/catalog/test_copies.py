@@ -18,6 +18,7 @@ from tests.catalog.machine import Machine
 from turnlog.catalog import Card, Catalog
 from turnlog.exchange.handover import hand_over
 from turnlog.formats import format_of, names
+from turnlog.formats.claude_code.mirror import drafted
 from turnlog.thread.handed import Handed
 
 IDS = ("0191a000-0000-7000-8000-00000000000a", "0191a000-0000-7000-8000-00000000000b")
@@ -314,3 +315,23 @@ def test_what_was_said_here_counts_here_wherever_it_is_written(is_there: bool, m
     assert (machine.total(), set(machine.cards())) == (paid, {session.id})
     again = plus(paid, machine.add("claude-code", Path(done.path)))
     assert machine.total() == again
+
+
+def test_lines_that_were_handed_over_are_one_session_with_the_file_that_has_them(machine: Copies) -> None:
+    """Also where the agent noted something beside that it did not hand over."""
+    path = machine.claude(IDS[0], 3)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    answer = lines[-1]
+    for number, said in enumerate(("one part", "another")):  # an answer of the API may take several lines
+        message = {**answer["message"], "id": "msg_several", "content": [{"type": "text", "text": said}]}
+        lines.append({**answer, "uuid": f"part-{number}", "parentUuid": lines[-1]["uuid"], "message": message})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    origin = {"agent": "claude-code", "id": IDS[0], "identity": IDS[0]}
+    machine.held = turnlog.open(machine.home)
+    drafts = [entry for line in lines for entry in drafted(line, is_side=False)]
+    machine.held.creator.create("project/session", drafts, workspace=str(machine.work), origin=origin)
+    noted = {"type": "system", "subtype": "turn_duration", "content": "a note", "uuid": "n", "parentUuid": None}
+    with path.open("a") as file:
+        file.write(json.dumps(noted) + "\n")
+    assert list(machine.cards()) == ["project/session"]
+    assert machine.total() == spent_in(path)

@@ -22,7 +22,15 @@ from msgspec.structs import replace
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined, parts_of
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from turnlog.exchange.transcript import transcript_of
-from turnlog.formats.claude_code.mirror import LINE, drafted, is_elsewhere, kept_line, usage_of
+from turnlog.formats.claude_code.mirror import (
+    LINE,
+    cleared,
+    cleared_calls,
+    drafted,
+    is_elsewhere,
+    kept_line,
+    usage_of,
+)
 from turnlog.formats.claude_code.writing import write
 from turnlog.log.entry import AnyEntry, Child, Compaction, Message, Set, Spent
 from turnlog.log.origin import Spawned
@@ -188,6 +196,8 @@ class TurnlogSessionStore(Closing):
             if not batch.tail.goes_on(line, drafts) and not batch.branch(line.get("parentUuid"), drafts[-1].id):
                 continue
             batch.put(line, drafts)
+            if calls := cleared_calls(line):
+                batch.clear(line, calls)
         batch.flush()
         assert batch.session is not None
         batch.tail.head = batch.session.head
@@ -285,6 +295,15 @@ class _Batch:
         for draft in [*drafts[:-1], said]:
             self.tail.add(draft)
         self._drafts += drafts
+
+    def clear(self, line: Line, calls: list[str]) -> None:
+        """The results of these calls no longer go to the model."""
+        self.flush()
+        assert self.session is not None
+        for node in self.session.path():
+            if isinstance(node, Message) and (edit := cleared(node, calls, line)) is not None:
+                self._drafts.append(edit)
+                self.tail.add(edit)
 
     def branch(self, parent: str | None, id: str) -> bool:
         """What follows hangs on another node; False where the line that asks for it is there already."""

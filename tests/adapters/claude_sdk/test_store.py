@@ -231,6 +231,37 @@ def test_a_line_that_points_back_is_a_branch_and_a_summary_a_compaction(tmp_path
         asyncio.run(work(home))
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_results_that_claude_code_no_longer_sends_are_edited_and_its_lines_stay(at_once, tmp_path):
+    lines = [
+        line(1, None),
+        answered(2, 1, called(2), called(3)),
+        line(3, 2, content=[told(2, "a long result")]),
+        line(4, 3, content=[told(3, "another")]),
+        {
+            "type": "system", "subtype": "microcompact_boundary", "uuid": str(uuid.UUID(int=5)),
+            "parentUuid": str(uuid.UUID(int=4)), "content": "Context microcompacted",
+            "microcompactMetadata": {"trigger": "auto", "compactedToolIds": ["toolu_2", 7]},
+        },
+        line(6, 5),
+    ]  # fmt: skip
+
+    async def work(home):
+        store = TurnlogSessionStore(home)
+        for some in [lines] if at_once else [[one] for one in lines]:
+            await store.append(KEY, some)
+        await store.append(KEY, lines)
+        assert await store.load(KEY) == lines
+
+    with turnlog.open(tmp_path) as home:
+        asyncio.run(work(home))
+        session = home.resume("/".join(KEY.values()))
+        seen = [block.content for one in session.context() for block in one.blocks if isinstance(block, ToolResult)]
+        assert seen == ["[Old tool result content cleared]", "another"]
+        assert [one.role for one in session.messages()] == ["user", "assistant", "tool", "tool", "user"]
+        assert len(session.branches()) == 1
+
+
 def texts(lines) -> list[str]:
     found = [one["message"]["content"] for one in lines if one["type"] in ("user", "assistant")]
     return [one if isinstance(one, str) else one[0].get("text") or one[0]["type"] for one in found]
@@ -352,6 +383,30 @@ def test_a_program_goes_on_where_it_was(program, tmp_path):
         assert [one.role for one in session.messages() if one.display is not False] == ["user", "assistant"] * 2
         assert session.usage().own.output_tokens == 5
         assert session.labels["framework"] == "claude-sdk"
+
+
+def turnlog_says(tmp_path, *words):
+    """What a command prints for programs; of the home and of Claude Code's own folder."""
+    command = [sys.executable, "-m", "turnlog", *words, "--json"]
+    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, cwd=tmp_path / "work")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_session_counts_once_beside_the_file_that_claude_code_keeps(program, tmp_path):
+    async def run(prompt):
+        async with TurnlogSessionStore() as store:
+            told = ClaudeAgentOptions(session_store=store, model="claude-sonnet-4-5", setting_sources=[])
+            return [message async for message in query(prompt=prompt, options=told)]
+
+    program.play(say("an unusual answer", input=10, output=2))
+    asyncio.run(run("an unusual question"))
+    assert len(list((tmp_path / ".claude/projects").rglob("*.jsonl"))) == 1
+    [row] = turnlog_says(tmp_path, "ls", "--all")["sessions"]
+    [found] = turnlog_says(tmp_path, "search", "unusual question")["sessions"]
+    used = turnlog_says(tmp_path, "usage")
+    assert row["id"] == found["id"]
+    assert used["total"]["output_tokens"] == 2
 
 
 def test_the_guide_runs(program, tmp_path):

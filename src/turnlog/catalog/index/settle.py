@@ -210,8 +210,8 @@ def tokens_of(db: Engine, session: int) -> set[int]:
 
 
 def said_in(db: Engine, session: int) -> set[str]:
-    """The entries of a session that have text."""
-    rows = db.rows(f"SELECT entry FROM {db.table('docs')} WHERE session = {db.mark}", (session,))
+    """What people, models and tools said in a session: its entries with text, but for what an agent notes beside."""
+    rows = db.rows(f"SELECT entry FROM {db.table('docs')} WHERE session = {db.mark} AND role <> 'note'", (session,))
     return {entry for (entry,) in rows}
 
 

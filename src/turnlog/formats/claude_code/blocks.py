@@ -16,6 +16,9 @@ from turnlog.log.usage import Usage
 from turnlog.wire import WRAPPED
 from turnlog.wire.anthropic.item import media
 
+CLEARED = "[Old tool result content cleared]"
+"""What the model is told in the place of a result that Claude Code no longer sends."""
+
 
 def block(raw: dict[str, Any]) -> AnyBlock:
     """One block of a user's message or of a tool's result."""

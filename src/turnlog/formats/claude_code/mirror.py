@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.formats._shared.item import GetBlob, Mismatch, encoded, expand, squeeze
-from turnlog.formats._shared.value import fields, items, text
-from turnlog.formats.claude_code.blocks import block, result
+from turnlog.formats._shared.value import fields, items, moment, text
+from turnlog.formats.claude_code.blocks import CLEARED, block, result
 from turnlog.formats.claude_code.line import about, line_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.draft import MAX_ID
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Head, Message
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message
 from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 from turnlog.wire import anthropic
@@ -34,7 +34,12 @@ def drafted(line: Mapping[str, Any], *, is_side: bool) -> list[AnyEntry]:
 
     `is_side`: the whole transcript is a subagent's. `Invalid` for what is no line.
     """
-    whole = dict(line)
+    at = moment(line.get("timestamp"))
+    made = _drafted(dict(line), is_side=is_side)
+    return made if at is None else [replace(entry, at=at) for entry in made]
+
+
+def _drafted(whole: dict[str, Any], *, is_side: bool) -> list[AnyEntry]:
     if whole.get("type") in ("user", "assistant") and isinstance(_content(whole), (str, list)):
         is_other = whole.get("isSidechain") is True and not is_side  # a subagent's, which early versions kept here
         if not is_other and not whole.get("isApiErrorMessage"):
@@ -74,6 +79,27 @@ def usage_of(line: Mapping[str, Any]) -> tuple[str, Usage] | None:
     if line.get("type") != "assistant" or request is None or not isinstance(spent, dict):
         return None
     return request, anthropic.draft({"usage": spent}).usage or Usage()
+
+
+def cleared_calls(line: Mapping[str, Any]) -> list[str]:
+    """The calls whose results Claude Code no longer sends, if it is that what a line says."""
+    if line.get("type") != "system" or line.get("subtype") != "microcompact_boundary":
+        return []
+    names = fields(line.get("microcompactMetadata")).get("compactedToolIds")
+    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def cleared(message: Message, calls: Sequence[str], line: Mapping[str, Any]) -> Edit | None:
+    """A message as the model sees it without the results of these calls; None if it has none of them."""
+    blocks: list[AnyBlock] = [
+        replace(part, content=CLEARED, details=None) if isinstance(part, ToolResult) and part.call in calls else part
+        for part in message.blocks
+    ]
+    if blocks == message.blocks:
+        return None
+    # Sent again, it counts once.
+    id = f"{_id(dict(line))}#{message.seq}"
+    return Edit(id=id, entry=message.seq, blocks=blocks, at=moment(line.get("timestamp")), meta={LINE: None})
 
 
 def _content(line: dict[str, Any]) -> Any:

@@ -20,7 +20,7 @@ from turnlog.formats._shared.key import NONE, content_key
 from turnlog.formats._shared.records import heads
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import fields, items, moment, text
-from turnlog.formats.claude_code.blocks import block, larger, plain_answer, result
+from turnlog.formats.claude_code.blocks import CLEARED, block, larger, plain_answer, result
 from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.facts import take_facts
 from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
@@ -30,8 +30,6 @@ from turnlog.formats.claude_code.state import Arriving, ClaudeState
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
 from turnlog.wire import anthropic
-
-_CLEARED = "[Old tool result content cleared]"
 
 
 def read(source: Source) -> Reading:
@@ -366,7 +364,7 @@ class _Reader:
                 raise growth.Back
             if key is None:
                 continue
-            blocks: list[AnyBlock] = [ToolResult(call=str(call), content=_CLEARED)]
+            blocks: list[AnyBlock] = [ToolResult(call=str(call), content=CLEARED)]
             entry = Edit(entry=0, blocks=blocks, at=moment(record.get("timestamp")))
             name = f"{uuid}#{call}"
             self._out.append(Record(entry=entry, key=name, names={"entry": key}))
