@@ -516,8 +516,8 @@ MUTANTS = [
     Mutant(
         "only sessions of the very same folder are asked",
         "rewind/others.py",
-        "        if any(place.startswith(other) or other.startswith(place) for other in places):\n",
-        "        if place in places:\n",
+        "        if any(folder_path.startswith(other) or other.startswith(folder_path) for other in places):\n",
+        "        if folder_path in places:\n",
         ("tests/workspace/test_cut_short.py",),
     ),
     Mutant(
@@ -537,7 +537,7 @@ MUTANTS = [
     Mutant(
         "a rewind is made by another plan than the one that was shown",
         TRAVEL,
-        "                _refuse_other(make(draft), shown)\n",
+        "                _refuse_other(make(draft), confirmed)\n",
         "                make(draft)\n",
         (REWINDS,),
     ),
@@ -1407,7 +1407,7 @@ MUTANTS = [
     Mutant(
         "what another sync brought meanwhile is taken for somebody's work",
         "transfer/agreement.py",
-        "        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):\n",
+        "        if meeting.mine is None or not meeting.has_theirs or not _agree(going, theirs, meeting.last):\n",
         "        if True:\n",
         (MOVING_AT_ONCE,),
     ),
@@ -1606,7 +1606,7 @@ MUTANTS = [
     Mutant(
         "a line that git brought is the turn's that ran it",
         "blame/trail.py",
-        "            if not step.is_commit:\n                found.append((step.old, step.new))\n",
+        "            if not step.is_commit:\n                sources.append((step.old, step.new))\n",
         "            if not step.is_commit:\n                pass\n",
         ("tests/blame/test_git.py",),
     ),
@@ -1634,7 +1634,7 @@ MUTANTS = [
     Mutant(
         "checkpoints of one millisecond are taken in any order",
         "rewind/chronology.py",
-        "if len({id(told) for _, told in pairs}) > 1:",
+        "if len({id(witness) for _, witness in pairs}) > 1:",
         "if not pairs:",
         ("tests/workspace/test_two_agents.py",),
     ),
@@ -1733,7 +1733,7 @@ MUTANTS = [
     Mutant(
         "mcp: who came later is not told that we are gone from a file",
         "machine/edit.py",
-        "if theirs is not None and theirs.before == known.after:",
+        "if theirs is not None and theirs.before == imprint.after:",
         "if False:",
         (SERVER_INSTALLING,),
     ),

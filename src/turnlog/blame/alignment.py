@@ -23,25 +23,25 @@ _tells = re.compile(rb"[0-9A-Za-z\x80-\xff]").search
 def matches(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """For each line of the newer version its place in the older one; `NEW` where it has none."""
     first, last = _equal_ends(old, new, 0, len(old), 0, len(new))
-    found = [*range(first), *[NEW] * (len(new) - first - last), *range(len(old) - last, len(old))]
+    origins = [*range(first), *[NEW] * (len(new) - first - last), *range(len(old) - last, len(old))]
     a, b, c, d = first, len(old) - last, first, len(new) - last
-    if a < b and c < d and not _match_single(old[a:b], new[c:d], (a, b, c, d), found):
-        _match_in_order(old, new, (a, b, c, d), found)
-        _match_moved(old, new, (a, b, c, d), found)
-    return found
+    if a < b and c < d and not _match_single(old[a:b], new[c:d], (a, b, c, d), origins):
+        _match_in_order(old, new, (a, b, c, d), origins)
+        _match_moved(old, new, (a, b, c, d), origins)
+    return origins
 
 
-def _match_single(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, found: list[int]) -> bool:
+def _match_single(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, origins: list[int]) -> bool:
     """The easy way, where no line is there twice and none was moved; whether that is so."""
     a, _, c, d = ends
     places = dict(zip(old, range(a, a + len(old)), strict=True))
     if len(places) < len(old) or len(set(new)) < len(new):
         return False
     row = [places.get(line, NEW) for line in new]
-    kept = [place for place in row if place != NEW]
+    kept = [left for left in row if left != NEW]
     if any(map(gt, kept, kept[1:])):
         return False
-    found[c:d] = row
+    origins[c:d] = row
     return True
 
 
@@ -64,25 +64,25 @@ def _equal_ends(old: Sequence[bytes], new: Sequence[bytes], a: int, b: int, c: i
     return first, last
 
 
-def _match_in_order(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, found: list[int]) -> None:
+def _match_in_order(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, origins: list[int]) -> None:
     """Lines that both versions have in the same order."""
     waiting = [ends]
     while waiting:
         a, b, c, d = waiting.pop()
         first, last = _equal_ends(old, new, a, b, c, d)
-        found[c : c + first] = range(a, a + first)
-        found[d - last : d] = range(b - last, b)
+        origins[c : c + first] = range(a, a + first)
+        origins[d - last : d] = range(b - last, b)
         a, b, c, d = a + first, b - last, c + first, d - last
         if a >= b or c >= d:
             continue
         anchors = _anchors(old, new, a, b, c, d)
         for left, right in anchors:
-            found[right] = left
+            origins[right] = left
             if a < left and c < right:
                 waiting.append((a, left, c, right))
             a, c = left + 1, right + 1
         if not anchors:
-            _match_common(old, new, a, b, c, d, found)
+            _match_common(old, new, a, b, c, d, origins)
         elif a < b and c < d:
             waiting.append((a, b, c, d))
 
@@ -91,8 +91,8 @@ def _anchors(old: Sequence[bytes], new: Sequence[bytes], a: int, b: int, c: int,
     """Lines that either side has once, as many of them as are in the same order."""
     here, there = Counter(old[a:b]), Counter(new[c:d])
     once = {line for line, number in here.items() if number == 1 and there.get(line) == 1}
-    places = {line: place for place, line in enumerate(old[a:b], start=a) if line in once}
-    pairs = [(places[line], place) for place, line in enumerate(new[c:d], start=c) if line in once]
+    places = {line: index for index, line in enumerate(old[a:b], start=a) if line in once}
+    pairs = [(places[line], index) for index, line in enumerate(new[c:d], start=c) if line in once]
     if all(one[0] < other[0] for one, other in pairwise(pairs)):
         return pairs
     return _rising(pairs)
@@ -116,11 +116,13 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return row[::-1]
 
 
-def _match_common(old: Sequence[bytes], new: Sequence[bytes], a: int, b: int, c: int, d: int, found: list[int]) -> None:
+def _match_common(
+    old: Sequence[bytes], new: Sequence[bytes], a: int, b: int, c: int, d: int, origins: list[int]
+) -> None:
     """The longest common row where no line is there only once; nothing where that would take too long."""
     shared = set(old[a:b]).intersection(new[c:d])
-    lefts = [place for place in range(a, b) if old[place] in shared]
-    rights = [place for place in range(c, d) if new[place] in shared]
+    lefts = [number for number in range(a, b) if old[number] in shared]
+    rights = [number for number in range(c, d) if new[number] in shared]
     if not shared or len(lefts) * len(rights) > _LARGEST_TABLE:
         return
     lengths = [[0] * (len(rights) + 1) for _ in range(len(lefts) + 1)]
@@ -132,7 +134,7 @@ def _match_common(old: Sequence[bytes], new: Sequence[bytes], a: int, b: int, c:
     i = j = 0
     while i < len(lefts) and j < len(rights):
         if old[lefts[i]] == new[rights[j]]:
-            found[rights[j]] = lefts[i]
+            origins[rights[j]] = lefts[i]
             i, j = i + 1, j + 1
         elif lengths[i + 1][j] >= lengths[i][j + 1]:
             i += 1
@@ -140,29 +142,29 @@ def _match_common(old: Sequence[bytes], new: Sequence[bytes], a: int, b: int, c:
             j += 1
 
 
-def _match_moved(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, found: list[int]) -> None:
+def _match_moved(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, origins: list[int]) -> None:
     """What is left: lines that were taken away in one place and are there in another."""
     a, b, c, d = ends
-    added = [place for place in range(c, d) if found[place] == NEW]
-    free = set(range(a, b)).difference(found[c:d])
+    added = [number for number in range(c, d) if origins[number] == NEW]
+    free = set(range(a, b)).difference(origins[c:d])
     if not added or not free:
         return
     places: defaultdict[bytes, list[int]] = defaultdict(list)
-    for place in sorted(free, reverse=True):
-        if tells(old[place]):
-            places[old[place]].append(place)
-    counts = Counter(new[place] for place in added)
+    for number in sorted(free, reverse=True):
+        if tells(old[number]):
+            places[old[number]].append(number)
+    counts = Counter(new[number] for number in added)
 
     def pair(left: int, right: int) -> None:
         free.discard(left)
-        found[right] = left
+        origins[right] = left
 
     def take(left: int, right: int) -> None:
         """That line, and those next to it that moved with it."""
         pair(left, right)
         for step in (1, -1):
             i, j = left + step, right + step
-            while i in free and c <= j < d and found[j] == NEW and old[i] == new[j]:
+            while i in free and c <= j < d and origins[j] == NEW and old[i] == new[j]:
                 pair(i, j)
                 i, j = i + step, j + step
 
@@ -171,5 +173,5 @@ def _match_moved(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, found:
             row = places.get(new[right], [])
             while row and row[-1] not in free:
                 row.pop()
-            if row and found[right] == NEW and (not only_once or (len(row) == 1 and counts[new[right]] == 1)):
+            if row and origins[right] == NEW and (not only_once or (len(row) == 1 and counts[new[right]] == 1)):
                 take(row[-1], right)

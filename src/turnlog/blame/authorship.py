@@ -103,31 +103,31 @@ class Authors:
 
     def line(self, number: int, text: bytes, verdict: Verdict) -> BlamedLine:
         """A line with its verdict."""
-        found = tuple(map(self.of, verdict.works))
-        author = found[0] if verdict.why is None else None
-        several = found if verdict.why == SEVERAL else ()
-        shown = text.removesuffix(b"\r").decode("utf-8", "backslashreplace")
-        return BlamedLine(number, shown, author, verdict.why, several, verdict.commit, verdict.at)
+        writers = tuple(map(self.of, verdict.works))
+        author = writers[0] if verdict.why is None else None
+        several = writers if verdict.why == SEVERAL else ()
+        decoded = text.removesuffix(b"\r").decode("utf-8", "backslashreplace")
+        return BlamedLine(number, decoded, author, verdict.why, several, verdict.commit, verdict.at)
 
 
 def blame(store: Store, path: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> Blame:
     """Who wrote the lines of a file as it is now; only these lines (the first and the last, from 1) if told."""
-    place = file_place(path)
-    data = _content(place)
+    file = file_place(path)
+    data = _content(file)
     texts = lines_of(data)
-    name = path_text(place)
+    name = path_text(file)
     if texts is None:
         raise Unsupported(f"{name} is binary, and has no lines", hint="`turnlog diff --turn N` tells what a turn did")
     first, last = _chosen(name, lines, len(texts))
-    history, versions = timeline(store, place), Versions(store)
-    is_ignored = refuse_uncovered(history, versions, place)
-    with repository_of(place) as repository:
-        verdicts = LineTrail(history, versions, repository).follow(place, texts, digest(data), len(history.sightings))
+    history, versions = timeline(store, file), Versions(store)
+    is_ignored = refuse_uncovered(history, versions, file)
+    with repository_of(file) as repository:
+        verdicts = LineTrail(history, versions, repository).follow(file, texts, digest(data), len(history.sightings))
         commit = repository.head() if repository is not None else None
-        is_commit = repository is not None and commit is not None and repository.lines(commit, place) == texts
+        is_commit = repository is not None and commit is not None and repository.lines(commit, file) == texts
     authors = Authors(store)
-    found = [authors.line(n, texts[n - 1], verdicts[n - 1]) for n in range(first, last + 1)]
-    return Blame(name, found, is_ignored, commit if is_commit else None)
+    lines_told = [authors.line(n, texts[n - 1], verdicts[n - 1]) for n in range(first, last + 1)]
+    return Blame(name, lines_told, is_ignored, commit if is_commit else None)
 
 
 def file_place(path: str | os.PathLike[str]) -> bytes:
@@ -140,9 +140,9 @@ def file_place(path: str | os.PathLike[str]) -> bytes:
 
 
 @contextmanager
-def repository_of(place: bytes) -> Generator[Repository | None]:
+def repository_of(path: bytes) -> Generator[Repository | None]:
     """The repository that a file is in."""
-    top = worktree_of(os.path.dirname(os.fsdecode(place)))
+    top = worktree_of(os.path.dirname(os.fsdecode(path)))
     repository = None if top is None else Repository(top)
     try:
         yield repository
@@ -151,19 +151,19 @@ def repository_of(place: bytes) -> Generator[Repository | None]:
             repository.close()
 
 
-def _content(place: bytes) -> bytes:
-    name = path_text(place)
+def _content(path: bytes) -> bytes:
+    name = path_text(path)
     try:
-        status = os.lstat(place)
+        status = os.lstat(path)
         if stat.S_ISDIR(status.st_mode):
             raise Invalid(f"{name} is a folder", hint="name a file")
         if stat.S_ISLNK(status.st_mode):
-            raise Invalid(f"{name} is a link", hint=f"name the file itself: {path_text(os.readlink(place))}")
+            raise Invalid(f"{name} is a link", hint=f"name the file itself: {path_text(os.readlink(path))}")
         if not stat.S_ISREG(status.st_mode):
             raise Invalid(f"{name} is no file", hint="name a file")
         if status.st_size > LARGEST_BYTES:
             raise Unsupported(f"{name} has {status.st_size:,} bytes: that is too much to compare line by line")
-        with open(place, "rb") as file:
+        with open(path, "rb") as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(f"there is no {name}", hint="only files that are there have lines to ask for") from None
@@ -183,14 +183,14 @@ def _chosen(name: str, lines: tuple[int, int] | None, count: int) -> tuple[int, 
     return first, last
 
 
-def refuse_uncovered(history: Timeline, versions: Versions, place: bytes) -> bool:
+def refuse_uncovered(history: Timeline, versions: Versions, path: bytes) -> bool:
     """Raise `NotFound` if no checkpoint says anything of that file; whether the newest that does has it as ignored."""
-    name = path_text(place)
-    newest = next((one for one in reversed(history.sightings) if one.roots(place)), None)
+    name = path_text(path)
+    newest = next((one for one in reversed(history.sightings) if one.roots(path)), None)
     if newest is None:
         raise NotFound(f"no checkpoint covers {name}", hint=_HOW)
-    if versions.at(newest, place) is UNTOLD:
+    if versions.at(newest, path) is UNTOLD:
         raise NotFound(f"no checkpoint has what is in {name}: it is ignored, too large or cannot be read")
-    if versions.at(newest, place) is None and versions.is_left_out(newest, place):
+    if versions.at(newest, path) is None and versions.is_left_out(newest, path):
         raise NotFound(f"no checkpoint covers {name}: it is ignored", hint="`session.track` covers it from then on")
-    return versions.is_ignored(newest, place)
+    return versions.is_ignored(newest, path)

@@ -54,15 +54,15 @@ class CommitBlame(Struct, frozen=True):
 
 def blame_commit(store: Store, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
     """Whose the lines are that a commit added: in one file, or in all of them."""
-    place = named_here(".") if path is None else os.fsdecode(file_place(path))
-    repository = _repository(place if path is None else os.path.dirname(place))
+    folder = named_here(".") if path is None else os.fsdecode(file_place(path))
+    repository = _repository(folder if path is None else os.path.dirname(folder))
     try:
         commit = repository.commit(revision)
         names = repository.changed(commit)
         if path is not None:
-            names = [(new, old) for new, old in names if new == os.fsencode(place)]
+            names = [(new, old) for new, old in names if new == os.fsencode(folder)]
             if not names:
-                raise NotFound(f"commit {commit[:9]} did not change {path_text(os.fsencode(place))}")
+                raise NotFound(f"commit {commit[:9]} did not change {path_text(os.fsencode(folder))}")
         files = _files(store, _history(store, repository, names), repository, commit, names)
         subject = repository.subject(commit)
     finally:
@@ -80,14 +80,14 @@ def sessions_behind(store: Store, revisions: str) -> list[str]:
     try:
         commits = repository.commits(revisions)
         history = _history(store, repository, [])
-        found: dict[str, None] = {}
+        sessions: dict[str, None] = {}
         for commit in commits:
             for file in _files(store, history, repository, commit, repository.changed(commit)):
                 for line in file.lines:
-                    found.update((author.session, None) for author in (line.author, *line.authors) if author)
+                    sessions.update((author.session, None) for author in (line.author, *line.authors) if author)
     finally:
         repository.close()
-    return list(found)
+    return list(sessions)
 
 
 def _repository(folder: str) -> Repository:
@@ -112,17 +112,17 @@ def _files(
 ) -> list[Blame]:
     looker = _Looker(history, Versions(store), repository, commit)
     authors, parents = Authors(store), repository.parents(commit)
-    found: list[Blame] = []
+    blames: list[Blame] = []
     for new, old in names:
         texts = repository.lines(commit, new)
         if texts is None:
             continue  # no text
         before = repository.lines(parents[0], old) if parents else ()
-        added = [place for place, was in enumerate(matches(before or (), texts)) if was == NEW]
+        added = [number for number, was in enumerate(matches(before or (), texts)) if was == NEW]
         verdicts = looker.verdicts(new, texts) if added else []
-        lines = [authors.line(place + 1, texts[place], verdicts[place]) for place in added]
-        found.append(Blame(path_text(new), lines, revision=commit))
-    return found
+        lines = [authors.line(number + 1, texts[number], verdicts[number]) for number in added]
+        blames.append(Blame(path_text(new), lines, revision=commit))
+    return blames
 
 
 class _Looker:
@@ -146,12 +146,12 @@ class _Looker:
             if node is not None and node.digest == content:
                 return self._trail.follow(path, texts, content, number)
         unknown = Verdict(why=GIT, commit=self._commit)
-        found = self._trail.find(path, texts, min(self._upper + 1, len(self._sightings)), unknown)
-        if self._upper == len(self._sightings) and unknown in found:
-            self._add_since(path, texts, found, unknown)
-        return found
+        verdicts = self._trail.find(path, texts, min(self._upper + 1, len(self._sightings)), unknown)
+        if self._upper == len(self._sightings) and unknown in verdicts:
+            self._add_since(path, texts, verdicts, unknown)
+        return verdicts
 
-    def _add_since(self, path: bytes, texts: tuple[bytes, ...], found: list[Verdict], unknown: Verdict) -> None:
+    def _add_since(self, path: bytes, texts: tuple[bytes, ...], verdicts: list[Verdict], unknown: Verdict) -> None:
         """What no checkpoint has yet may be in the file as it is now."""
         try:
             with open(path, "rb") as file:
@@ -162,9 +162,9 @@ class _Looker:
         if lines is None:
             return
         now = self._trail.follow(path, lines, digest(data), len(self._sightings))
-        for place, there in enumerate(matches(lines, texts)):
-            if there != NEW and found[place] is unknown:
-                found[place] = now[there]
+        for number, there in enumerate(matches(lines, texts)):
+            if there != NEW and verdicts[number] is unknown:
+                verdicts[number] = now[there]
 
 
 # ── what it cost ──────────────────────────────────────────────────────────────────────────────────
@@ -177,13 +177,13 @@ def _turns(store: Store, lines: Iterable[BlamedLine]) -> list[CommitTurn]:
         if author.session not in costs:
             wanted = {one.turn for one in counts if one.session == author.session}
             costs[author.session] = _costs(store, author.session, wanted)
-    found: list[CommitTurn] = []
+    turns: list[CommitTurn] = []
     for author, number in counts.most_common():
         cost = costs[author.session].get(author.turn)
         unpriced = [] if cost is None else sorted(cost.unpriced)
         is_known = cost is not None and (cost.models or not unpriced)
-        found.append(CommitTurn(author, number, cost.micros if cost is not None and is_known else None, unpriced))
-    return found
+        turns.append(CommitTurn(author, number, cost.micros if cost is not None and is_known else None, unpriced))
+    return turns
 
 
 def _costs(store: Store, session: str, wanted: set[int]) -> dict[int, Cost | None]:

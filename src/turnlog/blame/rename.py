@@ -26,8 +26,8 @@ def earlier_name(
     size = sum(map(len, lines)) + len(lines)
     near = [(name, node) for name, node in others if size * ALIKE <= node.size and node.size * ALIKE <= size]
     near.sort(key=lambda pair: (abs(pair[1].size - size), pair[0]))
-    found = [(alike(versions.lines(node.digest) or (), lines), name) for name, node in near[:_MOST_READ]]
-    share, name = max(found, default=(0.0, b""))
+    candidates = [(alike(versions.lines(node.digest) or (), lines), name) for name, node in near[:_MOST_READ]]
+    share, name = max(candidates, default=(0.0, b""))
     return name if share >= ALIKE else None
 
 

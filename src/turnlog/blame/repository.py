@@ -90,7 +90,7 @@ class Repository:
         How long git's log was says it, unless git took the beginning away since. Otherwise commit, branch and time
         do: git's times are in seconds, and of the places that fit it is the first that is not before the last one.
         """
-        found: list[int | None] = []
+        numbers: list[int | None] = []
         heads = [self.steps[0].old, *(step.new for step in self.steps)] if self.steps else []
         ends = {0: 0, **{step.end: number for number, step in enumerate(self.steps, start=1)}}
         branches = self._branches()
@@ -105,22 +105,22 @@ class Repository:
             exact = ends.get(git.log_bytes)
             place = exact if exact in fits else next(iter(fits), None)
             last = last if place is None else place
-            found.append(place)
-        return found
+            numbers.append(place)
+        return numbers
 
     def _branches(self) -> list[str | None]:
         """The branch at each place; None where it is not told."""
-        found: list[str | None] = [None] * (len(self.steps) + 1)
+        branches: list[str | None] = [None] * (len(self.steps) + 1)
         for number, step in enumerate(self.steps):
             switch = _SWITCH.fullmatch(step.what)
             if switch is not None:
-                found[number], found[number + 1] = (f"refs/heads/{name}" for name in switch.groups())
+                branches[number], branches[number + 1] = (f"refs/heads/{name}" for name in switch.groups())
             elif not step.what.startswith("rebase"):
-                found[number + 1] = found[number]
+                branches[number + 1] = branches[number]
         for number in range(len(self.steps) - 1, -1, -1):  # what a switch left was there before, too
             if not self.steps[number].what.startswith(("rebase", "checkout")):
-                found[number] = found[number] or found[number + 1]
-        return found
+                branches[number] = branches[number] or branches[number + 1]
+        return branches
 
     # ── what is in commits ────────────────────────────────────────────────────────────────────────
 
@@ -161,27 +161,27 @@ class Repository:
         """Of the lines of a file in a commit (from 0) the commits that brought them, those behind `old` only."""
         span = new if old is None or old == _NOTHING else f"{old}..{new}"
         name = path[len(self.top) :]
-        said = self.run("blame", "--porcelain", "--no-textconv", span, "--", name)
-        found: dict[int, str] = {}
-        for match in map(_LINE.fullmatch, said.split(b"\n")):
+        output = self.run("blame", "--porcelain", "--no-textconv", span, "--", name)
+        commits: dict[int, str] = {}
+        for match in map(_LINE.fullmatch, output.split(b"\n")):
             if match is not None:
-                found[int(match[2]) - 1] = match[1].decode()
-        return found
+                commits[int(match[2]) - 1] = match[1].decode()
+        return commits
 
     def _commits_of(self, path: bytes) -> list[tuple[str, int]]:
         """The newest commits of all branches that changed a file, with the seconds when they were made."""
         name = path[len(self.top) :]
-        said = self.run("log", "--all", f"-{_MOST_COMMITS}", "--format=%H %ct", "--", name).decode()
-        return [(commit, int(at)) for commit, _, at in (line.partition(" ") for line in said.splitlines())]
+        output = self.run("log", "--all", f"-{_MOST_COMMITS}", "--format=%H %ct", "--", name).decode()
+        return [(commit, int(at)) for commit, _, at in (line.partition(" ") for line in output.splitlines())]
 
     def commit(self, revision: str) -> str:
         """The commit that is called so."""
         name = revision + "^{commit}"
-        found = b"" if revision.startswith("-") else self.run("rev-parse", "--verify", "--quiet", name).strip()
-        if not found:
+        full_id = b"" if revision.startswith("-") else self.run("rev-parse", "--verify", "--quiet", name).strip()
+        if not full_id:
             hint = "a branch, a tag or the beginning of a commit's hash, as `git log` shows them"
             raise NotFound(f"no commit {revision!r:.80} in {os.fsdecode(self.top)}", hint=hint)
-        return found.decode()
+        return full_id.decode()
 
     def commits(self, revisions: str) -> list[str]:
         """One commit, or all of a range `A..B`, without merges; of a very long one the newest."""
@@ -202,14 +202,14 @@ class Repository:
             "diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-status", "-M", "--diff-filter=AMR", "-m",
             "--first-parent", commit,
         ).split(b"\0")  # fmt: skip
-        found: list[tuple[bytes, bytes]] = []
+        pairs: list[tuple[bytes, bytes]] = []
         rest = iter(words)
         for state in rest:
             if state:
                 old = next(rest, b"")
                 new = next(rest, b"") if state.startswith(b"R") else old
-                found.append((self.top + new, self.top + old))
-        return found
+                pairs.append((self.top + new, self.top + old))
+        return pairs
 
     def subject(self, commit: str) -> str:
         """The first line of a commit's message."""

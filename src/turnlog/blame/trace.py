@@ -52,16 +52,16 @@ def _path(file: Blame, top: str) -> str:
 
 def _conversations(file: Blame) -> list[dict[str, Any]]:
     """One for each turn, in the order of their first lines; what is nobody's is unknown."""
-    found: dict[Any, dict[str, Any]] = {}
+    conversations: dict[Any, dict[str, Any]] = {}
     for (who, _), some in groupby(enumerate(file.lines), key=lambda pair: (_who(pair[1]), pair[1].line - pair[0])):
         lines = [line for _, line in some]
-        said = found.setdefault(who, {**_head(lines[0]), "ranges": []})
+        conversation = conversations.setdefault(who, {**_head(lines[0]), "ranges": []})
         text = "".join(f"{line.text}\n" for line in lines).encode("utf-8", "surrogatepass")
         hashed = hashlib.sha256(text).hexdigest()
-        said["ranges"].append(
+        conversation["ranges"].append(
             {"start_line": lines[0].line, "end_line": lines[-1].line, "content_hash": f"sha256:{hashed}"}
         )
-    return list(found.values())
+    return list(conversations.values())
 
 
 def _who(line: BlamedLine) -> tuple[Any, ...]:

@@ -60,17 +60,17 @@ class _Walk(Struct):
     waiting: list[_Waiting] = field(default_factory=list[_Waiting])
 
     def settle(self, places: list[int], verdict: Verdict) -> list[_Waiting]:
-        for place in places:
-            self.found[self.pending.pop(place)] = verdict
+        for number in places:
+            self.found[self.pending.pop(number)] = verdict
         return []
 
     def wait(self, places: list[int], how: str, verdicts: dict[int, Verdict], otherwise: Verdict) -> list[_Waiting]:
-        run, found = 0, list[_Waiting]()
-        for before, place in zip([NEW, *places], places, strict=False):
-            run = run if before == place - 1 else self.pending[place]
-            line = self.pending.pop(place)
-            found.append(_Waiting(line, self.lines[place], how, run, verdicts.get(place, otherwise)))
-        return found
+        run, waiting = 0, list[_Waiting]()
+        for before, number in zip([NEW, *places], places, strict=False):
+            run = run if before == number - 1 else self.pending[number]
+            line = self.pending.pop(number)
+            waiting.append(_Waiting(line, self.lines[number], how, run, verdicts.get(number, otherwise)))
+        return waiting
 
 
 class LineTrail:
@@ -87,12 +87,12 @@ class LineTrail:
 
     def follow(self, path: bytes, lines: Sequence[bytes], digest: str | None, upper: int) -> list[Verdict]:
         """Of each line, who wrote it. `upper` is the sighting that has them; one behind the last is now."""
-        pending = {place: place for place in range(len(lines))}
+        pending = {number: number for number in range(len(lines))}
         return self._back(_Walk(path, lines, digest, upper, pending, [Verdict()] * len(lines)))
 
     def find(self, path: bytes, lines: Sequence[bytes], upper: int, otherwise: Verdict) -> list[Verdict]:
         """The same for lines of which only the content is known: each is the last one below `upper` that says that."""
-        waiting = [_Waiting(place, line, _ANY, 0, otherwise) for place, line in enumerate(lines)]
+        waiting = [_Waiting(number, line, _ANY, 0, otherwise) for number, line in enumerate(lines)]
         return self._back(_Walk(path, (), None, upper, {}, [otherwise] * len(lines), waiting))
 
     def _back(self, walk: _Walk) -> list[Verdict]:
@@ -125,18 +125,18 @@ class LineTrail:
             self._back(_Walk(walk.path, walk.lines, walk.digest, back, walk.pending, walk.found))
             walk.pending = {}
         old = () if node is None else self._versions.lines(node.digest) or ()
-        found = matches(old, walk.lines)
-        earlier = self._earlier_name(walk, older, node, found)
+        origins = matches(old, walk.lines)
+        earlier = self._earlier_name(walk, older, node, origins)
         if earlier is not None:
             node = self._versions.at(self._sightings[older], earlier)
             old = () if node is None else self._versions.lines(node.digest) or ()
-            found = matches(old, walk.lines)
-        came = sorted(place for place in walk.pending if found[place] == NEW)
+            origins = matches(old, walk.lines)
+        came = sorted(number for number in walk.pending if origins[number] == NEW)
         fresh = self._judge(walk, older, came, rewind) if came else []
-        walk.pending = {found[place]: line for place, line in walk.pending.items()}
+        walk.pending = {origins[number]: line for number, line in walk.pending.items()}
         if walk.waiting:
-            kept = set(found)
-            self._attach(walk, older, old, [place for place in range(len(old)) if place not in kept])
+            kept = set(origins)
+            self._attach(walk, older, old, [number for number in range(len(old)) if number not in kept])
         walk.waiting += fresh
         walk.path = earlier or walk.path
         walk.lines, walk.digest, walk.upper = old, node.digest if node is not None else None, older
@@ -156,9 +156,9 @@ class LineTrail:
         node = self._versions.at(self._sightings[number], walk.path)
         return node is not None and node.digest == walk.digest
 
-    def _earlier_name(self, walk: _Walk, older: int, node: TreeNode | None, found: list[int]) -> bytes | None:
+    def _earlier_name(self, walk: _Walk, older: int, node: TreeNode | None, origins: list[int]) -> bytes | None:
         """What the file was called at an older sighting, if it was another one."""
-        is_like = node is not None and found.count(NEW) <= ALIKE * len(found)
+        is_like = node is not None and origins.count(NEW) <= ALIKE * len(origins)
         if is_like or walk.digest is None or not walk.pending:
             return None
         sighting = self._sightings[older]
@@ -187,8 +187,8 @@ class LineTrail:
         for old, new in self._sources(before, after, older, walk.upper):
             brought.update(self._brought_by(walk, came, old, new, own.at))
         how = _RUN if before.stash == after.stash else _LEFT
-        back = walk.wait([place for place in came if place in brought], _ANY, brought, own)
-        return back + walk.wait([place for place in came if place not in brought], how, {}, own)
+        back = walk.wait([number for number in came if number in brought], _ANY, brought, own)
+        return back + walk.wait([number for number in came if number not in brought], how, {}, own)
 
     def _own(self, walk: _Walk, older: int) -> Verdict:
         seen = partial(self._versions.at, path=walk.path)
@@ -239,27 +239,27 @@ class LineTrail:
     def _is_earlier(self, commit: str, at: int, older: int) -> bool:
         """Whether a commit was made before a sighting: git's log of HEAD says so, or else a whole second did."""
         assert self._repository is not None
-        made = next((number for number, step in enumerate(self._repository.steps) if step.new == commit), None)
-        place = self._place(older)
-        if made is not None and place is not None:
-            return made < place
+        committed_at = next((number for number, step in enumerate(self._repository.steps) if step.new == commit), None)
+        seen_at = self._place(older)
+        if committed_at is not None and seen_at is not None:
+            return committed_at < seen_at
         seen = self._at(older)
         return seen is not None and at < int(seen.timestamp())
 
     def _sources(self, before: Git, after: Git, older: int, upper: int) -> list[tuple[str | None, str]]:
         """Between which commits files were changed by git, and not the other way round."""
         assert self._repository is not None
-        found: list[tuple[str | None, str]] = []
+        sources: list[tuple[str | None, str]] = []
         if before.stash is not None and before.stash != after.stash:
-            found.append((before.commit, before.stash))
+            sources.append((before.commit, before.stash))
         if after.commit is None or before.commit == after.commit:
-            return found
+            return sources
         for step in self._steps(before, after, older, upper):
             if not step.is_commit:
-                found.append((step.old, step.new))
+                sources.append((step.old, step.new))
             elif step.is_merge:
-                found += [(step.old, parent) for parent in self._repository.parents(step.new)[1:]]
-        return found
+                sources += [(step.old, parent) for parent in self._repository.parents(step.new)[1:]]
+        return sources
 
     def _steps(self, before: Git, after: Git, older: int, upper: int) -> list[HeadStep]:
         """How HEAD moved between two sightings."""
@@ -274,9 +274,9 @@ class LineTrail:
         """How many steps HEAD had made at a sighting."""
         if self._places is None and self._repository is not None:
             seen = [(number, self._git(number)) for number in range(len(self._sightings) + 1)]
-            known = [(number, git) for number, git in seen if git is not None]
-            places = self._repository.places((git, self._at(number)) for number, git in known)
-            self._places = dict(zip((number for number, _ in known), places, strict=True))
+            with_git = [(number, git) for number, git in seen if git is not None]
+            places = self._repository.places((git, self._at(number)) for number, git in with_git)
+            self._places = dict(zip((number for number, _ in with_git), places, strict=True))
         return (self._places or {}).get(number)
 
     def _brought_by(
@@ -286,12 +286,12 @@ class LineTrail:
         assert self._repository is not None
         has = self._repository.lines(new, walk.path)
         if has is None:
-            return {place: Verdict(why=GIT, at=at) for place in came}
+            return {number: Verdict(why=GIT, at=at) for number in came}
         had = (self._repository.lines(old, walk.path) or ()) if old is not None and int(old, 16) else ()
         news, places = matches(had, has), matches(has, walk.lines)
-        some = [place for place in came if places[place] != NEW and news[places[place]] == NEW]
+        some = [number for number in came if places[number] != NEW and news[places[number]] == NEW]
         commits = self._repository.authors(old, new, walk.path) if some else {}
-        return {place: Verdict(why=GIT, commit=commits.get(places[place]), at=at) for place in some}
+        return {number: Verdict(why=GIT, commit=commits.get(places[number]), at=at) for number in some}
 
     def _took(self, older: int, upper: int) -> bool:
         """Whether git took lines away between two sightings."""
@@ -308,14 +308,14 @@ class LineTrail:
         """Lines that came back are those that went here, as far as they say the same."""
         took = any(one.how != _ANY for one in walk.waiting) and bool(gone) and self._took(older, walk.upper)
         loose = [one for one in walk.waiting if one.how == _ANY or (took and one.how == _LEFT)]
-        texts = [old[place] for place in gone]
+        texts = [old[number] for number in gone]
         pairs = [
-            (place, one)
-            for place, one in zip(matches(texts, [one.text for one in loose]), loose, strict=True)
-            if place != NEW
+            (number, one)
+            for number, one in zip(matches(texts, [one.text for one in loose]), loose, strict=True)
+            if number != NEW
         ]
         if any(tells(one.text) for _, one in pairs):
-            self._take(walk, [(gone[place], one) for place, one in pairs])
+            self._take(walk, [(gone[number], one) for number, one in pairs])
         runs: dict[int, list[_Waiting]] = {}
         for one in walk.waiting if took else ():
             if one.how == _RUN:
@@ -325,7 +325,7 @@ class LineTrail:
 
     def _attach_run(self, walk: _Walk, old: Sequence[bytes], gone: list[int], run: list[_Waiting]) -> None:
         texts = tuple(one.text for one in run)
-        free = [place for place in gone if place not in walk.pending]
+        free = [number for number in gone if number not in walk.pending]
         for first in free:
             places = range(first, first + len(texts))
             if tuple(old[first : first + len(texts)]) == texts and set(places) <= set(free) and any(map(tells, texts)):
@@ -334,5 +334,5 @@ class LineTrail:
 
     def _take(self, walk: _Walk, pairs: list[tuple[int, _Waiting]]) -> None:
         taken = {one.line for _, one in pairs}
-        walk.pending.update((place, one.line) for place, one in pairs)
+        walk.pending.update((number, one.line) for number, one in pairs)
         walk.waiting = [one for one in walk.waiting if one.line not in taken]

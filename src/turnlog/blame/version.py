@@ -108,10 +108,10 @@ class Versions:
 
     def gone_between(self, older: Sighting, newer: Sighting) -> list[tuple[bytes, TreeNode]]:
         """Files that the older sighting has, and the newer one not, or not as they were, by their paths."""
-        place = max(older.place, newer.place, key=len)
+        folder = max(older.place, newer.place, key=len)
         try:
-            before, after = self._folder(older, place), self._folder(newer, place)
-            differing = list(changes(before, after, self._tree, place))
+            before, after = self._folder(older, folder), self._folder(newer, folder)
+            differing = list(changes(before, after, self._tree, folder))
         except (NotFound, Corrupt):
             return []
         return [(path, old) for path, old, new in differing if old is not None and _is_other(old, new)]
@@ -119,19 +119,19 @@ class Versions:
     def gone_now(self, older: Sighting) -> list[tuple[bytes, TreeNode]]:
         """Files that a sighting has and that are not there now."""
         try:
-            found = list(files(self._folder(older, older.place), self._tree, older.place))
+            before = list(files(self._folder(older, older.place), self._tree, older.place))
         except (NotFound, Corrupt):
             return []
-        return [(path, node) for path, node in found if node.kind == FILE and not os.path.lexists(path)]
+        return [(path, node) for path, node in before if node.kind == FILE and not os.path.lexists(path)]
 
-    def _folder(self, sighting: Sighting, place: bytes) -> Tree:
+    def _folder(self, sighting: Sighting, folder: bytes) -> Tree:
         """The workspace of a sighting, or the folder in it that lies in that place."""
         root = next(
             (root for root in sighting.checkpoint.roots if root.name == WORKSPACE and not root.is_private), None
         )
-        if root is None or not place.startswith(sighting.place):
+        if root is None or not folder.startswith(sighting.place):
             return {}
-        inside = place[len(sighting.place) :].rstrip(b"/")
+        inside = folder[len(sighting.place) :].rstrip(b"/")
         node = self._below(root.tree, inside) if inside else TreeNode(FOLDER, digest=root.tree)
         return self._tree(node.digest) if node is not None and node.kind == FOLDER else {}
 

@@ -198,7 +198,7 @@ def asked_by(environ: Mapping[str, str]) -> str | None:
 
 def unhooked(home: str, environ: Mapping[str, str]) -> list[str]:
     """The agents that are here and call nobody, as people call them. Quick: it only looks for our words."""
-    found: list[str] = []
+    titles: list[str] = []
     for one in map(agent, names()):
         folder = one.folder.path(home, environ)
         if not os.path.isdir(folder):
@@ -209,5 +209,5 @@ def unhooked(home: str, environ: Mapping[str, str]) -> list[str]:
         except OSError:
             text = b""
         is_hooked = bool(text) if one.file.render is not None else f"hook {one.name} ".encode() in text
-        found += [] if is_hooked else [one.title]
-    return found
+        titles += [] if is_hooked else [one.title]
+    return titles

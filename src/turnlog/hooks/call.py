@@ -30,9 +30,9 @@ def program_in(command: object, agent: str) -> str | None:
     """The program that such a command calls, whichever version of ours wrote it; None if it is somebody else's."""
     if not isinstance(command, str):
         return None
-    found = re.fullmatch(rf"test -x (.+?) && .*? hook {re.escape(agent)} \w+ 2>/dev/null \|\| :", command, re.DOTALL)
+    match = re.fullmatch(rf"test -x (.+?) && .*? hook {re.escape(agent)} \w+ 2>/dev/null \|\| :", command, re.DOTALL)
     try:
-        words = shlex.split(found[1]) if found is not None else []
+        words = shlex.split(match[1]) if match is not None else []
     except ValueError:
         return None
     return words[0] if len(words) == 1 else None

@@ -48,21 +48,21 @@ def _entries(settings: Any, agent: HookedAgent) -> Iterator[HookEntry]:
     for event, groups in as_object(as_object(settings).get("hooks")).items():
         for index, group in enumerate(as_list(groups)):
             hooks = as_list(as_object(group).get("hooks"))
-            for place, hook in enumerate(hooks):
+            for number, hook in enumerate(hooks):
                 command = as_object(hook).get("command")
                 program = program_in(command, agent.name)
                 if program is not None:
                     is_alone = len(hooks) == 1
                     value = group if is_alone else hook
-                    yield HookEntry(event, index, place, is_alone, program, home_in(str(command)), value)
+                    yield HookEntry(event, index, number, is_alone, program, home_in(str(command)), value)
 
 
-def are_current(found: list[HookEntry], agent: HookedAgent) -> bool:
+def are_current(entries: list[HookEntry], agent: HookedAgent) -> bool:
     """Whether these are all that this version would write for the program and home of the first, and no others."""
-    program, home = found[0].program, found[0].home
+    program, home = entries[0].program, entries[0].home
     wanted = {event.name: group_of(agent, event, program, home) for event in agent.events}
-    return len(found) == len(wanted) and all(
-        wanted.get(one.event) in (one.value, {**wanted.get(one.event, {}), "hooks": [one.value]}) for one in found
+    return len(entries) == len(wanted) and all(
+        wanted.get(one.event) in (one.value, {**wanted.get(one.event, {}), "hooks": [one.value]}) for one in entries
     )
 
 
@@ -78,8 +78,8 @@ def added(text: str, agent: HookedAgent, program: str, home: str) -> str:
         elif here[0].is_alone:
             text = with_value(text, ["hooks", event.name, here[0].group], wanted, dialect=dialect)
         else:
-            place = ["hooks", event.name, here[0].group, "hooks", here[0].place]
-            text = with_value(text, place, wanted["hooks"][0], dialect=dialect)
+            path = ["hooks", event.name, here[0].group, "hooks", here[0].place]
+            text = with_value(text, path, wanted["hooks"][0], dialect=dialect)
         for one in reversed(here[1:]):
             text = _without(text, agent, one)
     old = [one for one in entries(plain(text, dialect=dialect), agent) if agent.event(one.event) is None]
@@ -144,10 +144,10 @@ def check(text: str, agent: HookedAgent) -> None:
         for index, group in enumerate(events[event]):
             need(_is(group, dict), "is no object", "hooks", event, index)
             need(_is(group.get("hooks"), list), "has no list of hooks", "hooks", event, index)
-            for place, hook in enumerate(group["hooks"]):
-                need(_is(hook, dict), "is no object", "hooks", event, index, "hooks", place)
+            for number, hook in enumerate(group["hooks"]):
+                need(_is(hook, dict), "is no object", "hooks", event, index, "hooks", number)
                 is_whole = hook.get("type") != "command" or _is(hook.get("command"), str)
-                need(is_whole, "has no command", "hooks", event, index, "hooks", place)
+                need(is_whole, "has no command", "hooks", event, index, "hooks", number)
 
 
 def _is(value: object, kind: type) -> bool:

@@ -60,7 +60,9 @@ def installing(agent: HookedAgent, places: HookPlaces, scope: str, program: str,
     with about_file(path, agent.title):
         now = text_of(path, before)
         after = added(now, agent, program, places.filled)
-        rest = restored(places.imprints, path, now, lambda known: removed(now, agent, known), _settings(agent))
+        rest = restored(
+            places.imprints, path, now, lambda program_there: removed(now, agent, program_there), _settings(agent)
+        )
     was = rest.encode() if before is not None else None
     edits = [FileEdit(agent.name, path, before, after.encode(), imprint_of(places.imprints, path, was, after))]
     return [*edits, *_trusting(agent, places, path, after)] if trust and agent.trusts else edits
@@ -79,7 +81,9 @@ def uninstalling(agent: HookedAgent, places: HookPlaces, scope: str) -> list[Fil
     with about_file(path, agent.title):
         now = text_of(path, before)
         settings = plain(now, dialect=agent.file.dialect)
-        rest = restored(places.imprints, path, now, lambda known: removed(now, agent, known), _settings(agent))
+        rest = restored(
+            places.imprints, path, now, lambda program_there: removed(now, agent, program_there), _settings(agent)
+        )
         gone = hashes(settings, agent, path) if agent.trusts else {}
     edits = [
         emptied(agent.name, places.imprints, path, before, rest, is_empty=plain(rest, dialect=agent.file.dialect) == {})

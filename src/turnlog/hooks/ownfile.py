@@ -64,8 +64,8 @@ def home_of(text: str) -> str:
     """The home that a file of ours fills; empty for the usual one."""
     if text.startswith("{"):
         return home_in(next(hook["bash"] for event in json.loads(text)["hooks"].values() for hook in event))
-    found = _HOME.search(text)
-    return json.loads(found[1]) if found is not None else ""
+    match = _HOME.search(text)
+    return json.loads(match[1]) if match is not None else ""
 
 
 def program_of(text: str, agent: str) -> str | None:
@@ -75,10 +75,12 @@ def program_of(text: str, agent: str) -> str | None:
         is_whole = mark is not None and _digest(text[mark.end() :]) == mark[1]
         return json.loads(program[1]) if is_whole and program is not None else None
     try:
-        found: Any = json.loads(text)
-        hooks = [hook for event in found["hooks"].values() for hook in event]
+        settings: Any = json.loads(text)
+        hooks = [hook for event in settings["hooks"].values() for hook in event]
         programs = {program_in(hook["bash"], agent) for hook in hooks}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    is_whole = set(found) == {"version", "hooks"} and all(set(hook) == {"type", "bash", "timeoutSec"} for hook in hooks)
+    is_whole = set(settings) == {"version", "hooks"} and all(
+        set(hook) == {"type", "bash", "timeoutSec"} for hook in hooks
+    )
     return programs.pop() if is_whole and len(programs) == 1 else None

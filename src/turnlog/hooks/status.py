@@ -43,14 +43,14 @@ class HookStatus(NamedTuple):
 
 def statuses(places: HookPlaces) -> list[HookStatus]:
     """One for each agent; another one where a project has hooks of its own."""
-    found: list[HookStatus] = []
+    all_statuses: list[HookStatus] = []
     for name in names():
         one = agent(name)
-        found.append(status(one, places, "user"))
+        all_statuses.append(status(one, places, "user"))
         if one.file.project is not None:
             project = status(one, places, "project")
-            found += [project] if project.installed and project.path != found[-1].path else []
-    return found
+            all_statuses += [project] if project.installed and project.path != all_statuses[-1].path else []
+    return all_statuses
 
 
 def tells_less(one: HookedAgent, events: Mapping[str, int]) -> str | None:

@@ -65,22 +65,22 @@ def _shorten(path: str) -> None:
 
 def newest(folder: str) -> dict[str, dict[str, Any]]:
     """Of each agent: `last_event`, `last_at` (seconds since 1970), `last_error`, and how often each of `events`."""
-    found: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
             lines = file.read().splitlines()
     except OSError:
-        return found
+        return records
     import msgspec
 
     for text in lines:
         try:
             line = msgspec.json.decode(text)
-            one = found.setdefault(str(line["agent"]), {"last_error": None, "events": Counter[str]()})
+            one = records.setdefault(str(line["agent"]), {"last_error": None, "events": Counter[str]()})
             one.update(last_event=line["event"], last_at=line["at"])
             one["events"][str(line["event"])] += 1
             if "error" in line:
                 one["last_error"] = line["error"]
         except (msgspec.DecodeError, KeyError, TypeError):
             continue
-    return found
+    return records

@@ -20,19 +20,19 @@ CONFIG = "config.toml"
 
 def hashes(settings: Any, agent: HookedAgent, path: str) -> dict[str, str]:
     """What has to be trusted so that ours run: the hash of each, by the name under which Codex looks for it."""
-    found: dict[str, str] = {}
+    by_place: dict[str, str] = {}
     # Links to its folder are followed, one to the file is not.
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     for one in entries(settings, agent):
         event = re.sub(r"(?<!^)(?=[A-Z])", "_", one.event).lower()
         group = settings["hooks"][one.event][one.group]
         hook = group["hooks"][one.place]
-        told = {"event_name": event, "hooks": [{"async": False, **hook}]}
+        identity = {"event_name": event, "hooks": [{"async": False, **hook}]}
         if "matcher" in group:
-            told["matcher"] = group["matcher"]
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        found[f"{path}:{event}:{one.group}:{one.place}"] = f"sha256:{sha256(text.encode()).hexdigest()}"
-    return found
+            identity["matcher"] = group["matcher"]
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        by_place[f"{path}:{event}:{one.group}:{one.place}"] = f"sha256:{sha256(text.encode()).hexdigest()}"
+    return by_place
 
 
 def is_trusted(config: str, wanted: dict[str, str]) -> bool:

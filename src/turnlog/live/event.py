@@ -197,9 +197,9 @@ class LiveEvent:
         return self._made_new(name, native) if is_new else None
 
     def _opened(self, name: str) -> History:
-        found = loaded(self.store, self.store.open(name))
+        history = loaded(self.store, self.store.open(name))
         self.name = name
-        return found
+        return history
 
     def _made_new(self, name: str, native: str) -> History:
         folder = self._payload.folder
@@ -217,13 +217,13 @@ class LiveEvent:
         from turnlog.thread.made import Made
 
         try:
-            made = Creator(self.store, Made(self._location), None).begin([start])
+            session = Creator(self.store, Made(self._location), None).begin([start])
         except AlreadyExists:  # another hook of the same session was faster
             return self._opened(name)
         self.name = name
         if not self._agent.has_turns or not origin["path"]:
-            return made
-        made.close()
+            return session
+        session.close()
         from turnlog.live.past import bring_past
 
         bring_past(self.store, self._agent.name, native, origin["path"], self._payload.turn)

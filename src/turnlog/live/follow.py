@@ -56,12 +56,12 @@ def _brought(store: Store, name: str, path: str, native: str) -> int:
         if not history.state.is_relayed:
             return 0
         places, turn = list(_sources(history, path, native)), native_of(history.state.turn)
-        found = [source for source in places if not is_up_to_date(store, history, source)]
+        grown = [source for source in places if not is_up_to_date(store, history, source)]
     if turn is not None and any(was_interrupted(agent(source.agent), turn, source.path) for source in places):
         with appending(store, store.open(name)) as appender:
             appender.is_guest = True
             TurnRelay(store, appender, Coverage(store, appender.history, Settings())).cut(turn)
-    for source in found:
+    for source in grown:
         try:
             reading = format_of(source.agent).read(source)
         except OSError:
@@ -87,14 +87,14 @@ def follow(store: Store, name: str, path: str, native: str) -> None:
 
 def _stamps(store: Store, name: str, path: str, native: str) -> list[tuple[int, int]]:
     """What differs when there may be more: some agents keep all sessions together, where all would be read again."""
-    found: list[tuple[int, int]] = []
+    stamps: list[tuple[int, int]] = []
     with opened(store, store.open(name, read_only=True)) as history:
         for source in _sources(history, path, native):
             for file in (source.path, f"{source.path}-wal"):
                 if os.path.isfile(file):
                     status = os.stat(file)
-                    found.append((status.st_size, status.st_mtime_ns))
-    return found
+                    stamps.append((status.st_size, status.st_mtime_ns))
+    return stamps
 
 
 def _sources(history: History, path: str, native: str) -> Iterator[Source]:

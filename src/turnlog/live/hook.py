@@ -27,7 +27,7 @@ _MOST_BYTES = 64 << 20
 def run(arguments: list[str]) -> NoReturn:
     """Take one event. Does not return."""
     began = time.monotonic()
-    told = b""
+    answer = b""
     try:
         read, write = os.pipe()
         parent = os.getppid()
@@ -36,9 +36,9 @@ def run(arguments: list[str]) -> NoReturn:
             _work(arguments, write, parent, began)
         os.close(write)
         ready, _, _ = select.select([read], [], [], max(0.0, BUDGET_S - (time.monotonic() - began)))
-        told = os.read(read, 4096) if ready else b""
-        if told:
-            os.write(1, told)
+        answer = os.read(read, 4096) if ready else b""
+        if answer:
+            os.write(1, answer)
     finally:
         os._exit(0)
 
@@ -112,7 +112,7 @@ def _take(arguments: list[str], data: bytes, write: int, parent: int, began: flo
     from turnlog.machine.location import folder_of
 
     name, event = (*arguments, "", "")[:2]
-    error, found, means, is_late = "", None, "", False
+    error, happened, means, is_late = "", None, "", False
     try:
         folder = folder_of(default_home()) or state_folder()
     except TurnlogError:
@@ -126,9 +126,9 @@ def _take(arguments: list[str], data: bytes, write: int, parent: int, began: flo
         signal.signal(signal.SIGALRM, late)
         signal.setitimer(signal.ITIMER_REAL, max(0.01, _WORK_S - (time.monotonic() - began)))
         try:
-            found, means = _event(name, event, data, parent)
+            happened, means = _event(name, event, data, parent)
             if means:
-                found.take(means)
+                happened.take(means)
         except TooLate:
             is_late = True
             error = "it took too long"
@@ -138,13 +138,13 @@ def _take(arguments: list[str], data: bytes, write: int, parent: int, began: flo
         error = f"{type(problem).__name__}: {problem}"
     except Exception as problem:  # whatever it is: written down, and the agent's business never
         error = _told(problem)
-    note(folder, name, event, found.name if found is not None else "", began, error)
-    _tell(write, found)
-    if found is not None and found.name:
+    note(folder, name, event, happened.name if happened is not None else "", began, error)
+    _tell(write, happened)
+    if happened is not None and happened.name:
         try:
-            _behind(found, means, is_late=is_late)
+            _behind(happened, means, is_late=is_late)
         except Exception as problem:
-            note(folder, name, f"{event} (afterwards)", found.name, began, _told(problem))
+            note(folder, name, f"{event} (afterwards)", happened.name, began, _told(problem))
 
 
 def _event(name: str, event: str, data: bytes, parent: int) -> tuple[LiveEvent, str]:
@@ -154,16 +154,16 @@ def _event(name: str, event: str, data: bytes, parent: int) -> tuple[LiveEvent, 
     from turnlog.machine.environment import environment
 
     one = agent(name)
-    known = one.event(event)
+    meaning = one.event(event)
     payload = Payload(data, environment(), one.folder_variable)
-    return LiveEvent(one, payload, parent), known.means if known is not None else ""
+    return LiveEvent(one, payload, parent), meaning.means if meaning is not None else ""
 
 
-def _tell(write: int, found: LiveEvent | None) -> None:
+def _tell(write: int, happened: LiveEvent | None) -> None:
     """The agent need not wait any longer."""
     from turnlog.live.event import is_quiet
 
-    text = found.context if found is not None and not is_quiet() else ""
+    text = happened.context if happened is not None and not is_quiet() else ""
     try:
         if text:
             os.write(write, text.encode("utf-8", "replace")[:4000])
@@ -172,16 +172,16 @@ def _tell(write: int, found: LiveEvent | None) -> None:
     os.close(write)
 
 
-def _behind(found: LiveEvent, means: str, *, is_late: bool) -> None:
+def _behind(happened: LiveEvent, means: str, *, is_late: bool) -> None:
     """What nobody waits for, behind other work."""
     os.nice(10)
     gc.enable()
     if is_late:
-        found.look()
+        happened.look()
     if means != "tool":
-        found.follow(is_over=means == "end")
+        happened.follow(is_over=means == "end")
     if means in ("begin", "end"):
-        found.keep_limit(is_over=means == "end")
+        happened.keep_limit(is_over=means == "end")
 
 
 def _told(problem: Exception) -> str:

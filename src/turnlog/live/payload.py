@@ -85,8 +85,8 @@ class Payload:
             return self.turn
         from hashlib import sha256
 
-        told = self._told if self._told[0] is not None or self._told[2] is not None else (os.urandom(8),)
-        return sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        parts = self._told if self._told[0] is not None or self._told[2] is not None else (os.urandom(8),)
+        return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
     def edited(self) -> list[str]:
         """The files that a tool says it edited, from the root; none if it failed: then somebody else may have."""
@@ -96,14 +96,14 @@ class Payload:
         named = [_text(about.get(key)) for key in _PATHS]
         for text in (about.get("command"), about.get("patch"), about.get("patchText"), about.get("input")):
             named += _PATCHED.findall(text) if isinstance(text, str) else []
-        found = dict.fromkeys(os.path.normpath(os.path.join(self.cwd, path)) for path in named if path)
-        return [path for path in found if os.path.isabs(path)][:_MOST_PATHS]
+        paths = dict.fromkeys(os.path.normpath(os.path.join(self.cwd, path)) for path in named if path)
+        return [path for path in paths if os.path.isabs(path)][:_MOST_PATHS]
 
 
 def _says_failed(*responses: Any) -> bool:
     """Whether one of these answers of a tool says that it did not do what it was asked to."""
-    told = [cast("dict[str, Any]", one) for one in responses if isinstance(one, dict)]
-    return any(one.get("error") or one.get("isError") or one.get("resultType") in _FAILED for one in told)
+    answers = [cast("dict[str, Any]", one) for one in responses if isinstance(one, dict)]
+    return any(one.get("error") or one.get("isError") or one.get("resultType") in _FAILED for one in answers)
 
 
 def _text(value: Any) -> str:

@@ -29,34 +29,34 @@ class FileEdit(NamedTuple):
 
 def make_edit(edit: FileEdit, imprints: Imprints) -> None:
     """Change one file. What it was is kept before, and what was made for it goes with it."""
-    known = imprints.find(edit.path)
+    imprint = imprints.find(edit.path)
     if edit.imprint is not None:
         imprints.keep(edit.imprint)
     if edit.is_change and edit.after is not None:
         replace_file(edit.path, edit.before, edit.after)
     elif edit.is_change:
-        _remove(edit, known.folders if known is not None else [])
+        _remove(edit, imprint.folders if imprint is not None else [])
     if edit.imprint is None:
-        if known is not None and edit.after is not None:
-            _leave_to_others(edit, edit.after, known, imprints)
+        if imprint is not None and edit.after is not None:
+            _leave_to_others(edit, edit.after, imprint, imprints)
         imprints.forget(edit.path)
 
 
-def _leave_to_others(edit: FileEdit, after: bytes, known: Imprint, imprints: Imprints) -> None:
+def _leave_to_others(edit: FileEdit, after: bytes, imprint: Imprint, imprints: Imprints) -> None:
     """Who came after us found the file with ours in it: what it was before is now what it was before us."""
     for other in imprints.others(edit.path):
         theirs = other.find(edit.path)
-        if theirs is not None and theirs.before == known.after:
-            other.keep(Imprint(edit.path, known.before, after, known.folders))
+        if theirs is not None and theirs.before == imprint.after:
+            other.keep(Imprint(edit.path, imprint.before, after, imprint.folders))
 
 
 def restored(imprints: Imprints, path: str, now: str, without: Callable[[Any], str], read: Callable[[str], Any]) -> str:
     """The text without what is ours, as near to what it was as can be."""
-    known = imprints.find(path)
-    if known is None:
+    imprint = imprints.find(path)
+    if imprint is None:
         return without(None)
-    rest = without(read((known.before or b"").decode(errors="replace")))
-    return taken_back(now, known, rest, same=lambda one, other: _reads(read, one) == read(other))
+    rest = without(read((imprint.before or b"").decode(errors="replace")))
+    return taken_back(now, imprint, rest, same=lambda one, other: _reads(read, one) == read(other))
 
 
 def _reads(read: Callable[[str], Any], text: str) -> Any:
@@ -68,16 +68,16 @@ def _reads(read: Callable[[str], Any], text: str) -> Any:
 
 def emptied(agent: str, imprints: Imprints, path: str, before: bytes, rest: str, *, is_empty: bool) -> FileEdit:
     """The edit that leaves the rest; no file, where we made it and nothing is left in it."""
-    known = imprints.find(path)
-    is_made = known is not None and known.before is None
+    imprint = imprints.find(path)
+    is_made = imprint is not None and imprint.before is None
     return FileEdit(agent, path, before, None if is_made and is_empty else rest.encode())
 
 
 def imprint_of(imprints: Imprints, path: str, before: bytes | None, after: str) -> Imprint:
     """What is to be remembered of a file that was so `before` us."""
-    known = imprints.find(path)
-    folders = known.folders if known is not None else missing_folders(path)
-    if known is not None and known.before is None and not (before or b"").strip():
+    imprint = imprints.find(path)
+    folders = imprint.folders if imprint is not None else missing_folders(path)
+    if imprint is not None and imprint.before is None and not (before or b"").strip():
         before = None
     return Imprint(path, before, after.encode(), folders)
 

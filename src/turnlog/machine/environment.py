@@ -64,8 +64,8 @@ RUN = "TURNLOG_RUN_TURN"
 
 def running_in() -> str | None:
     """The turn of the `turnlog run` that this process was started by."""
-    found = os.environ.get(RUN, "")
-    return found if 0 < len(found) < 200 and found.isprintable() else None
+    value = os.environ.get(RUN, "")
+    return value if 0 < len(value) < 200 and value.isprintable() else None
 
 
 def allows_agent() -> bool:

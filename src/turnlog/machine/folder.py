@@ -119,10 +119,10 @@ def places_of(workspace: str | None) -> Places:
     return Places(home=user_folder(), workspace=named_here(workspace or "."), environ=dict(environment()))
 
 
-def lies_in_home(form: Format, place: str) -> bool:
+def lies_in_home(form: Format, there: str) -> bool:
     """Whether that is a folder where the agent keeps this person's sessions, or in one; not in a workspace."""
     from msgspec.structs import replace
 
-    path = os.path.realpath(absolute(place)).rstrip("/") + "/"
+    path = os.path.realpath(absolute(there)).rstrip("/") + "/"
     homes = form.homes(replace(places_of(None), workspace=None))
     return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)

@@ -34,23 +34,23 @@ class Imprints:
 
     def find(self, path: str) -> Imprint | None:
         """That of a file, if there is one."""
-        place = self._place(path)
-        about, after = read_bytes(os.path.join(place, _ABOUT)), read_bytes(os.path.join(place, _AFTER))
+        file = self._place(path)
+        about, after = read_bytes(os.path.join(file, _ABOUT)), read_bytes(os.path.join(file, _AFTER))
         try:
-            told = json.loads(about or b"{}")
-            folders = [str(name) for name in told["folders"]]
+            facts = json.loads(about or b"{}")
+            folders = [str(name) for name in facts["folders"]]
         except (ValueError, KeyError, TypeError):
             return None
-        before = read_bytes(os.path.join(place, _BEFORE)) if told.get("existed") else None
+        before = read_bytes(os.path.join(file, _BEFORE)) if facts.get("existed") else None
         return None if after is None else Imprint(path, before, after, folders)
 
     def keep(self, imprint: Imprint) -> None:
         """Before the file itself is changed."""
-        place = self._place(imprint.path)
-        told = {"path": imprint.path, "existed": imprint.before is not None, "folders": imprint.folders}
-        files = {_BEFORE: imprint.before or b"", _AFTER: imprint.after, _ABOUT: json.dumps(told).encode() + b"\n"}
+        file = self._place(imprint.path)
+        facts = {"path": imprint.path, "existed": imprint.before is not None, "folders": imprint.folders}
+        files = {_BEFORE: imprint.before or b"", _AFTER: imprint.after, _ABOUT: json.dumps(facts).encode() + b"\n"}
         for name, data in files.items():
-            path = os.path.join(place, name)
+            path = os.path.join(file, name)
             replace_file(path, read_bytes(path), data)
 
     def forget(self, path: str) -> None:

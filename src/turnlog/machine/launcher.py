@@ -44,8 +44,8 @@ def _candidates() -> list[str]:
     folders = environment().get("PATH", os.defpath).split(os.pathsep)
     usual = os.path.join(user_folder(), ".local", "bin")
     places = [os.path.join(folder, _NAME) for folder in [usual, *folders] if os.path.isabs(folder)]
-    found = [path for path in [*places, this_launcher()] if os.path.isfile(path) and os.access(path, os.X_OK)]
-    return list(dict.fromkeys(found))
+    programs = [path for path in [*places, this_launcher()] if os.path.isfile(path) and os.access(path, os.X_OK)]
+    return list(dict.fromkeys(programs))
 
 
 def _why_not(path: str) -> str:

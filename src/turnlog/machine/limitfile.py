@@ -9,7 +9,7 @@ from typing import Any, cast
 from turnlog.machine.environment import state_folder
 
 
-def keep_limits(agent: str, told: dict[str, Any], at_s: float) -> None:
+def keep_limits(agent: str, limits: dict[str, Any], at_s: float) -> None:
     """What an agent said just now, as it said it; where there is no place for it, nothing is kept."""
     path = _path(agent)
     if not path:
@@ -17,7 +17,7 @@ def keep_limits(agent: str, told: dict[str, Any], at_s: float) -> None:
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump({"at": at_s, "told": told}, file)
+        json.dump({"at": at_s, "told": limits}, file)
     os.replace(temporary, path)
 
 

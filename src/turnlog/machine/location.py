@@ -55,8 +55,8 @@ def key_of(location: str) -> str:
 def connect(location: str, **options: Any) -> Store:
     """The store at a location."""
     scheme = _scheme_of(location)
-    made: Callable[..., Store] = _built_in(_BUILT_IN[scheme]) if scheme in _BUILT_IN else _loaded(_installed(scheme))
-    return made(folder_of(location) or location, **options)
+    opener: Callable[..., Store] = _built_in(_BUILT_IN[scheme]) if scheme in _BUILT_IN else _loaded(_installed(scheme))
+    return opener(folder_of(location) or location, **options)
 
 
 def _scheme_of(location: str) -> str:
@@ -84,19 +84,19 @@ def _installed(scheme: str) -> EntryPoint:
     """The store of another package. To look for it takes as long as a small command does: nobody else has to."""
     from importlib.metadata import entry_points
 
-    found = entry_points(group=_GROUP)
-    if scheme not in found.names:
-        others = ", ".join(f"{name}:" for name in sorted({*_BUILT_IN, *found.names} - {""}))
+    points = entry_points(group=_GROUP)
+    if scheme not in points.names:
+        others = ", ".join(f"{name}:" for name in sorted({*_BUILT_IN, *points.names} - {""}))
         raise Unsupported(f"no store for {scheme}: locations", hint=f"a folder, or one of {others}")
-    return min(found.select(name=scheme), key=lambda point: point.value)
+    return min(points.select(name=scheme), key=lambda point: point.value)
 
 
 def _loaded(point: EntryPoint) -> Callable[..., Store]:
     try:
-        found: Callable[..., Store] = point.load()
-        if not callable(found):
+        opener: Callable[..., Store] = point.load()
+        if not callable(opener):
             raise TypeError(f"{point.value} is no function")
     except Exception as error:  # whatever another package does when it is imported
-        told = " ".join(f"{type(error).__name__}: {error}".split())
-        raise Unsupported(f"the store for {point.name}: locations cannot be loaded: {told}") from error
-    return found
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Unsupported(f"the store for {point.name}: locations cannot be loaded: {reason}") from error
+    return opener

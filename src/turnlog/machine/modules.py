@@ -29,11 +29,11 @@ def without_old() -> Generator[None]:
 
 def use_own() -> None:
     """Leave out what lies in the current folder, and where `PYTHONPATH` says that modules are."""
-    told = [os.getcwd() if _is_here() else "", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    others = {os.path.abspath(place) for place in told if place}
+    added = [os.getcwd() if _is_here() else "", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    others = {os.path.abspath(path) for path in added if path}
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.modules.setdefault(_OLD, None)  # type: ignore[arg-type]
-    sys.path[:] = [place for place in sys.path if place and (place == own or os.path.abspath(place) not in others)]
+    sys.path[:] = [path for path in sys.path if path and (path == own or os.path.abspath(path) not in others)]
 
 
 def _is_here() -> bool:

@@ -30,7 +30,7 @@ def stamp() -> str:
 
 def _stamp_of(path: str) -> str:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return "-"
-    return f"{found.st_size}.{found.st_mtime_ns}"
+    return f"{status.st_size}.{status.st_mtime_ns}"

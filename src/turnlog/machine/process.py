@@ -69,10 +69,10 @@ def _asked(pid: int) -> tuple[str | None, int]:
     import subprocess
 
     try:
-        found = subprocess.run(
+        answer = subprocess.run(
             ["/bin/ps", "-o", "ppid=,comm=", "-p", str(pid)], capture_output=True, text=True, timeout=1, check=True
         ).stdout.split(None, 1)
-        return os.path.basename(found[1].strip()), int(found[0])
+        return os.path.basename(answer[1].strip()), int(answer[0])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None, 0
 

@@ -17,8 +17,8 @@ def proof_of(file: BinaryIO, size: int) -> bytes:
     """The same of an open file; afterwards it stands somewhere else."""
     from hashlib import blake2b  # loads OpenSSL, which a listing does without
 
-    found = blake2b(digest_size=8)
+    hashed = blake2b(digest_size=8)
     for start in (0, max(0, size - _PIECE)):
         file.seek(start)
-        found.update(file.read(min(size, _PIECE)))
-    return found.digest()
+        hashed.update(file.read(min(size, _PIECE)))
+    return hashed.digest()

@@ -54,10 +54,10 @@ def replace_file(path: str, before: bytes | None, after: bytes) -> None:
 def _as_it_was(fd: int, target: str) -> None:
     """The mode and the owner of the file that is replaced."""
     try:
-        found = os.stat(target)
+        status = os.stat(target)
     except FileNotFoundError:
         return
     mine = os.fstat(fd)
-    if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
-        os.fchown(fd, found.st_uid, found.st_gid)
-    os.fchmod(fd, found.st_mode & 0o7777)
+    if (status.st_uid, status.st_gid) != (mine.st_uid, mine.st_gid):
+        os.fchown(fd, status.st_uid, status.st_gid)
+    os.fchmod(fd, status.st_mode & 0o7777)

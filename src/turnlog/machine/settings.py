@@ -158,8 +158,8 @@ class _Node:
         return key if self.kind == "[" and isinstance(key, int) and 0 <= key < len(self.nodes) else None
 
     def child(self, key: str | int) -> _Node | None:
-        found = self.index(key)
-        return None if found is None else self.nodes[found]
+        index = self.index(key)
+        return None if index is None else self.nodes[index]
 
     def plain(self) -> Any:
         if self.kind == "{":
@@ -226,15 +226,15 @@ class _Document:
             self._wrong(at, "too deep")
         if at < len(self._text) and self._text[at] in "{[":
             return self._container(at, depth)
-        found = _SCALAR.match(self._text, at)
+        scalar = _SCALAR.match(self._text, at)
         node = _Node("", at)
         try:
-            node.value = json.loads(found.group()) if found is not None else None
+            node.value = json.loads(scalar.group()) if scalar is not None else None
         except ValueError:
-            found = None
-        if found is None:
+            scalar = None
+        if scalar is None:
             self._wrong(at, "no value" if at < len(self._text) else "it ends here")
-        node.end = found.end() if found is not None else at
+        node.end = scalar.end() if scalar is not None else at
         return node
 
     def _container(self, at: int, depth: int) -> _Node:
@@ -303,8 +303,8 @@ class _Document:
             outer = self._blanks(node.start)
             inner = outer + self._unit()
             inside = text[node.start + 1 : node.end - 1].rstrip(_SPACE)
-            made = f"{inside}{self._line}{inner}{name}{self._said(value, inner)}{self._line}{outer}"
-            return text[: node.start + 1] + made + text[node.end - 1 :]
+            item = f"{inside}{self._line}{inner}{name}{self._said(value, inner)}{self._line}{outer}"
+            return text[: node.start + 1] + item + text[node.end - 1 :]
         first, end = node.places[0][0], node.places[-1][1]
         if "\n" not in text[node.start : first]:
             return f"{text[:end]}, {name}{self._said(value, None)}{text[end:]}"

@@ -43,10 +43,10 @@ def free_bytes(folder: str) -> int | None:
     while folder and not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     try:
-        found = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 def set_limit(folder: str, text: str) -> None:

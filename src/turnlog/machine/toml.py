@@ -28,10 +28,10 @@ def toml_value(text: str) -> dict[str, Any]:
 
 def table_at(value: dict[str, Any], path: Sequence[str]) -> Any:
     """What is there, or None."""
-    found: Any = value
+    table: Any = value
     for key in path:
-        found = as_object(found).get(key)
-    return found
+        table = as_object(table).get(key)
+    return table
 
 
 def with_table(text: str, path: Sequence[str], values: dict[str, Any]) -> str:
@@ -53,8 +53,8 @@ def without_table(text: str, path: Sequence[str]) -> str:
         return text
     headers = [header for header in _HEADER.finditer(text) if _names(header.group(), path)]
     for header in reversed(headers):
-        found = _LINES.match(text, header.start())
-        end = found.end() if found is not None else header.end()
+        lines = _LINES.match(text, header.start())
+        end = lines.end() if lines is not None else header.end()
         head = re.sub(r"(?<=\n)\r?\n\Z", "", text[: header.start()])
         text = head + text[end:]
     if headers:
@@ -64,13 +64,13 @@ def without_table(text: str, path: Sequence[str]) -> str:
 
 def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dict[str, Any] | None) -> str:
     """The text, if it says what it said before but for that table."""
-    wanted, found = deepcopy(before), toml_value(text)
-    for whole in (wanted, found):
+    wanted, actual = deepcopy(before), toml_value(text)
+    for whole in (wanted, actual):
         node = whole
         for key in path[:-1]:
             node = node.setdefault(key, {})
         is_there = node.pop(path[-1], None)
-    if found != wanted or is_there != values:
+    if actual != wanted or is_there != values:
         raise Invalid(f"{_dotted(path)} stands where it cannot be changed safely", hint="change it by hand")
     return text
 
@@ -78,14 +78,14 @@ def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dic
 def _names(header: str, path: Sequence[str]) -> bool:
     """Whether a header is that of this very table, or of one in it."""
     try:
-        found: Any = tomllib.loads(header.rstrip())
+        table: Any = tomllib.loads(header.rstrip())
     except tomllib.TOMLDecodeError:
         return False
     for key in path:
-        if list(as_object(found)) != [key]:
+        if list(as_object(table)) != [key]:
             return False
-        found = as_object(found)[key]
-    return isinstance(found, dict)
+        table = as_object(table)[key]
+    return isinstance(table, dict)
 
 
 def _dotted(path: Sequence[str]) -> str:

@@ -38,8 +38,8 @@ class Caller:
     @property
     def agent(self) -> str:
         """The name of its sessions; empty where it is none that we know."""
-        told = self.client.lower()
-        return next((agent for word, agent in _CLIENTS.items() if word in told), "")
+        name = self.client.lower()
+        return next((agent for word, agent in _CLIENTS.items() if word in name), "")
 
     def sessions(self, catalog: Catalog, meta: dict[str, Any]) -> list[str]:
         """The ids of its own session: with its agent, and with us."""
@@ -53,17 +53,17 @@ class Caller:
         return sorted({*natives, *ours})
 
     def _told(self, meta: dict[str, Any]) -> set[str]:
-        told = [meta.get("threadId"), meta.get("sessionId")]
+        ids = [meta.get("threadId"), meta.get("sessionId")]
         if self.agent in ("claude-code", ""):  # another agent may have been started in its shell
-            told.append(environment().get("CLAUDE_CODE_SESSION_ID"))
-        return {one for one in told if isinstance(one, str) and 8 <= len(one) <= 200 and one.isprintable()}
+            ids.append(environment().get("CLAUDE_CODE_SESSION_ID"))
+        return {one for one in ids if isinstance(one, str) and 8 <= len(one) <= 200 and one.isprintable()}
 
     def _lately(self, catalog: Catalog) -> list[Card]:
         """The newest sessions of this agent in this folder."""
         if not self.agent:
             return []
-        found = catalog.cards(f"agent:{self.agent}", workspace=self._folder, everything=True, limit=_LATELY)
-        return [card for card in found if card.agent == self.agent]
+        cards = catalog.cards(f"agent:{self.agent}", workspace=self._folder, everything=True, limit=_LATELY)
+        return [card for card in cards if card.agent == self.agent]
 
 
 def _has(card: Card, word: bytes) -> bool:

@@ -74,11 +74,11 @@ def installing(
     before = read_bytes(path)
     with about_file(path, agent.title):
         now = text_of(path, before)
-        known = _entry_in(now, agent)
-        _refuse_others(now, known, agent, path)
-        kept = _words(agent, known)[2:] if known is not None and options is None else []
+        entry = _entry_in(now, agent)
+        _refuse_others(now, entry, agent, path)
+        kept = _words(agent, entry)[2:] if entry is not None and options is None else []
         wanted = agent.entry([program, "mcp", *(options or kept)], {HOME: places.filled} if places.filled else {})
-        after = _with_entry(now, _merged(known or {}, wanted), agent)
+        after = _with_entry(now, _merged(entry or {}, wanted), agent)
         rest = restored(places.imprints, path, now, lambda then: _removed(now, agent, then), _reader(agent))
     was = rest.encode() if before is not None else None
     return [FileEdit(agent.name, path, before, after.encode(), imprint_of(places.imprints, path, was, after))]
@@ -92,23 +92,23 @@ def uninstalling(agent: ServerAgent, places: ServerPlaces, scope: str) -> list[F
         return []
     with about_file(path, agent.title):
         now = text_of(path, before)
-        known = _entry_in(now, agent)
-        if known is None:
+        entry = _entry_in(now, agent)
+        if entry is None:
             return []
-        _refuse_others(now, known, agent, path)
+        _refuse_others(now, entry, agent, path)
         rest = restored(places.imprints, path, now, lambda then: _removed(now, agent, then), _reader(agent))
     return [emptied(agent.name, places.imprints, path, before, rest, is_empty=not _reader(agent)(rest))]
 
 
 def server_statuses(places: ServerPlaces) -> list[ServerStatus]:
     """One for each agent; another one where a project has a server of its own."""
-    found: list[ServerStatus] = []
+    statuses: list[ServerStatus] = []
     for agent in map(server_agent, server_names()):
-        found.append(server_status(agent, places, "user"))
+        statuses.append(server_status(agent, places, "user"))
         if agent.project is not None:
             project = server_status(agent, places, "project")
-            found += [project] if project.installed and project.path != found[-1].path else []
-    return found
+            statuses += [project] if project.installed and project.path != statuses[-1].path else []
+    return statuses
 
 
 def server_status(agent: ServerAgent, places: ServerPlaces, scope: str) -> ServerStatus:
@@ -116,12 +116,12 @@ def server_status(agent: ServerAgent, places: ServerPlaces, scope: str) -> Serve
     path = places.file(agent, scope)
     empty = ServerStatus(agent.name, places.has(agent), False, path, scope)
     try:
-        known = _entry_in(text_of(path, read_bytes(path)), agent)
+        entry = _entry_in(text_of(path, read_bytes(path)), agent)
     except TurnlogError as error:
         return empty._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
-    if known is None:
+    if entry is None:
         return empty
-    program, *words = _words(agent, known) or [""]
+    program, *words = _words(agent, entry) or [""]
     is_current = os.access(program, os.X_OK) and words[:1] == ["mcp"] and is_this(program)
     return empty._replace(installed=True, program=program, arguments=tuple(words), is_current=is_current)
 
@@ -135,7 +135,7 @@ def _reader(agent: ServerAgent) -> Callable[[str], Any]:
 
 def _entry_in(text: str, agent: ServerAgent) -> Entry | None:
     if agent.dialect is None:
-        found = table_at(toml_value(text), agent.path)
+        entry = table_at(toml_value(text), agent.path)
     else:
         servers = agent.path[:1]
         for path in ((), servers):
@@ -143,33 +143,33 @@ def _entry_in(text: str, agent: ServerAgent) -> Entry | None:
             if value is not MISSING and not isinstance(value, dict):
                 where = place_of(text, path, dialect=agent.dialect)
                 raise Invalid(f"{where}: {'.'.join(path) or 'the whole'} is no object", hint="mend it first, by hand")
-        found = value_at(text, agent.path, dialect=agent.dialect)
-    return None if found is None or found is MISSING else as_object(found)
+        entry = value_at(text, agent.path, dialect=agent.dialect)
+    return None if entry is None or entry is MISSING else as_object(entry)
 
 
 def _words(agent: ServerAgent, entry: Entry) -> list[str]:
     """The command of an entry."""
-    found: Any = agent.command(entry)
-    return [str(word) for word in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    command: Any = agent.command(entry)
+    return [str(word) for word in command] if isinstance(command, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _refuse_others(text: str, known: Entry | None, agent: ServerAgent, path: str) -> None:
+def _refuse_others(text: str, entry: Entry | None, agent: ServerAgent, path: str) -> None:
     """A server of that name that somebody else made is not ours to change."""
-    if known is None:
+    if entry is None:
         return
-    program, *words = _words(agent, known) or [""]
+    program, *words = _words(agent, entry) or [""]
     if os.path.basename(program) != "turnlog" or words[:1] != ["mcp"]:
         name = ".".join(agent.path)
         raise AlreadyExists(f"{path}: {name} is there, and not ours", hint="give it another name, or take it out")
 
 
-def _merged(known: Entry, wanted: Entry) -> Entry:
+def _merged(entry: Entry, wanted: Entry) -> Entry:
     """Ours, with what somebody added to it."""
-    made = {**known, **wanted}
+    merged = {**entry, **wanted}
     for name in _ENVIRONS:
-        if name in known or name in wanted:
-            made[name] = {**as_object(known.get(name)), **as_object(wanted.get(name))}
-    return made
+        if name in entry or name in wanted:
+            merged[name] = {**as_object(entry.get(name)), **as_object(wanted.get(name))}
+    return merged
 
 
 def _with_entry(text: str, entry: Entry, agent: ServerAgent) -> str:

@@ -57,8 +57,8 @@ class Library:
         if self.catalog.is_partial:
             standing = self.catalog.standing()
             if standing.pending:
-                told = count(standing.pending, "session is", "sessions are")
-                notes.append(f"The index is being built: {told} not read yet. Ask again for more.")
+                pending = count(standing.pending, "session is", "sessions are")
+                notes.append(f"The index is being built: {pending} not read yet. Ask again for more.")
         if self.catalog.is_behind:
             notes.append("The index is being written by another program: the newest may be missing.")
         if self.catalog.path == ":memory:":
@@ -95,11 +95,11 @@ class Library:
     def _foreign(self, card: Card) -> OpenedSession:
         """Read once, as long as nothing is written to it: it is asked for page by page."""
         try:
-            found = os.stat(card.path)
+            status = os.stat(card.path)
         except OSError as error:
             raise Unavailable(f"session {card.id} cannot be read: {error.strerror}") from None
         wal = os.stat(f"{card.path}-wal").st_mtime_ns if os.path.exists(f"{card.path}-wal") else 0
-        file = (card.path, card.key, found.st_size, found.st_mtime_ns + wal)
+        file = (card.path, card.key, status.st_size, status.st_mtime_ns + wal)
         if self._held is not None and self._held.file == file:
             return self._held.opened
         self._let_go()

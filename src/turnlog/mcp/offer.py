@@ -131,9 +131,9 @@ def wrong_with(name: str, arguments: Mapping[str, Any]) -> str:
     for key, value in arguments.items():
         if key not in properties:
             return f"there is no argument {key!r:.40}: {', '.join(properties)}"
-        told = _wrong_value(properties[key], value)
-        if told:
-            return f"{key}: {value!r:.60} is {told}"
+        problem = _wrong_value(properties[key], value)
+        if problem:
+            return f"{key}: {value!r:.60} is {problem}"
     return ""
 
 

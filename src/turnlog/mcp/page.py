@@ -16,8 +16,8 @@ _T = TypeVar("_T")
 
 def result(text: str, data: dict[str, Any], *, is_error: bool = False) -> dict[str, Any]:
     """What a tool gives."""
-    made: dict[str, Any] = {"content": [{"type": "text", "text": text}], "structuredContent": data}
-    return {**made, "isError": True} if is_error else made
+    answer: dict[str, Any] = {"content": [{"type": "text", "text": text}], "structuredContent": data}
+    return {**answer, "isError": True} if is_error else answer
 
 
 def failed(error: TurnlogError) -> dict[str, Any]:
@@ -31,9 +31,9 @@ def failed(error: TurnlogError) -> dict[str, Any]:
 
 def fitted(items: Sequence[_T], make: Callable[[Sequence[_T]], dict[str, Any]], most: int) -> dict[str, Any]:
     """The result of as many of the first items as fit; none of them, if not even one does."""
-    made = make(items)
-    if _size(made) <= most:
-        return made
+    answer = make(items)
+    if _size(answer) <= most:
+        return answer
     low, high = 0, len(items) - 1  # `low` fits, or is nothing
     while low < high:
         middle = (low + high + 1) // 2
@@ -44,10 +44,10 @@ def fitted(items: Sequence[_T], make: Callable[[Sequence[_T]], dict[str, Any]], 
     return make(items[:low])
 
 
-def room(made: dict[str, Any], most: int) -> int:
+def room(answer: dict[str, Any], most: int) -> int:
     """How many bytes are left beside a result."""
-    return most - _size(made)
+    return most - _size(answer)
 
 
-def _size(made: dict[str, Any]) -> int:
-    return len(encoded(made)) + _FRAME
+def _size(answer: dict[str, Any]) -> int:
+    return len(encoded(answer)) + _FRAME

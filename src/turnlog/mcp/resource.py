@@ -57,10 +57,10 @@ def listed(library: Library) -> list[dict[str, Any]]:
 
 def read(library: Library, uri: str) -> list[dict[str, Any]]:
     """What a resource holds."""
-    found = _URI.fullmatch(uri)
-    if found is None:
+    match = _URI.fullmatch(uri)
+    if match is None:
         raise NotFound(f"no resource {uri!r:.200}: turnlog://session/ID or turnlog://session/ID/turn/N")
-    name, turn = unquote(found[1]), found[2]
+    name, turn = unquote(match[1]), match[2]
     with library.session(name) as (card, opened):
         session = opened.session
         texts = EntryTexts(library.quotes.of(session, f"{card.agent}:{card.id}"))
@@ -70,12 +70,12 @@ def read(library: Library, uri: str) -> list[dict[str, Any]]:
         part = Part(session.head, after=begin, until=end)
         texts.take(part.before(session))
         for text in filter(None, map(texts.of, part.entries(session))):
-            shown = f"## [{text.seq}] {text.role} {text.at}\n\n{text.text()}"
-            size += len(encoded(shown)) + 4
+            passage = f"## [{text.seq}] {text.role} {text.at}\n\n{text.text()}"
+            size += len(encoded(passage)) + 4
             if size > READING_BYTES - 200:
                 parts.append(f'… the rest: read_session of {card.id} after "{text.seq - 1}"')
                 break
-            parts.append(shown)
+            parts.append(passage)
     return [{"uri": uri, "mimeType": _KIND, "text": "\n\n".join(parts)}]
 
 

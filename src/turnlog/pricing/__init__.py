@@ -179,9 +179,9 @@ _tariffs: dict[int, tuple[Rates, Tariff]] = {}
 
 
 def _tariff_of(rates: Rates) -> Tariff:
-    known = _tariffs.get(id(rates))
-    if known is not None:
-        return known[1]
+    cached = _tariffs.get(id(rates))
+    if cached is not None:
+        return cached[1]
     tariff = Tariff(rates.starts, rates.has_input, rates.has_output, in_tokens(rates))
     _tariffs[id(rates)] = (rates, tariff)
     return tariff

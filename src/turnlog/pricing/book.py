@@ -24,11 +24,11 @@ _BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
 """How model ids of Amazon Bedrock begin."""
 _RESELLER = "openrouter"
 _CLAUSES: dict[str, Callable[[str, str], bool]] = {
-    "=": lambda text, told: text == told,
-    "^": lambda text, told: text.startswith(told),
-    "$": lambda text, told: text.endswith(told),
-    "~": lambda text, told: told in text,
-    "/": lambda text, told: re.search(told, text) is not None,
+    "=": lambda text, pattern: text == pattern,
+    "^": lambda text, pattern: text.startswith(pattern),
+    "$": lambda text, pattern: text.endswith(pattern),
+    "~": lambda text, pattern: pattern in text,
+    "/": lambda text, pattern: re.search(pattern, text) is not None,
 }
 
 
@@ -95,8 +95,8 @@ class Book(Struct, frozen=True):
         """The model of that name, of that provider or else of whoever serves it."""
         name = name.lower()
         dashed = _COMPACT_DATE.sub(lambda match: "-".join(match.groups()) if _is_date(match) else match.group(), name)
-        found = self._server(name) if provider is None else self._provider(provider.lower().strip())
-        model = None if found is None else self._of(found, name) or self._of(found, dashed)
+        provider_found = self._server(name) if provider is None else self._provider(provider.lower().strip())
+        model = None if provider_found is None else self._of(provider_found, name) or self._of(provider_found, dashed)
         return self._resold(name) if model is None and provider is None else model
 
     def _resold(self, name: str) -> Model | None:
@@ -176,7 +176,7 @@ def own_prices() -> dict[str, list[Rates]]:
     """A person's own, by the name of the model; one with `*` at its end is for all that begin so."""
     try:
         with open(own(), "rb") as file:
-            told = msgspec.json.decode(file.read(), type=dict[str, _Own | list[_Own]])
+            pattern = msgspec.json.decode(file.read(), type=dict[str, _Own | list[_Own]])
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -186,7 +186,7 @@ def own_prices() -> dict[str, list[Rates]]:
         raise Invalid(f"{own()}: {error}", hint=hint) from None
     return {
         name.lower(): [one.rates() for one in (prices if isinstance(prices, list) else [prices])]
-        for name, prices in told.items()
+        for name, prices in pattern.items()
     }
 
 

@@ -39,26 +39,26 @@ def generated(day: date) -> bytes:
     return text.replace(b'{"id":', b'\n{"id":') + b"\n"
 
 
-def _provider(found: types.Provider) -> Provider:
-    models = [Model(one.id, _clause(one.match), msgspec.Raw(_JSON.encode(_prices(one)))) for one in found.models]
+def _provider(theirs: types.Provider) -> Provider:
+    models = [Model(one.id, _clause(one.match), msgspec.Raw(_JSON.encode(_prices(one)))) for one in theirs.models]
     return Provider(
-        found.id,
-        _clause(found.provider_match),
-        _clause(found.model_match),
-        found.fallback_model_providers or [],
+        theirs.id,
+        _clause(theirs.provider_match),
+        _clause(theirs.model_match),
+        theirs.fallback_model_providers or [],
         models,
     )
 
 
-def _clause(found: Any) -> Any:
+def _clause(theirs: Any) -> Any:
     """See `book.matches`. Names are compared in lower case."""
-    if found is None:
+    if theirs is None:
         return None
-    fields = cast("dict[str, Any]", vars(found))
-    ((kind, told),) = fields.items()
+    fields = cast("dict[str, Any]", vars(theirs))
+    ((kind, value),) = fields.items()
     if kind in ("or_", "and_"):
-        return ["any" if kind == "or_" else "all", *map(_clause, told)]
-    return _SIGNS[kind] + (told if kind == "regex" else str(told).lower())
+        return ["any" if kind == "or_" else "all", *map(_clause, value)]
+    return _SIGNS[kind] + (value if kind == "regex" else str(value).lower())
 
 
 def _prices(model: types.ModelInfo) -> list[Rates]:
@@ -66,13 +66,13 @@ def _prices(model: types.ModelInfo) -> list[Rates]:
 
     if isinstance(model.prices, ModelPrice):
         return [_rates_of(model.prices)]
-    found: list[Rates] = []
+    rates: list[Rates] = []
     for one in model.prices:
         limit = one.constraint
         since = limit.start_date if isinstance(limit, StartDateConstraint) else None
         hours = (_utc(limit.start_time), _utc(limit.end_time)) if isinstance(limit, TimeOfDateConstraint) else None
-        found.append(msgspec.structs.replace(_rates_of(one.prices), since=since, hours=hours))
-    return found
+        rates.append(msgspec.structs.replace(_rates_of(one.prices), since=since, hours=hours))
+    return rates
 
 
 def _utc(moment: time) -> time:
@@ -115,7 +115,7 @@ def _total(named: Mapping[str, Decimal | types.TieredPrices], counts: tuple[int,
 
     fresh, read, written, hour, output = counts
     try:
-        found = ModelPrice(**named).calc_price(
+        price = ModelPrice(**named).calc_price(
             Counts(
                 input_tokens=fresh + read + written + hour,
                 cache_read_tokens=read,
@@ -126,7 +126,7 @@ def _total(named: Mapping[str, Decimal | types.TieredPrices], counts: tuple[int,
         )
     except ValueError:
         return None
-    return found["total_price"]
+    return price["total_price"]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from turnlog.thread.report import Info, info_of
 from turnlog.workspace.tree import path_bytes
 
 
-class _Told(Struct):
+class _Witness(Struct):
     """What one log says, by the way."""
 
     row: Info
@@ -81,94 +81,96 @@ def timeline(store: Store, path: bytes) -> Timeline:
 def timeline_of(store: Store, sessions: Collection[str]) -> Timeline:
     """What these sessions know of all their files."""
     rows = [row for row in _rows(store) if row.id in sessions]
-    return _timeline([_told(store, row, place_of(row.workspace or "/")) for row in rows])
+    return _timeline([_witness(store, row, place_of(row.workspace or "/")) for row in rows])
 
 
 def _rows(store: Store) -> list[Info]:
     return sorted(map(info_of, store.listing()), key=lambda row: (row.created_at is not None, row.created_at, row.id))
 
 
-def _timeline(found: list[_Told]) -> Timeline:
-    here = _this_machine(found)
-    sightings: list[tuple[Sighting, _Told]] = []
+def _timeline(witnesses: list[_Witness]) -> Timeline:
+    here = _this_machine(witnesses)
+    sightings: list[tuple[Sighting, _Witness]] = []
     seen: set[str] = set()
-    for told in found:
-        for checkpoint in told.checkpoints:
-            writer = told.writers.get(word_of(checkpoint.id))
+    for witness in witnesses:
+        for checkpoint in witness.checkpoints:
+            writer = witness.writers.get(word_of(checkpoint.id))
             is_here = writer is None or writer.host in here or writer.boot in here
-            if checkpoint.id not in seen and checkpoint.id not in told.dropped and is_here:
+            if checkpoint.id not in seen and checkpoint.id not in witness.dropped and is_here:
                 seen.add(checkpoint.id)
-                sightings.append((Sighting(checkpoint, told.place), told))
+                sightings.append((Sighting(checkpoint, witness.place), witness))
     sightings.sort(key=_moment)
     index = {sighting.checkpoint.id: number for number, (sighting, _) in enumerate(sightings)}
-    made = Timeline([sighting for sighting, _ in sightings], [], [], [])
-    known: dict[str, TurnWork] = {}
+    timeline = Timeline([sighting for sighting, _ in sightings], [], [], [])
+    works: dict[str, TurnWork] = {}
     at_once = _at_once(sightings)
-    for told in found:
-        _add_turns(made, told, index, known, at_once)
-        _add_rewinds(made, told, index)
-    return made
+    for witness in witnesses:
+        _add_turns(timeline, witness, index, works, at_once)
+        _add_rewinds(timeline, witness, index)
+    return timeline
 
 
-def _moment(pair: tuple[Sighting, _Told]) -> float:
+def _moment(pair: tuple[Sighting, _Witness]) -> float:
     at = pair[0].checkpoint.at
     return at.timestamp() if at else 0.0
 
 
-def _at_once(sightings: list[tuple[Sighting, _Told]]) -> dict[int, range]:
+def _at_once(sightings: list[tuple[Sighting, _Witness]]) -> dict[int, range]:
     """Sightings of several sessions in one millisecond, which have no order: what was begun or ended by one of them
     may have been so by any."""
-    found: dict[int, range] = {}
+    ranges: dict[int, range] = {}
     for _, group in groupby(enumerate(sightings), lambda pair: _moment(pair[1])):
         numbers, pairs = zip(*group, strict=True)
-        if len({id(told) for _, told in pairs}) > 1:
-            found |= dict.fromkeys(numbers, range(numbers[0], numbers[-1] + 1))
-    return found
+        if len({id(witness) for _, witness in pairs}) > 1:
+            ranges |= dict.fromkeys(numbers, range(numbers[0], numbers[-1] + 1))
+    return ranges
 
 
-def _around(store: Store, rows: list[Info], path: bytes) -> list[_Told]:
+def _around(store: Store, rows: list[Info], path: bytes) -> list[_Witness]:
     """What sessions say whose folder the file is in, or lies in the folder."""
     places = {row.workspace: place_of(row.workspace) for row in rows if row.workspace}
     is_folder = path.endswith(b"/")
-    near = {name for name, place in places.items() if path.startswith(place) or (is_folder and place.startswith(path))}
+    near = {
+        name for name, folder in places.items() if path.startswith(folder) or (is_folder and folder.startswith(path))
+    }
     inside = [row for row in rows if row.workspace in near]
-    return [_told(store, row, places[row.workspace or ""]) for row in inside]
+    return [_witness(store, row, places[row.workspace or ""]) for row in inside]
 
 
-def _tracking(store: Store, rows: list[Info], path: bytes) -> list[_Told]:
+def _tracking(store: Store, rows: list[Info], path: bytes) -> list[_Witness]:
     """What sessions say that track that very file, wherever it is."""
-    found: list[_Told] = []
+    witnesses: list[_Witness] = []
     for row in rows:
         with opened(store, store.open(row.id, read_only=True)) as history:
             folders = tuple(path_bytes(folder) + b"/" for folder in history.state.folders)
             if path in map(path_bytes, history.state.tracked) or path.startswith(folders):
-                found.append(_heard(store, history, _Told(row, place_of(row.workspace or "/"))))
-    return found
+                witnesses.append(_heard(store, history, _Witness(row, place_of(row.workspace or "/"))))
+    return witnesses
 
 
-def _told(store: Store, row: Info, place: bytes) -> _Told:
+def _witness(store: Store, row: Info, folder: bytes) -> _Witness:
     with opened(store, store.open(row.id, read_only=True)) as history:
-        return _heard(store, history, _Told(row, place))
+        return _heard(store, history, _Witness(row, folder))
 
 
-def _heard(store: Store, history: History, told: _Told) -> _Told:
-    told.spans = spans(store, history, told.hear(history.forward()))
-    told.dropped = given_up(store, told.checkpoints, history.state.dropped)
-    for head in told.heads:
-        intent = told.intents.get(head.intent)
+def _heard(store: Store, history: History, witness: _Witness) -> _Witness:
+    witness.spans = spans(store, history, witness.hear(history.forward()))
+    witness.dropped = given_up(store, witness.checkpoints, history.state.dropped)
+    for head in witness.heads:
+        intent = witness.intents.get(head.intent)
         if intent is not None:
             try:
-                told.intents[intent.seq] = history.whole(intent)
+                witness.intents[intent.seq] = history.whole(intent)
             except (Corrupt, NotFound):
-                del told.intents[intent.seq]  # then all that changed counts
-    return told
+                del witness.intents[intent.seq]  # then all that changed counts
+    return witness
 
 
-def _this_machine(found: list[_Told]) -> set[str]:
+def _this_machine(witnesses: list[_Witness]) -> set[str]:
     """What this machine is and was called: its names, and its starts, each known by another one."""
     me = this_process()
     here = {str(me[key]) for key in ("host", "boot") if me[key]}
-    writers = [writer for told in found for writer in told.writers.values()]
+    writers = [writer for witness in witnesses for writer in witness.writers.values()]
     while more := {
         name
         for writer in writers
@@ -181,50 +183,50 @@ def _this_machine(found: list[_Told]) -> set[str]:
 
 
 def _add_turns(
-    made: Timeline, told: _Told, index: dict[str, int], known: dict[str, TurnWork], at_once: dict[int, range]
+    timeline: Timeline, witness: _Witness, index: dict[str, int], works: dict[str, TurnWork], at_once: dict[int, range]
 ) -> None:
     mine: dict[str, TurnWork] = {}
-    for span in told.spans:
-        if span.turn is None or span.turn in known or span.begin.id not in index:
+    for span in witness.spans:
+        if span.turn is None or span.turn in works or span.begin.id not in index:
             continue  # a fork has its parent's turns, and did not make them
-        work = mine.setdefault(span.turn, _work(told, span, span.turn))
-        last = len(made.sightings) if span.end is None else index.get(span.end.id, -1)
-        made.turns.append(Period(*_widest(index[span.begin.id], last, at_once), work, is_doubtful=bool(span.doubt)))
-    known.update(mine)
-    for changed, count in told.changed:
+        work = mine.setdefault(span.turn, _work(witness, span, span.turn))
+        last = len(timeline.sightings) if span.end is None else index.get(span.end.id, -1)
+        timeline.turns.append(Period(*_widest(index[span.begin.id], last, at_once), work, is_doubtful=bool(span.doubt)))
+    works.update(mine)
+    for changed, count in witness.changed:
         work = mine.get(changed.turn or "")
         if work is None or not count:
             continue
-        before, after = told.checkpoints[count - 1], told.checkpoints[count : count + 1]
-        first = index.get(before.id, len(made.sightings))
-        last = index.get(after[0].id, -1) if after else len(made.sightings)
-        paths = _absolute(told.place, before, changed.paths)
-        made.declared.append(Period(*_widest(first, last, at_once), work, paths))
+        before, after = witness.checkpoints[count - 1], witness.checkpoints[count : count + 1]
+        first = index.get(before.id, len(timeline.sightings))
+        last = index.get(after[0].id, -1) if after else len(timeline.sightings)
+        paths = _absolute(witness.place, before, changed.paths)
+        timeline.declared.append(Period(*_widest(first, last, at_once), work, paths))
 
 
 def _widest(first: int, last: int, at_once: dict[int, range]) -> tuple[int, int]:
     return at_once.get(first, (first,))[0], at_once.get(last, (last,))[-1]
 
 
-def _work(told: _Told, span: Span, turn: str) -> TurnWork:
-    begins, within = told.begins.get(turn, (span.began, None))
-    prompt, model = told.prompts.get(turn), told.models.get(turn)
-    row, begin = told.row, Sighting(span.begin, told.place)
-    end = None if span.end is None else Sighting(span.end, told.place)
+def _work(witness: _Witness, span: Span, turn: str) -> TurnWork:
+    begins, within = witness.begins.get(turn, (span.began, None))
+    prompt, model = witness.prompts.get(turn), witness.models.get(turn)
+    row, begin = witness.row, Sighting(span.begin, witness.place)
+    end = None if span.end is None else Sighting(span.end, witness.place)
     return TurnWork(row.id, row.parent, turn, span.number, row.agent, begin, end, begins, within, prompt, model)
 
 
-def _add_rewinds(made: Timeline, told: _Told, index: dict[str, int]) -> None:
-    numbers = {checkpoint.seq: index[checkpoint.id] for checkpoint in told.checkpoints if checkpoint.id in index}
-    heads = {head.seq: head for head in told.heads}
-    for head in told.heads:
+def _add_rewinds(timeline: Timeline, witness: _Witness, index: dict[str, int]) -> None:
+    numbers = {checkpoint.seq: index[checkpoint.id] for checkpoint in witness.checkpoints if checkpoint.id in index}
+    heads = {head.seq: head for head in witness.heads}
+    for head in witness.heads:
         if head.before not in numbers or head.after not in numbers:
             continue
-        intent = told.intents.get(head.intent)
-        before = made.sightings[numbers[head.before]]
-        paths = None if intent is None else _absolute(told.place, before.checkpoint, paths_of(intent, head))
+        intent = witness.intents.get(head.intent)
+        before = timeline.sightings[numbers[head.before]]
+        paths = None if intent is None else _absolute(witness.place, before.checkpoint, paths_of(intent, head))
         first, last = numbers[head.before], numbers[head.after]
-        made.rewinds.append(Period(first, last, None, paths, _target(head, heads, numbers), told.row.id))
+        timeline.rewinds.append(Period(first, last, None, paths, _target(head, heads, numbers), witness.row.id))
 
 
 def _target(head: Head, heads: dict[int, Head], numbers: dict[int, int]) -> int:
@@ -237,13 +239,13 @@ def _target(head: Head, heads: dict[int, Head], numbers: dict[int, int]) -> int:
     return max((number for seq, number in numbers.items() if seq <= head.asof and seq < head.before), default=-1)
 
 
-def _absolute(place: bytes, checkpoint: Checkpoint, paths: Iterable[str]) -> frozenset[bytes]:
+def _absolute(folder: bytes, checkpoint: Checkpoint, paths: Iterable[str]) -> frozenset[bytes]:
     """Paths as a log has them, from the root."""
-    found: set[bytes] = set()
+    absolute: set[bytes] = set()
     for root in checkpoint.roots:
         if root.name == WORKSPACE and not root.is_private:
-            found |= {os.path.join(place, path) for path in paths_in(root, paths)}
-    return frozenset(found | {path_bytes(path) for path in paths})
+            absolute |= {os.path.join(folder, path) for path in paths_in(root, paths)}
+    return frozenset(absolute | {path_bytes(path) for path in paths})
 
 
 def place_of(folder: str) -> bytes:

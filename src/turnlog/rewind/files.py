@@ -69,8 +69,8 @@ class Files(Coverage):
 
     def at_or_before(self, seq: int) -> Checkpoint | None:
         """The last checkpoint at or before an entry."""
-        found = newest_kept(self._store, self._history.back(seq), self._history.state.dropped)
-        return self._history.whole(found) if found is not None else None
+        checkpoint = newest_kept(self._store, self._history.back(seq), self._history.state.dropped)
+        return self._history.whole(checkpoint) if checkpoint is not None else None
 
     def kept_at(self, seq: int) -> Checkpoint | None:
         """The checkpoint that is that entry, unless it was given up."""
@@ -104,7 +104,7 @@ class Files(Coverage):
             note = "no turn of the session since, so everything that changed counts as the session's"
             spans = [Span(target, now, "the time since the checkpoint")]
         testimony = self.testimony({work.session for work in others or ()}, target, now)
-        known, target = target, self._filled(target, None)
+        asked, target = target, self._filled(target, None)
         for root in target.roots:
             if root.is_private:
                 continue  # it lies over that of the workspace
@@ -122,7 +122,7 @@ class Files(Coverage):
             # What hooks track was edited by a tool once: that makes it nobody's whenever it changes.
             tracked = frozenset(() if self._history.state.is_relayed else map(path_bytes, root.tracked))
 
-            found = make_plan(
+            plan = make_plan(
                 base,
                 current,
                 stretches,
@@ -137,11 +137,11 @@ class Files(Coverage):
                 force=force,
             )
             if is_gone:
-                found = _made_anew(root, found)
-            place = self._place_of(root)
-            inside = [one for other in now.roots if (one := _below(place, other))]
-            steps += [replace(step, root=place) for step in found.steps if not _holds(step, inside)]
-        late = [f"what happened in {root.path} before it was first seen stays" for root in _added(known, target)]
+                plan = _made_anew(root, plan)
+            folder = self._place_of(root)
+            inside = [one for other in now.roots if (one := _below(folder, other))]
+            steps += [replace(step, root=folder) for step in plan.steps if not _holds(step, inside)]
+        late = [f"what happened in {root.path} before it was first seen stays" for root in _added(asked, target)]
         return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git), *late))))
 
     def _filled(self, checkpoint: Checkpoint, until: Checkpoint | None) -> Checkpoint:
@@ -149,9 +149,9 @@ class Files(Coverage):
         state = self._history.state
         if self._came[0] != state.seq:
             entries = self._history.forward() if state.folders or state.tracked else ()
-            made = [entry for entry in entries if isinstance(entry, Checkpoint)]
-            gone = self._given_up(made)
-            self._came = state.seq, Appearances(entry for entry in made if entry.id not in gone)
+            checkpoints = [entry for entry in entries if isinstance(entry, Checkpoint)]
+            gone = self._given_up(checkpoints)
+            self._came = state.seq, Appearances(entry for entry in checkpoints if entry.id not in gone)
         return self._came[1].fill(checkpoint, until)
 
     def testimony(self, others: set[str], since: Checkpoint, until: Checkpoint) -> Testimony:
@@ -217,17 +217,17 @@ class Files(Coverage):
         is_asked_for = target.when is None and target.turn is None
         if is_asked_for and all(entry.turn is None for entry in history.forward(target.seq)):
             return None
-        found = spans(self._store, history, history.forward(), target)
-        if not any(span.is_turn for span in found):
-            found.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
-        return found
+        all_spans = spans(self._store, history, history.forward(), target)
+        if not any(span.is_turn for span in all_spans):
+            all_spans.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
+        return all_spans
 
     def turn(self, turn: int | str | None) -> Span:
         """The turn with that number or id, with all that may be its doing; the newest if not told."""
-        found = self.turns()
-        if turn is None and found:
-            return max(found, key=lambda span: span.number)
-        chosen = next((span for span in found if turn in (span.turn, span.number)), None)
+        turns = self.turns()
+        if turn is None and turns:
+            return max(turns, key=lambda span: span.number)
+        chosen = next((span for span in turns if turn in (span.turn, span.number)), None)
         if chosen is None:
             raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
         return chosen
@@ -238,7 +238,7 @@ class Files(Coverage):
         for span in spans(self._store, self._history, self._history.forward()):
             if span.is_turn and not span.is_blind:
                 parts.setdefault(span.number, []).append(span)
-        return [_whole(found) for found in parts.values()]
+        return [_whole(some) for some in parts.values()]
 
     # ── doing it ──────────────────────────────────────────────────────────────────────────────────
 
@@ -263,7 +263,7 @@ class Files(Coverage):
 
     def diff(self, before: Checkpoint, after: Checkpoint, *, lines: bool = True) -> list[Difference]:
         """What changed between two checkpoints."""
-        found: list[Difference] = []
+        changed: list[Difference] = []
         before = self._filled(before, after)
         own = {root.path for root in before.roots if root.name != WORKSPACE}
         for root in before.roots:
@@ -282,8 +282,8 @@ class Files(Coverage):
                 here = [item for item, path in paths if lookup(few, path, self._tree) is not None]
             # A repository in the workspace that is covered itself is told by what is in it.
             here = [item for item in here if lead or f"{root.path}/{item.path}" not in own]
-            found += here
-        return found
+            changed += here
+        return changed
 
     def _is_in(self, trees: list[Tree], path: bytes) -> bool:
         return any(lookup(tree, path, self._tree) is not None for tree in trees)
@@ -307,10 +307,10 @@ def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:
     return [root for root in after.roots if not root.is_private and same_root(before, root) is None]
 
 
-def _below(place: str, root: Root) -> bytes:
+def _below(folder: str, root: Root) -> bytes:
     """Where in that folder another one lies that is covered as a whole; nothing if it does not."""
-    is_whole = not root.is_partial and not root.is_private and root.path.startswith(f"{place}/")
-    return path_bytes(root.path)[len(path_bytes(place)) + 1 :] if is_whole else b""
+    is_whole = not root.is_partial and not root.is_private and root.path.startswith(f"{folder}/")
+    return path_bytes(root.path)[len(path_bytes(folder)) + 1 :] if is_whole else b""
 
 
 def _holds(step: Step, inside: list[bytes]) -> bool:
@@ -319,11 +319,11 @@ def _holds(step: Step, inside: list[bytes]) -> bool:
     return is_about and step.action in (DELETE, UNSURE)
 
 
-def _made_anew(root: Root, found: Plan) -> Plan:
+def _made_anew(root: Root, plan: Plan) -> Plan:
     """That plan, with the folder itself first: it is the step without a path."""
     mode = PRIVATE if root.mode is None else root.mode
     top = Step(b"", CREATE, "", None, TreeNode(FOLDER, mode))
-    steps = [top, *found.steps] if found.to_do else found.steps
+    steps = [top, *plan.steps] if plan.to_do else plan.steps
     return Plan([replace(step, reason=GONE) if step.action == CREATE else step for step in steps])
 
 

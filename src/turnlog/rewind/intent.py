@@ -170,10 +170,10 @@ def carry_out(
                 if tell is not None:
                     tell(len(outcomes))
     except OSError as error:
-        done = f"{sum(outcome.is_done for outcome in outcomes)} of {len(steps)} files were put back"
+        so_far = f"{sum(outcome.is_done for outcome in outcomes)} of {len(steps)} files were put back"
         if error.errno in FULL:
-            raise OutOfSpace(f"{done}, then the disk was full", hint=f"free some space; {HINT}") from error
-        raise Unavailable(f"{done}, but the disk does not confirm it: {error.strerror}", hint=HINT) from error
+            raise OutOfSpace(f"{so_far}, then the disk was full", hint=f"free some space; {HINT}") from error
+        raise Unavailable(f"{so_far}, but the disk does not confirm it: {error.strerror}", hint=HINT) from error
     finally:
         _running.discard(intent.id)
     return outcomes
@@ -194,10 +194,10 @@ def _in_one_folder(
     intent: Intent, root: str, steps: list[Step], get: Callable[[str], Iterator[bytes]], again: bool
 ) -> Iterator[Outcome]:
     path = os.fsdecode(path_bytes(root))
-    made: Step | None = None
+    begun: Step | None = None
     for step in [step for step in steps if not step.raw]:
         problem = make_root(path, step)
-        made = step if not problem else None
+        begun = step if not problem else None
         yield Outcome(step, not problem, problem)
     steps = [step for step in steps if step.raw]
     try:
@@ -212,5 +212,5 @@ def _in_one_folder(
         yield from restorer.run(steps)
     finally:
         restorer.close()
-    if made is not None:
-        close_root(path, made)
+    if begun is not None:
+        close_root(path, begun)

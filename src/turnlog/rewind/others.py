@@ -65,16 +65,16 @@ def work_of_others(store: Store, history: History, since: Checkpoint, until: Che
     then = [_where(root, workspace) for root in since.roots if not root.is_private]
     places = [_place(path) for path in {*now, *then}]
     last = None if until is None else until.at
-    repositories = {_repository(place) for place in places} - {None}
+    repositories = {_repository(folder_path) for folder_path in places} - {None}
 
     @cache
     def is_near(folder: str) -> bool:
-        place = _place(folder)
-        if any(place.startswith(other) or other.startswith(place) for other in places):
+        folder_path = _place(folder)
+        if any(folder_path.startswith(other) or other.startswith(folder_path) for other in places):
             return True
-        return bool(repositories) and _repository(place) in repositories
+        return bool(repositories) and _repository(folder_path) in repositories
 
-    found: list[Work] = []
+    works: list[Work] = []
     for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
         if row.id == history.id or row.workspace is None or since.at is None:
             continue
@@ -83,8 +83,8 @@ def work_of_others(store: Store, history: History, since: Checkpoint, until: Che
         with opened(store, store.open(row.id, read_only=True)) as theirs:
             if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
                 continue
-            found += _of_one(store, theirs, row, since, ours)
-    return found
+            works += _of_one(store, theirs, row, since, ours)
+    return works
 
 
 def _ours(history: History) -> _Ours:
@@ -149,13 +149,13 @@ class _View(Struct):
 
 
 def seen_by_others(
-    root: Root, place: str, others: list[Work], now: Checkpoint, overlay: Overlay, testimony: Testimony
+    root: Root, folder: str, others: list[Work], now: Checkpoint, overlay: Overlay, testimony: Testimony
 ) -> Callable[[bytes], str | None]:
     """Says of a path in a root, which lies there now, which of these stretches may have changed it, too.
 
     Nothing if none did; None where it was another session, and not this one.
     """
-    here, get = _place(place), overlay.get
+    here, get = _place(folder), overlay.get
     views = [view for work in others for view in _views(work, root, here, now, overlay)]
 
     def who(path: bytes) -> str | None:
@@ -185,8 +185,8 @@ def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overla
     for root in work.begin.roots:
         if root.is_private:
             continue  # it lies over that of the workspace
-        place = _place(_where(root, work.workspace))
-        if not (here.startswith(place) or place.startswith(here)):
+        folder = _place(_where(root, work.workspace))
+        if not (here.startswith(folder) or folder.startswith(here)):
             continue
         paths = None
         if work.paths is not None:
@@ -198,7 +198,7 @@ def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overla
         end, seen = (work.end, root) if work.end is not None else (work.until or now, ours)
         look = overlay.comparable(work.begin, end, root)
         before, after = _looked(look, work.begin, root), _looked(look, end, seen)
-        yield _View(place, before, after, work.end is None, paths, work.what, work.is_turn)
+        yield _View(folder, before, after, work.end is None, paths, work.what, work.is_turn)
 
 
 def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:
@@ -213,8 +213,8 @@ def _where(root: Root, workspace: str | None) -> str:
     return workspace if root.name == WORKSPACE and workspace else root.path
 
 
-def _repository(place: bytes) -> str | None:
-    return repository_place(os.fsdecode(place))
+def _repository(folder: bytes) -> str | None:
+    return repository_place(os.fsdecode(folder))
 
 
 def _place(path: str) -> bytes:

@@ -28,8 +28,8 @@ def same_root(checkpoint: Checkpoint, root: Root) -> Root | None:
 def private_root(checkpoint: Checkpoint, root: Root) -> Root | None:
     """The ignored files beside that root in another checkpoint."""
     own = same_root(checkpoint, root)
-    place = None if own is None else own.path
-    return next((one for one in checkpoint.roots if one.is_private and one.path == place), None)
+    path = None if own is None else own.path
+    return next((one for one in checkpoint.roots if one.is_private and one.path == path), None)
 
 
 class Overlay:
@@ -70,11 +70,11 @@ class Overlay:
 
     def private(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
         """The ignored files of that folder; None if nobody knows them: not covered, or in another home."""
-        found = private_root(checkpoint, root)
-        if found is None:
+        own = private_root(checkpoint, root)
+        if own is None:
             return None
         try:
-            return self.get(found.tree)
+            return self.get(own.tree)
         except NotFound:
             return None
 

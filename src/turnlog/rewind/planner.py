@@ -29,10 +29,10 @@ class Planner:
 
     def target(self, asof: int) -> Checkpoint | None:
         """The checkpoint that files go back to for a conversation as of that entry."""
-        found = None if self._files.why_not() else self._files.at_or_before(asof)
-        if found is not None:
+        checkpoint = None if self._files.why_not() else self._files.at_or_before(asof)
+        if checkpoint is not None:
             self._files.refuse_missing()
-        return found
+        return checkpoint
 
     def plan(self, asof: int, *, only: list[str] | None = None, force: bool = False) -> Plan:
         """What a rewind would do, as the files are now."""
@@ -46,14 +46,16 @@ class Planner:
         others = work_of_others(self._store, self._history, target)
         return self._files.plan(target, now, self._files.spans_since(target), others=others, only=only, force=force)
 
-    def without_others(self, before: Checkpoint, after: Checkpoint, found: list[Difference]) -> list[Difference]:
+    def without_others(self, before: Checkpoint, after: Checkpoint, differences: list[Difference]) -> list[Difference]:
         """The same differences without those that are surely of other sessions, which worked at the same time."""
         others = {work.session for work in work_of_others(self._store, self._history, before, after)}
-        if not others or not found:
-            return found
+        if not others or not differences:
+            return differences
         testimony = self._files.testimony(others, before, after)
-        place = place_of(str(self._history.state.wide.get("workspace") or "/"))
-        return [item for item in found if testimony.is_ours(os.path.join(place, path_bytes(item.path))) is not False]
+        folder = place_of(str(self._history.state.wide.get("workspace") or "/"))
+        return [
+            item for item in differences if testimony.is_ours(os.path.join(folder, path_bytes(item.path))) is not False
+        ]
 
     def plan_back(self, move: Undoable, *, force: bool = False) -> Plan:
         """What taking a move back would do, as the files are now."""

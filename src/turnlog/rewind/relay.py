@@ -58,8 +58,8 @@ class TurnRelay:
         return self._appender.state.turn
 
     def _is_open(self, native: str | None) -> bool:
-        found = self.open_turn
-        return found is not None and native in (None, native_of(found))
+        turn = self.open_turn
+        return turn is not None and native in (None, native_of(turn))
 
     def begin(self, native: str, worker: Worker, refused: str = "", within: str | None = None) -> bool:
         """A turn begins. One that is still open was interrupted: it ended where its last tool ended.
@@ -81,12 +81,12 @@ class TurnRelay:
     def _left(self, worker: Worker) -> list[Entry]:
         """Who works in the turn, if that is news; and the end of the turn that was open until now."""
         state = self._appender.state
-        known: list[Entry] = []
+        entries: list[Entry] = []
         if worker.who and worker.word not in state.writers:
-            known.append(Writer(word=worker.word, version=__version__, **worker.who))
+            entries.append(Writer(word=worker.word, version=__version__, **worker.who))
         if state.turn is not None:
-            known.append(Turn(state="aborted", turn=state.turn))
-        return known
+            entries.append(Turn(state="aborted", turn=state.turn))
+        return entries
 
     def enter(self, folder: str) -> None:
         """The agent works in that folder by now, too: checkpoints cover it from here on."""
@@ -108,13 +108,13 @@ class TurnRelay:
         new = [path for path in tracked if path not in self._appender.state.tracked]
         if new:
             self._append(lambda: [Track(path=path, turn=turn) for path in new])
-        said: list[Entry] = [Changed(paths=list(changed), turn=turn)] if changed else []
+        drafts: list[Entry] = [Changed(paths=list(changed), turn=turn)] if changed else []
         with self._store.keeping():
             seen = replace(self._files.take(when="tool"), turn=turn)
-            if not said and self._is_last(seen):
+            if not drafts and self._is_last(seen):
                 return False
             # What was declared lies between this checkpoint and the one before, whether it is news or not.
-            return self._append(lambda: [*said, seen] if self.open_turn == turn else None)
+            return self._append(lambda: [*drafts, seen] if self.open_turn == turn else None)
 
     def _is_last(self, seen: Checkpoint) -> bool:
         """Whether the last checkpoint of the turn says the same."""

@@ -178,9 +178,9 @@ class _Finder:
         number = self._number(turn)
         if begun.is_blind:
             doubt = f"nobody can tell who changed it: turn {number} began without a checkpoint"
-        told, blind = begun.is_relayed, begun.is_blind
-        made = Span(begin, end, f"turn {number}", None, doubt, is_relayed=told, is_blind=blind)
-        self._add(replace(made, turn=turn, number=number, began=begun.begin.seq))
+        is_relayed, blind = begun.is_relayed, begun.is_blind
+        span = Span(begin, end, f"turn {number}", None, doubt, is_relayed=is_relayed, is_blind=blind)
+        self._add(replace(span, turn=turn, number=number, began=begun.begin.seq))
 
     def _close(self, end: Checkpoint | None) -> None:
         """What happened between the last checkpoint that is kept and this one, outside of turns."""
@@ -209,10 +209,10 @@ def _is_sign(entry: AnyEntry, begun: _Begun) -> bool:
     return entry.origin is None and not (begun.is_relayed and isinstance(entry, Turn))
 
 
-def _in_order(found: list[Span]) -> list[Span]:
+def _in_order(unordered: list[Span]) -> list[Span]:
     """By their beginnings; a rewind inside a turn is a part of it."""
-    turns = [span for span in found if span.is_turn and not span.doubt]
-    rest = [span for span in found if span.is_turn or not any(_is_within(span, turn) for turn in turns)]
+    turns = [span for span in unordered if span.is_turn and not span.doubt]
+    rest = [span for span in unordered if span.is_turn or not any(_is_within(span, turn) for turn in turns)]
     return sorted(rest, key=lambda span: (span.begin.seq, _end_of(span)))
 
 

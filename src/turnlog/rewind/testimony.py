@@ -37,9 +37,9 @@ class Testimony:
 
     @cached_property
     def _timeline(self) -> Timeline:
-        found = timeline_of(self._store, {self._ours.id, *self._others})
-        found.sightings.append(Sighting(self._ends[1], place_of(str(self._ours.state.wide.get("workspace") or "/"))))
-        return found
+        timeline = timeline_of(self._store, {self._ours.id, *self._others})
+        timeline.sightings.append(Sighting(self._ends[1], place_of(str(self._ours.state.wide.get("workspace") or "/"))))
+        return timeline
 
     @cached_property
     def _numbers(self) -> range:
@@ -55,8 +55,8 @@ class Testimony:
         """
         seen: Seen = lru_cache(None)(partial(self._seen, path))
         whose = [self._whose(*step, path, seen) for step in self._timeline.changes(self._numbers, seen)]
-        told = {session == self._ours.id for session in whose if session}
-        return told.pop() if len(told) == 1 and None not in whose else None
+        answers = {session == self._ours.id for session in whose if session}
+        return answers.pop() if len(answers) == 1 and None not in whose else None
 
     def _whose(self, first: int, last: int, path: bytes, seen: Seen) -> str | None:
         """The session that changed a file between two sightings; empty if none did, None if nobody can tell."""

@@ -25,14 +25,14 @@ class Sighting(Struct, frozen=True, eq=False):
 
     def roots(self, path: bytes) -> list[tuple[Root, bytes]]:
         """The folders of the checkpoint that a file is in, with its path in them, the nearest first."""
-        found: list[tuple[Root, bytes]] = []
+        pairs: list[tuple[Root, bytes]] = []
         for root in self.checkpoint.roots:
-            place = self.place if root.name == WORKSPACE else path_bytes(root.path).rstrip(b"/") + b"/"
-            inside = path[len(place) :] if path.startswith(place) else b""
+            top = self.place if root.name == WORKSPACE else path_bytes(root.path).rstrip(b"/") + b"/"
+            inside = path[len(top) :] if path.startswith(top) else b""
             is_covered = not root.is_partial or inside in map(path_bytes, root.tracked)
             if inside and is_covered and not root.is_private:
-                found.append((root, inside))
-        return sorted(found, key=lambda pair: len(pair[1]))
+                pairs.append((root, inside))
+        return sorted(pairs, key=lambda pair: len(pair[1]))
 
 
 Seen = Callable[[Sighting], TreeNode | None]
@@ -101,7 +101,7 @@ class Timeline(Struct):
         Where turns overlap, the change is that one's which declared it. `doubtful`: turns that were cut short count as
         far as they may have gone on.
         """
-        found: dict[str, TurnWork] = {}
+        by_session: dict[str, TurnWork] = {}
         is_sure = True
         for step in range(first, last):
             here = (one.work for one in self.turns if one.first <= step < one.last and one.is_doubtful <= doubtful)
@@ -109,8 +109,8 @@ class Timeline(Struct):
             if len(works) > 1 and (declarer := self.declarer(first, last, path, seen)) in works:
                 works = [declarer]
             is_sure = is_sure and bool(works)
-            found.update((work.turn, work) for work in works)
-        return tuple(found.values()), is_sure
+            by_session.update((work.turn, work) for work in works)
+        return tuple(by_session.values()), is_sure
 
     def declarer(self, first: int, last: int, path: bytes, seen: Seen) -> TurnWork | None:
         """The turn that surely declared what happened to a file between two sightings.
@@ -118,12 +118,16 @@ class Timeline(Struct):
         Each declaration is of one change between two checkpoints of its session. Which one that is can be told where
         no other change of the file lies there, or all others are known to be of other declarations.
         """
-        told = [one for one in self.declared if _tells(one, path)]
-        if not any(one.first <= first and last <= one.last for one in told):
+        declarations = [one for one in self.declared if _tells(one, path)]
+        if not any(one.first <= first and last <= one.last for one in declarations):
             return None
-        numbers = range(min(one.first for one in told), min(max(one.last for one in told) + 1, len(self.sightings)))
+        numbers = range(
+            min(one.first for one in declarations), min(max(one.last for one in declarations) + 1, len(self.sightings))
+        )
         steps = {*self.changes(numbers, seen), (first, last)}
-        within = [({step for step in steps if one.first <= step[0] and step[1] <= one.last}, one.work) for one in told]
+        within = [
+            ({step for step in steps if one.first <= step[0] and step[1] <= one.last}, one.work) for one in declarations
+        ]
         return _declared(within).get((first, last))
 
     def changes(self, numbers: Iterable[int], seen: Seen) -> Iterator[Step]:
@@ -143,27 +147,27 @@ class Timeline(Struct):
         return next((one for one in within if _has(one, path)), None)
 
 
-def _declared(told: list[tuple[set[Step], TurnWork | None]]) -> dict[Step, TurnWork | None]:
+def _declared(declarations: list[tuple[set[Step], TurnWork | None]]) -> dict[Step, TurnWork | None]:
     """Whose changes are, given which of them each declaration may mean; None for one that two may mean."""
-    known: dict[Step, TurnWork | None] = {}
-    left = told
+    owners: dict[Step, TurnWork | None] = {}
+    left = declarations
     while True:
-        found: dict[Step, TurnWork | None] = {}
+        claimed: dict[Step, TurnWork | None] = {}
         rest: list[tuple[set[Step], TurnWork | None]] = []
         for steps, work in left:
-            if len(open_steps := steps - known.keys()) == 1:
+            if len(open_steps := steps - owners.keys()) == 1:
                 step = open_steps.pop()
-                found[step] = work if found.get(step, work) is work else None
+                claimed[step] = work if claimed.get(step, work) is work else None
             else:
                 rest.append((steps, work))
-        known |= found
+        owners |= claimed
         left = rest
-        if not found:
+        if not claimed:
             break
     for steps, work in left:
-        if steps <= known.keys():  # it was one of these, too
-            known |= {step: None for step in steps if known[step] is not work}
-    return known
+        if steps <= owners.keys():  # it was one of these, too
+            owners |= {step: None for step in steps if owners[step] is not work}
+    return owners
 
 
 def _has(period: Period, path: bytes) -> bool:

@@ -67,9 +67,9 @@ class Travel:
         if not conversation:
             head = self._stay(head.why)
         if target is None:
-            made = self._planner.no_files() if files else Plan([], "only the conversation moves")
-            _refuse_other(made, plan)
-            return Rewound(self._append(head), made, [])
+            plan_made = self._planner.no_files() if files else Plan([], "only the conversation moves")
+            _refuse_other(plan_made, plan)
+            return Rewound(self._append(head), plan_made, [])
         return self._move(head, lambda now: self._planner.plan_to(target, now, only, force), plan)
 
     def take_back(self, why: str, *, force: bool = False, plan: str | None = None) -> Rewound:
@@ -93,11 +93,11 @@ class Travel:
         state = self._history.state
         return Head(to=state.head, asof=state.seq, why=why, left=state.head, facts=state.facts, system=state.system)
 
-    def _move(self, head: Head, make: Callable[[Checkpoint], Plan], shown: str | None) -> Rewound:
+    def _move(self, head: Head, make: Callable[[Checkpoint], Plan], confirmed: str | None) -> Rewound:
         with self._store.keeping():
             draft = self._files.take(when="before")
-            if shown is not None:
-                _refuse_other(make(draft), shown)
+            if confirmed is not None:
+                _refuse_other(make(draft), confirmed)
             before = self._appender.append([draft])[0]
             plan = make(before)
             intent = self._begin(make_intent(plan, before, head))
@@ -186,11 +186,11 @@ class Travel:
         return Conflict(f"a rewind of this session was interrupted{where}", hint=HINT)
 
 
-def _refuse_other(plan: Plan, shown: str | None) -> None:
+def _refuse_other(plan: Plan, confirmed: str | None) -> None:
     """Nothing is done but what somebody saw and agreed to."""
-    if shown is not None and plan.digest != shown:
+    if confirmed is not None and plan.digest != confirmed:
         raise Conflict("something changed since the plan was shown: nothing was done", hint="look at the plan again")
 
 
-def _is_same(done: Head, wanted: Head) -> bool:
-    return (done.why, done.to, done.asof) == (wanted.why, wanted.to, wanted.asof)
+def _is_same(newest: Head, wanted: Head) -> bool:
+    return (newest.why, newest.to, newest.asof) == (wanted.why, wanted.to, wanted.asof)

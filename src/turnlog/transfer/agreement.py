@@ -34,11 +34,11 @@ def meet(going: Outgoing, theirs: Log | None) -> Meeting:
     if theirs is None:
         return Meeting(mine=next(_carried(going, 0), None))
     while True:
-        found = _meet(going, theirs)
+        meeting = _meet(going, theirs)
         # The logs were not read at one moment. What comes after the last entry that both have is only somebody else's
         # where it is another entry: an entry that is there stays what it is.
-        if found.mine is None or not found.has_theirs or not _agree(going, theirs, found.last):
-            return found
+        if meeting.mine is None or not meeting.has_theirs or not _agree(going, theirs, meeting.last):
+            return meeting
 
 
 def _agree(going: Outgoing, theirs: Log, after: int) -> bool:

@@ -47,32 +47,36 @@ class Erasures:
         return self._erase(*image.source, dict(enumerate(self._here.get(first, {}).values(), 1 << 60)))
 
     def _erase(self, session: str, first: str, wanted: dict[int, Erasure]) -> int:
-        known = self._there.setdefault(first, {})
-        if all(one.id in known for one in wanted.values()):
+        erased_there = self._there.setdefault(first, {})
+        if all(one.id in erased_there for one in wanted.values()):
             return 0
         try:
             log = self._target.open(session, read_only=True, first=first)
         except NotFound:
             return 0
         with closing(log):
-            found = [place for seq, one in wanted.items() if one.id not in known and (place := _place(log, seq, one))]
-        if found and not self._dry_run:
-            erase_there(self._target, session, first, found)
-        known.update((one.id, one) for one in found)
-        return len(found)
+            targets = [
+                target
+                for seq, one in wanted.items()
+                if one.id not in erased_there and (target := _place(log, seq, one))
+            ]
+        if targets and not self._dry_run:
+            erase_there(self._target, session, first, targets)
+        erased_there.update((one.id, one) for one in targets)
+        return len(targets)
 
     def in_flight(self, going: Outgoing, chunk: list[Shipment]) -> list[Shipment]:
         """Lines on their way, without what was erased over there: it does not come back."""
         gone, facts = self._there.get(going.first, {}), self._facts(going)
-        done: list[Shipment] = []
+        shipments: list[Shipment] = []
         for item in chunk:
             if item.entry.id in gone and not item.entry.void:
                 item = _erased(item)
             for name, value in facts:
                 if part := repeated_part(restore(item.entry, self._get), name, value):
                     item = _erased(item, part)
-            done.append(item)
-        return done
+            shipments.append(item)
+        return shipments
 
     def _get(self, digest: str) -> bytes | None:
         try:
@@ -82,7 +86,7 @@ class Erasures:
 
     def _facts(self, going: Outgoing) -> list[tuple[str, Any]]:
         """What was erased there and is still known here: lines that came since may say it again."""
-        found: list[tuple[str, Any]] = []
+        facts: list[tuple[str, Any]] = []
         name = going.source
         while self._there:
             with closing(self._source.open(name[0], read_only=True, first=name[1])) as log:
@@ -90,16 +94,16 @@ class Erasures:
                 for one in self._there.get(history.first, {}).values():
                     entry = derived.find(log, one.id)
                     if isinstance(entry, (Set, Start)) and not entry.void:
-                        found.append(fact_of(history.whole(entry)))
+                        facts.append(fact_of(history.whole(entry)))
                 if history.fork is None:
                     break
                 name = history.fork.session, history.fork.base
-        return found
+        return facts
 
 
 def _whole(store: Store) -> dict[str, dict[str, Erasure]]:
-    found = derived.erasures(store)
-    return {first: {one.id: one for one in some if not one.part} for first, some in found.items()}
+    erasures = derived.erasures(store)
+    return {first: {one.id: one for one in some if not one.part} for first, some in erasures.items()}
 
 
 def _place(log: Log, seq: int, one: Erasure) -> Erasure | None:

@@ -45,9 +45,9 @@ def _fork_of(
     there: Store, sessions: Collection[Listed], going: Outgoing, fork: Fork, above: Outgoing
 ) -> Outgoing | None:
     """Or it is a fork of something that became another one."""
-    for found in sessions:
-        if found.start is not None and found.start.fork is not None:
-            image = outgoing(there, there.open(found.id, read_only=True, first=found.first)).moved(
+    for listed in sessions:
+        if listed.start is not None and listed.start.fork is not None:
+            image = outgoing(there, there.open(listed.id, read_only=True, first=listed.first)).moved(
                 fork.session, fork.base, above.cuts
             )
             if image.id == going.id:
@@ -56,9 +56,9 @@ def _fork_of(
 
 
 def _begins_like(whole: Outgoing, part: Outgoing) -> bool:
-    known = (item for item in whole.lines() if isinstance(item, Shipment))
+    shipments = (item for item in whole.lines() if isinstance(item, Shipment))
     for item in part.lines():
-        if isinstance(item, Shipment) and ((other := next(known, None)) is None or not are_same(item, other)):
+        if isinstance(item, Shipment) and ((other := next(shipments, None)) is None or not are_same(item, other)):
             return False
     return True
 

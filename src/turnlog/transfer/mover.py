@@ -79,10 +79,10 @@ class Mover:
     def run(self, ids: Iterable[str] | None, tell: Tell | None = None) -> Iterator[Transferred]:
         """Move these sessions (all, for None), with what they build on and the subagents they started."""
         source, target = self._source, self._target
-        here = {_Which(found.id, found.first): found for found in source.listing()}
+        here = {_Which(listed.id, listed.first): listed for listed in source.listing()}
         self._live = set(here)
-        self._there = {_Which(found.id, found.first): found for found in target.listing()}
-        self._deleted = {_Which(found.id, found.first) for found in target.listing("deleted")}
+        self._there = {_Which(listed.id, listed.first): listed for listed in target.listing()}
+        self._deleted = {_Which(listed.id, listed.first) for listed in target.listing("deleted")}
         chosen = sorted(here) if ids is None else self._with_subagents(ids)
         self._wanted = set(chosen)
         for index, name in enumerate(chosen):
@@ -116,10 +116,10 @@ class Mover:
                 waiting += [live[child] for child in history.state.children if child in live]
         return list(chosen)
 
-    def _settle(self, name: _Which, found: Listed | None) -> None:
+    def _settle(self, name: _Which, listed: Listed | None) -> None:
         """Move one session, and say what became of it."""
         there = self._there.get(name)
-        is_same = found is not None and there is not None and _is_same(found, there)
+        is_same = listed is not None and there is not None and _is_same(listed, there)
         if is_same and self._erasures.are_there(name.first):
             self._placed[name] = [_Part(_END, name, ())]
             self._rows[name] = Transferred(name.id)
@@ -207,20 +207,22 @@ class Mover:
             row.erased += self._erasures.apply(going)
             theirs = self._log_there(going.id, going.first)
             try:
-                found = meet(going, theirs)
-                if found.mine is None:
+                meeting = meet(going, theirs)
+                if meeting.mine is None:
                     break
-                if not found.has_theirs:
-                    self._carry(going, found, row, is_new=theirs is None)
+                if not meeting.has_theirs:
+                    self._carry(going, meeting, row, is_new=theirs is None)
                     row.erased += self._erasures.apply(going)
                     row.outcome = row.outcome if row.outcome != "same" else "new" if theirs is None else "grown"
                     break
-                if found.common is None:
+                if meeting.common is None:
                     break
-                parts.append(_Part(found.common.origin, _Which(going.id, going.first), going.cuts))
-                if may_merge and self._merged(going, found, row):
+                parts.append(_Part(meeting.common.origin, _Which(going.id, going.first), going.cuts))
+                if may_merge and self._merged(going, meeting, row):
                     return parts
-                going = going.forked(found.common, found.mine, name=self._named(going, found.common, found.mine))
+                going = going.forked(
+                    meeting.common, meeting.mine, name=self._named(going, meeting.common, meeting.mine)
+                )
                 row.outcome, row.into = "forked", going.id
             except (Conflict, AlreadyExists):
                 continue  # somebody wrote there meanwhile: look again
@@ -229,7 +231,7 @@ class Mover:
                     theirs.close()
         else:
             raise Conflict(f"session {going.id} changes faster over there than it can be brought", hint="try it again")
-        if found.common is None and found.has_theirs:
+        if meeting.common is None and meeting.has_theirs:
             raise _another(going.id)
         if not row.entries:
             row.outcome = "same"
@@ -250,9 +252,9 @@ class Mover:
         with opened(self._source, self._source.open(going.source[0], read_only=True, first=going.source[1])) as history:
             return frozenset(history.state.dropped)
 
-    def _merged(self, going: Outgoing, found: Meeting, row: Transferred) -> bool:
+    def _merged(self, going: Outgoing, meeting: Meeting, row: Transferred) -> bool:
         """Facts, notes and spending need no fork: they are appended there, as those of two processes would be."""
-        if found.common is None or not merges(going, found.last):
+        if meeting.common is None or not merges(going, meeting.last):
             return False
         if self._is_another(going):
             return False
@@ -261,20 +263,20 @@ class Mover:
         except NotFound:
             return False
         with appending(self._target, log) as appender:
-            added = merge(self._target, appender, going, found.last, dry_run=self._dry_run)
+            added = merge(self._target, appender, going, meeting.last, dry_run=self._dry_run)
         if added:
             row.outcome, row.entries = "merged", row.entries + added
         return True
 
     # ── lines and what they need ──────────────────────────────────────────────────────────────────
 
-    def _carry(self, going: Outgoing, found: Meeting, row: Transferred, *, is_new: bool) -> None:
-        after = 0 if is_new else found.last
+    def _carry(self, going: Outgoing, meeting: Meeting, row: Transferred, *, is_new: bool) -> None:
+        after = 0 if is_new else meeting.last
         is_live = going.source in self._live
         deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
         digest, sent = sha256(), 0
         first = _BEGINNING_BYTES if is_new else _BYTES
-        for portion in _chunks(going.lines(after=found.last), row.problems, first):
+        for portion in _chunks(going.lines(after=meeting.last), row.problems, first):
             chunk = self._erasures.in_flight(going, portion)
             if self._dry_run:
                 cargo = self._carrier.load(chunk, lambda: self._dropped(going))
@@ -298,7 +300,7 @@ class Mover:
             row.private += 0 if self._include_ignored else left_out(carried.entry for carried in chunk)
             row.entries += len(chunk)
         if sent and not self._dry_run:
-            self._compare(_Which(going.id, going.first), found.last, after, digest.digest())
+            self._compare(_Which(going.id, going.first), meeting.last, after, digest.digest())
 
     def _bring_before(
         self, adopt: Callable[[], None], going: Outgoing, chunk: list[Shipment], row: Transferred

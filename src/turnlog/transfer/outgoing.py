@@ -74,9 +74,9 @@ class Outgoing:
 
     def lines(self, *, after: int = 0) -> Iterator[Shipment | Damage]:
         """What there is after entry `after` (of the other side), oldest first."""
-        made = self._made
-        if made is not None and made.seq > after:
-            yield Shipment(made, line_of(made), 0, {})
+        start = self._made
+        if start is not None and start.seq > after:
+            yield Shipment(start, line_of(start), 0, {})
         for item in self._log.lines(after=max(self.since, after - len(self.cuts))):
             if isinstance(item, Damage):
                 yield item
@@ -115,7 +115,7 @@ class Outgoing:
         history = History(self._store, self._log)
         facts = history.state_at(common.origin or self.since).wide
         host = first.entry.host if isinstance(first.entry, Writer) else None
-        made = replace(
+        start = replace(
             self._called(b"%d" % cut, first.line) if name is None else replace(self.start, id=name, session=None),
             seq=cut + 1,
             at=first.entry.at,
@@ -125,7 +125,7 @@ class Outgoing:
             fork=Fork(self.id, cut, common.entry.id, host, first=self.first if self.first != self.id else None),
         )
         history.close()
-        return self._as(made, common.origin or self.since, (*self.cuts, cut))
+        return self._as(start, common.origin or self.since, (*self.cuts, cut))
 
     def as_called(self, name: str, cut: int, second: str) -> Outgoing | None:
         """What becomes of it behind that entry, where both sides went on, if that is what is called by this name.
@@ -137,15 +137,15 @@ class Outgoing:
         first = next(lines, None)
         if first is None or (cut and (common is None or common.entry.seq != cut)):
             return None
-        told = (b"%d" % cut, first.line) if cut else (first.line,)
-        if self._called(*told).id == name:
+        parts = (b"%d" % cut, first.line) if cut else (first.line,)
+        if self._called(*parts).id == name:
             return self.forked(common, first)
         return self.forked(common, first, name=name) if cut and first.entry.void and first.entry.id == second else None
 
     def _called(self, *what: bytes) -> Start:
         """Its first line, with the id of what comes of it for this reason: always the same."""
-        told = what if self.first == self.id else (*what, self.first.encode("utf-8", "surrogatepass"))
-        return replace(self.start, id=derived_id(self.id, *told), session=None)
+        parts = what if self.first == self.id else (*what, self.first.encode("utf-8", "surrogatepass"))
+        return replace(self.start, id=derived_id(self.id, *parts), session=None)
 
     def renamed(self, name: str) -> Outgoing:
         """All of it as another session."""
@@ -156,9 +156,9 @@ class Outgoing:
         fork = self.start.fork
         assert fork is not None
         there = Outgoing(self._store, self._log, start=self._original, cuts=cuts)
-        told = [parent] if first == parent else [parent, first]
-        made = replace(
-            self._called(*(name.encode("utf-8", "surrogatepass") for name in told)),
+        parts = [parent] if first == parent else [parent, first]
+        start = replace(
+            self._called(*(name.encode("utf-8", "surrogatepass") for name in parts)),
             seq=there.number(self._original.seq),
             fork=replace(
                 fork,
@@ -168,16 +168,16 @@ class Outgoing:
                 offset=None,
             ),
         )
-        return self._as(made, self._original.seq, cuts)
+        return self._as(start, self._original.seq, cuts)
 
-    def _as(self, made: Start, since: int, cuts: tuple[int, ...]) -> Outgoing:
-        if made.unverified:
+    def _as(self, start: Start, since: int, cuts: tuple[int, ...]) -> Outgoing:
+        if start.unverified:
             raise Corrupt(
                 f"the first line of session {self._log.id} was edited, and nobody can make a fork of it",
                 hint=f"look with `turnlog doctor {self._log.id}`",
             )
-        made = replace(made, more=0, batch=0, sealed=0, again=0, wide=0)
-        return Outgoing(self._store, self._log, start=self._original, made=made, since=since, cuts=cuts)
+        start = replace(start, more=0, batch=0, sealed=0, again=0, wide=0)
+        return Outgoing(self._store, self._log, start=self._original, made=start, since=since, cuts=cuts)
 
 
 def outgoing(store: Store, log: Log) -> Outgoing:
@@ -195,8 +195,8 @@ def outgoing(store: Store, log: Log) -> Outgoing:
 
 def derived_id(session_id: str, *what: bytes) -> str:
     """The id of a session that comes of another one: for the same reason always the same."""
-    told = [session_id.encode("utf-8", "surrogatepass"), *what]
-    digest = sha256(b"\0".join(sha256(part).digest() for part in told)).digest()
+    parts = [session_id.encode("utf-8", "surrogatepass"), *what]
+    digest = sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
     word = letters(digest[:8])
     handle = handle_of(session_id)
     stem = session_id.removesuffix(f"-{handle}") if handle != session_id else session_id

@@ -16,10 +16,10 @@ def restore_as(store: Store, session: str, name: str) -> None:
     """Bring a deleted session back as another one: the same lines behind a new first one."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the session id {name!r:.80} is not a text of 1 to {MAX_ID} characters")
-    found = next(iter(derived.sessions(store, deleted=True, ids={session})), None)
-    if found is None:
+    listed = next(iter(derived.sessions(store, deleted=True, ids={session})), None)
+    if listed is None:
         raise NotFound(f"no deleted session {session!r}")
-    with closing(store.open(session, read_only=True, first=found.first)) as log:
+    with closing(store.open(session, read_only=True, first=listed.first)) as log:
         going = outgoing(store, log).renamed(name)
         lines: list[bytes] = []
         with store.keeping():
@@ -33,6 +33,6 @@ def restore_as(store: Store, session: str, name: str) -> None:
                     derived.put(store, item.blobs)
                 lines.append(item.line)
             store.adopt(name, lines, after=0, parent=going.start.fork)
-        if known := derived.erasures(store, found.first).get(found.first):
-            erase_there(store, name, going.first, [one for one in known if not one.part and one.seq > going.since])
+        if erased := derived.erasures(store, listed.first).get(listed.first):
+            erase_there(store, name, going.first, [one for one in erased if not one.part and one.seq > going.since])
     store.purge(session, deleted=True)

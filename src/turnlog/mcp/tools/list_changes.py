@@ -42,10 +42,10 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 def _turn(library: Library, name: Any, turn: int | None, *, lines: bool) -> dict[str, Any]:
     from turnlog.reader.place import turns_of
 
-    with library.covered(name) as (card, found):
-        redactor = library.quotes.of(found, f"{card.agent}:{card.id}")
-        changes = found.diff(turn=turn, lines=lines)
-        number = turn if turn is not None else len(turns_of(found).numbers)
+    with library.covered(name) as (card, session):
+        redactor = library.quotes.of(session, f"{card.agent}:{card.id}")
+        changes = session.diff(turn=turn, lines=lines)
+        number = turn if turn is not None else len(turns_of(session).numbers)
         rows = [_row(library, redactor.text(item.lines), item) for item in changes]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -76,23 +76,23 @@ def _row(library: Library, lines: str, item: Difference) -> dict[str, Any]:
 def _blame(library: Library, path: str) -> dict[str, Any]:
     from turnlog.session import open_home
 
-    place = library.scope.file(path)
+    file = library.scope.file(path)
     with open_home(library.location) as home:
-        found = home.blame(place)
-    rows = [_stretch(library, list(lines)) for _, lines in groupby(found.lines, key=_author)]
+        blame = home.blame(file)
+    rows = [_stretch(library, list(lines)) for _, lines in groupby(blame.lines, key=_author)]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return _blamed(library, found, rows)
+        return _blamed(library, blame, rows)
 
     return fitted(rows, make, READING_BYTES)
 
 
-def _blamed(library: Library, found: Blame, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    name, total = library.quotes.line(found.path), len(found.lines)
-    told = rows[-1]["last"] if rows else 0
+def _blamed(library: Library, blame: Blame, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    name, total = library.quotes.line(blame.path), len(blame.lines)
+    last = rows[-1]["last"] if rows else 0
     lines = [_line(row) for row in rows]
-    foot = [f"lines {told + 1} to {total} are left out"] if told < total else []
-    data: dict[str, Any] = {"path": name, "lines": total, "stretches": list(rows), "left": total - told, "note": QUOTED}
+    foot = [f"lines {last + 1} to {total} are left out"] if last < total else []
+    data: dict[str, Any] = {"path": name, "lines": total, "stretches": list(rows), "left": total - last, "note": QUOTED}
     return result("\n".join([QUOTED, f"{name}, {count(total, 'line')}:", *lines, *foot]), data)
 
 

@@ -29,8 +29,8 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     own = library.own(meta)
     hidden, _ = left_out(query, own)
     cards = listed(library, query, own, hidden)
-    shown = cards[offset : offset + limit]
-    rows = [_row(library, *pair) for pair in zip(shown, short_names(shown, library.catalog.ids()), strict=True)]
+    page = cards[offset : offset + limit]
+    rows = [_row(library, *pair) for pair in zip(page, short_names(page, library.catalog.ids()), strict=True)]
     notes = [*library.notes(), *(["Your own session is left out."] if hidden else [])]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 
 def listed(library: Library, query: str, own: Sequence[str], hidden: Sequence[Any]) -> list[Card]:
     """Those that may be told of, without the one that asks."""
-    found = library.catalog.cards(library.scope.narrowed(query, *hidden))
+    cards = library.catalog.cards(library.scope.narrowed(query, *hidden))
     return [
         card
-        for card in found
+        for card in cards
         if library.scope.covers(card.workspace) and not (hidden and {card.id, card.parent} & {*own})
     ]
 

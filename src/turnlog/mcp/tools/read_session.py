@@ -55,15 +55,15 @@ class SessionPages:
             return self._whole(int(seq), int(inside[:9]))
         begin = 0 if after in (None, *_BEGINNING) else self._seq(after)
         texts = list(islice(self._after(begin), limit + 1))
-        made = fitted(texts[:limit], lambda some: self._made(some, len(some) < len(texts)), READING_BYTES)
-        return made if made["structuredContent"]["entries"] or not texts else self._whole(texts[0].seq, 0)
+        answer = fitted(texts[:limit], lambda some: self._made(some, len(some) < len(texts)), READING_BYTES)
+        return answer if answer["structuredContent"]["entries"] or not texts else self._whole(texts[0].seq, 0)
 
-    def _seq(self, place: _Place | None) -> int:
+    def _seq(self, at: _Place | None) -> int:
         try:
-            return part_of(self._session, last=1, at=str(place), branch=None).mark
+            return part_of(self._session, last=1, at=str(at), branch=None).mark
         except NotFound:
             hint = f"its entries are numbers from 1 to {self._session.seq}"
-            raise NotFound(f"no entry {place!r:.80} in session {self._card.id}", hint=hint) from None
+            raise NotFound(f"no entry {at!r:.80} in session {self._card.id}", hint=hint) from None
 
     def _after(self, seq: int) -> Iterator[EntryText]:
         part = Part(self._session.head, after=seq)
@@ -83,9 +83,9 @@ class SessionPages:
             is_growing = False
             for low, high in ((first, end + 1), (first - 1, end)):
                 if low >= 0 and high <= len(texts) and high - low <= limit:
-                    made = self._made(texts[low:high], high < len(texts) or not part.is_end)
-                    if room(made, READING_BYTES) >= 0:
-                        first, end, best, is_growing = low, high, made, True
+                    answer = self._made(texts[low:high], high < len(texts) or not part.is_end)
+                    if room(answer, READING_BYTES) >= 0:
+                        first, end, best, is_growing = low, high, answer, True
         return best if room(best, READING_BYTES) >= 0 else self._whole(mark, 0)
 
     def _whole(self, seq: int, inside: int) -> dict[str, Any]:
@@ -114,19 +114,19 @@ class SessionPages:
         is_more = end < len(whole)
         row = {"entry": text.seq, "role": text.role, "at": text.at, "text": whole[start:end]}
         cursor = f"{text.seq}{_INSIDE}{end}" if is_more else str(text.seq)
-        told = f"characters {start:,} to {end:,} of {len(whole):,}" if is_more or start else ""
-        return self._result([row], cursor if is_more or text.seq < self._session.seq else None, told)
+        which = f"characters {start:,} to {end:,} of {len(whole):,}" if is_more or start else ""
+        return self._result([row], cursor if is_more or text.seq < self._session.seq else None, which)
 
     def _made(self, texts: Sequence[EntryText], is_more: bool) -> dict[str, Any]:
         rows = [{"entry": one.seq, "role": one.role, "at": one.at, "text": one.text()} for one in texts]
         return self._result(rows, str(texts[-1].seq) if is_more and texts else None, "")
 
-    def _result(self, rows: list[dict[str, Any]], cursor: str | None, told: str) -> dict[str, Any]:
+    def _result(self, rows: list[dict[str, Any]], cursor: str | None, which: str) -> dict[str, Any]:
         card = self._card
         facts = f"session {card.id} · {card.agent or 'turnlog'} · {self._title} · {self._session.seq} entries"
         lines = [f"[{row['entry']}] {row['role']} {row['at']}\n{row['text']}" for row in rows]
         foot = [f'go on: after "{cursor}"'] if cursor else ["that is the end"]
-        text = "\n\n".join([f"{QUOTED}\n{facts}", *lines, *([told] if told else []), *foot, *self._notes])
+        text = "\n\n".join([f"{QUOTED}\n{facts}", *lines, *([which] if which else []), *foot, *self._notes])
         data: dict[str, Any] = {
             "session": card.id, "agent": card.agent, "title": self._title, "entries": rows, "last": self._session.seq,
             "cursor": cursor, "note": QUOTED,

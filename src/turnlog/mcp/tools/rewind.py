@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
     """See `turnlog.mcp.offer`."""
     token = arguments.get("confirm")
-    with library.covered(arguments["session"]) as (_, found):
-        wanted = _Wanted(found, arguments.get("to"), arguments.get("only"))
+    with library.covered(arguments["session"]) as (_, reading):
+        wanted = _Wanted(reading, arguments.get("to"), arguments.get("only"))
         if token is None:
             return wanted.shown(library)
     if token != wanted.token:
@@ -36,31 +36,31 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         )
     from turnlog.session import open_home
 
-    with open_home(library.location) as home, home.resume(found.id) as session:
+    with open_home(library.location) as home, home.resume(reading.id) as session:
         return wanted.carried_out(session)
 
 
 class _Wanted:
     """What is asked for, and what it would do."""
 
-    def __init__(self, found: ReadOnlySession, to: str | None, only: list[str] | None) -> None:
-        if found.interrupted():
-            hint = f"a person has to type `turnlog rewind --continue -s {found.handle}`, or `--abort`"
+    def __init__(self, session: ReadOnlySession, to: str | None, only: list[str] | None) -> None:
+        if session.interrupted():
+            hint = f"a person has to type `turnlog rewind --continue -s {session.handle}`, or `--abort`"
             raise Conflict("a rewind of this session was begun and not finished", hint=hint)
-        self._id = found.id
-        self._place: Place = place_of(found, to)
-        self._only = None if not only else [_inside(found, path) for path in only]
-        if checkpoint_at(found, self._place) is None and self._only:
+        self._id = session.id
+        self._place: Place = place_of(session, to)
+        self._only = None if not only else [_inside(session, path) for path in only]
+        if checkpoint_at(session, self._place) is None and self._only:
             raise NotFound(f"there is no checkpoint of files at or before {self._place.words}")
-        self._plan: Plan = found.plan_rewind(self._place.seq, only=self._only)
-        self._leaving = 0 if self._only else sum(one.seq > self._place.seq for one in found.messages())
-        self._head = found.head
+        self._plan: Plan = session.plan_rewind(self._place.seq, only=self._only)
+        self._leaving = 0 if self._only else sum(one.seq > self._place.seq for one in session.messages())
+        self._head = session.head
 
     @property
     def token(self) -> str:
         """Of this plan and no other: of these files, and of the conversation where it stands."""
-        told = (self._id, self._place.seq, self._head, sorted(self._only or []), self._plan.digest)
-        return sha256(repr(told).encode()).hexdigest()[:24]
+        facts = (self._id, self._place.seq, self._head, sorted(self._only or []), self._plan.digest)
+        return sha256(repr(facts).encode()).hexdigest()[:24]
 
     def shown(self, library: Library) -> dict[str, Any]:
         """The plan, in words. Nothing is done."""
@@ -88,18 +88,24 @@ class _Wanted:
 
     def carried_out(self, session: Session) -> dict[str, Any]:
         """By that plan, or not at all."""
-        done = session.rewind(self._place.seq, conversation=not self._only, only=self._only, plan=self._plan.digest)
+        rewound = session.rewind(self._place.seq, conversation=not self._only, only=self._only, plan=self._plan.digest)
         stays = [one_line(f"{one.step.path} stays as it is: {one.problem}") for one in session.problems()]
         back = f"turnlog undo -s {session.handle}"
-        counts = ", ".join(f"{number:,} {action}" for action, number in done.files.items()) or "no files"
-        text = "\n".join([f"Done, entry {done.seq}: {counts}.", *stays[:20], f"`{back}` takes it back."])
-        data = {"session": session.id, "done": True, "entry": done.seq, "files": done.files, "problems": stays[:20]}
+        counts = ", ".join(f"{number:,} {action}" for action, number in rewound.files.items()) or "no files"
+        text = "\n".join([f"Done, entry {rewound.seq}: {counts}.", *stays[:20], f"`{back}` takes it back."])
+        data = {
+            "session": session.id,
+            "done": True,
+            "entry": rewound.seq,
+            "files": rewound.files,
+            "problems": stays[:20],
+        }
         return result(text, {**data, "undo": back})
 
 
-def _inside(found: ReadOnlySession, path: str) -> str:
+def _inside(session: ReadOnlySession, path: str) -> str:
     """A path as plans name it: from the workspace."""
-    base = os.fsdecode(path_bytes(found.workspace or ""))
+    base = os.fsdecode(path_bytes(session.workspace or ""))
     full = os.path.normpath(os.path.join(base, path))
     if not base or not full.startswith(base + os.sep):
         raise Invalid(f"only: {path!r:.200} is not in the workspace of the session", hint="paths from there")

@@ -45,16 +45,16 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     if not page.places:
         library.catalog.refresh(at_once=True)  # it may have been said a moment ago
         page = ask()
-    told = [
+    allowed = [
         number for number, place in enumerate(page.places) if _may_be_told(library, place.hit, own if hidden else [])
     ]
-    rows = [_row(library, page.places[number]) for number in told]
+    rows = [_row(library, page.places[number]) for number in allowed]
     notes = [*slip, *library.notes()]
     if page.is_cut:
         notes.append("That is a lot to look through, and only the newest was: another word or since: makes it less.")
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        end = told[len(rows) - 1] + 1 if rows and len(rows) < len(told) else len(page.places)
+        end = allowed[len(rows) - 1] + 1 if rows and len(rows) < len(allowed) else len(page.places)
         left = page.left + len(page.places) - end
         cursor = str(offset + end) if left else None
         more = f"{'more than ' if page.is_more else ''}{left:,} more" if left else ""
