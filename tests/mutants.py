@@ -55,6 +55,7 @@ PG_TENANTS = "tests/store/test_postgres_tenants.py"
 PG_MIGRATIONS = "tests/store/test_postgres_migrations.py"
 PG_HOSTILE = "tests/store/test_postgres_hostile.py"
 PG_WATCH = "tests/store/test_postgres_watch.py"
+SHOWN = "tests/session/test_live.py"
 PG_LISTING = "tests/store/test_postgres_listing.py"
 PG_FAILOVER = "tests/store/test_postgres_failover.py"
 PRICES = "tests/pricing/test_pricing.py"
@@ -1319,6 +1320,22 @@ MUTANTS = [
         """_GET = "select num, size from turnlog.blob where tenant = %s and digest = %b\"""",
         """_GET = "select num, size from turnlog.blob where tenant >= %s - 999 and digest = %b\"""",
         (PG_TENANTS,),
+    ),
+    Mutant(
+        "a slow listener loses what its pipe does not take",
+        "store/broadcast.py",
+        "                yield _encode(Delta(self.id, piece, kind, block, at))\n"
+        "                told[block], is_silent = at + len(piece), False\n",
+        "                told[block], is_silent = at + len(piece), False\n"
+        "                yield _encode(Delta(self.id, piece, kind, block, at))\n",
+        (SHOWN,),
+    ),
+    Mutant(
+        "a writer that died is not missed",
+        "thread/live.py",
+        "if now - at > SILENT_S]",
+        "if now - at > 1e9]",
+        (f"{SHOWN}::test_a_writer_that_is_killed_leaves_nothing_behind",),
     ),
     Mutant(
         "nobody is told that a log has grown",

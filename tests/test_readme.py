@@ -101,7 +101,7 @@ def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
 
 
 def test_what_a_store_of_a_framework_is_built_with_runs(empty):
-    _, code, program = blocks("python", BUILDING)
+    _, _, _, code, program = blocks("python", BUILDING)
     with turnlog.open(empty / "home") as home:
         s = home.create()
         ask = s.user("hi")

@@ -91,7 +91,9 @@ if TYPE_CHECKING:
     from turnlog.session.instructions import instructions
     from turnlog.session.opening import Durability
     from turnlog.store import Clock
+    from turnlog.store.broadcast import Delta
     from turnlog.thread.garbage import Collected, Kept
+    from turnlog.thread.live import Live
     from turnlog.thread.removal.erasing import ErasedEntry, ErasureReceipt, NeededBlob
     from turnlog.thread.removal.purging import Purged, Remnant, Removed
     from turnlog.thread.report import Branch, Compacted, Info, Stats
@@ -106,10 +108,10 @@ __all__ = [
     "Alias", "AlreadyExists", "Ambiguous", "AnyBlock", "AnyEntry", "Blame", "BlamedLine", "Branch", "Card",
     "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame", "CommitTurn",
     "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison", "Conflict",
-    "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Difference", "Drop", "Durability", "Edit",
+    "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Drop", "Durability", "Edit",
     "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts", "Exported", "File", "Fold", "Fork",
     "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent",
-    "Invalid", "Kept", "LineAuthor", "ListingRow", "Loss", "Message", "NeededBlob", "NotFound", "Note",
+    "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound", "Note",
     "OutOfSpace", "Outcome", "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed", "Role",
     "Root", "Session", "Set", "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Stats", "Step",
     "Stop", "Synced", "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track",
@@ -150,9 +152,11 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.session.instructions": "instructions",
         "turnlog.session.opening": "Durability",
         "turnlog.store": "Clock",
+        "turnlog.store.broadcast": "Delta",
         "turnlog.thread.garbage": "Collected Kept",
         "turnlog.thread.removal.erasing": "ErasedEntry ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",
+        "turnlog.thread.live": "Live",
         "turnlog.thread.report": "Branch Compacted Info Stats",
         "turnlog.thread.target": "Target",
         "turnlog.transfer.report": "Transferred",

@@ -179,7 +179,7 @@ def _hints(value: typing.Any) -> dict[str, object]:
     """The types of a function or class, also of those that its module imports for type checkers alone."""
     module = sys.modules[value.__module__]
     names = {**vars(typing), "tzinfo": tzinfo, **{name: getattr(turnlog, name) for name in turnlog.__all__}}
-    names |= {name: object for name in ("Progress", "Tell", "Keep", "Query", "Index", "_T")}
+    names |= {name: object for name in ("Progress", "Tell", "Keep", "Query", "Index", "Feed", "_T")}
     for other in ("turnlog.rewind.files", "turnlog.store", "turnlog.formats", "turnlog.thread.report"):
         names |= {key: item for key, item in vars(import_module(other)).items() if isinstance(item, type)}
     return typing.get_type_hints(value, globalns={**names, **vars(module)})

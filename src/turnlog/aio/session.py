@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from turnlog import session as blocking
 from turnlog.aio.threads import Threads
@@ -18,11 +18,16 @@ from turnlog.log.codec import Damage
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.session.said import SessionFields
+from turnlog.thread.live import Listening
 from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S
 from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from turnlog.store.broadcast import Delta
+    from turnlog.thread.live import Live
+    from turnlog.wire import Feed
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -170,7 +175,11 @@ class ReadOnlySession:
             for entry in chunk:
                 yield entry
 
-    async def follow(self, *, after: Target | None = None) -> AsyncGenerator[AnyEntry]:
+    @overload
+    def follow(self, *, after: Target | None = None, deltas: Literal[False] = False) -> AsyncGenerator[AnyEntry]: ...
+    @overload
+    def follow(self, *, after: Target | None = None, deltas: bool) -> AsyncGenerator[AnyEntry | Delta]: ...
+    async def follow(self, *, after: Target | None = None, deltas: bool = False) -> AsyncGenerator[AnyEntry | Delta]:
         """See `turnlog.Session.follow`."""
         last = self.seq if after is None else seq_of(after)
         loop, news, looked = asyncio.get_running_loop(), asyncio.Event(), 0.0
@@ -180,6 +189,7 @@ class ReadOnlySession:
                 loop.call_soon_threadsafe(news.set)
 
         stop = await self.threads.run(self.blocking.listen, tell)
+        listening = await self.threads.run(Listening, self.blocking.history.log, deltas=deltas)
         try:
             while not self.blocking.is_closed:
                 before = last
@@ -187,10 +197,16 @@ class ReadOnlySession:
                 if time.monotonic() - looked > LOOK_S:
                     await self.threads.run(self.blocking.refuse_purged)
                     looked = time.monotonic()
+                if deltas:
+                    await self.threads.run(listening.take)
                 async for entry in self.entries(after=last):
                     last = entry.seq
+                    listening.saw(entry)
                     yield entry
-                if last == before:
+                found = listening.deltas()
+                for delta in found:
+                    yield delta
+                if last == before and not found:
                     # Who is told still looks for himself now and then: messages get lost.
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), FOLLOW_PAUSE_S if stop is None else LOOK_S)
@@ -198,6 +214,7 @@ class ReadOnlySession:
             if not self.blocking.is_closed:
                 raise
         finally:
+            listening.close()
             if stop is not None:
                 stop()
 
@@ -233,6 +250,10 @@ class Session(ReadOnlySession):
     erase = _call(blocking.Session.erase, long=True)
     context = _call(blocking.Session.context)
     refresh = _call(blocking.Session.refresh)
+
+    def live(self, stream: Feed) -> Live:
+        """See `turnlog.Session.live`. It waits for nothing: `with`, and no `await`."""
+        return self._session.live(stream)
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[str]:

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from turnlog.rewind.bracket import Bracket
     from turnlog.rewind.snapshot import Progress
     from turnlog.rewind.travel import Travel
+    from turnlog.thread.live import Live
+    from turnlog.wire import Feed
     from turnlog.workspace.restore import Outcome
 
 _E = TypeVar("_E", bound=AnyEntry)
@@ -185,6 +187,12 @@ class Session(ErasableSession):
             call, content, is_error=is_error, duration_ms=duration_ms, details=details, child=child, fields=fields
         )
         return self._append([said], rebase=rebase)[0]
+
+    def live(self, stream: Feed) -> Live:
+        """A response that those who follow with `deltas=True` see while it arrives. `Live` says how."""
+        from turnlog.thread.live import Live
+
+        return Live(self.history.log, stream)
 
     def note(self, text: str, *, data: Any = None) -> Note:
         """Something for people to see; no model does."""
@@ -322,10 +330,8 @@ class Session(ErasableSession):
             if after is not None:
                 self._appender.refuse_other_head(seq_of(after))
             head = rewind_to(self.history, to=to, before=before, turns=turns)
-            paths = None if only is None else listed(only)
-            moved = self._travel.rewind(
-                head, files=files, conversation=conversation, only=paths, force=force, plan=plan
-            )
+            paths, travel = None if only is None else listed(only), self._travel
+            moved = travel.rewind(head, files=files, conversation=conversation, only=paths, force=force, plan=plan)
             return moved.entry
 
     def undo(self, *, force: bool = False, plan: str | None = None) -> Head:
@@ -360,14 +366,11 @@ class Session(ErasableSession):
 
     def track(self, path: str | os.PathLike[str]) -> Track:
         """Cover a file even though it is ignored or outside the workspace."""
-        return self._append([Track(path=self._place_of(path, is_relative=False))])[0]
+        return self._append([Track(path=place_in(self.workspace, path, is_relative=False))])[0]
 
     def changed(self, *paths: str | os.PathLike[str]) -> Changed:
         """These changes are the session's: the caller says so."""
-        return self._append([Changed(paths=[self._place_of(path, is_relative=True) for path in paths])])[0]
-
-    def _place_of(self, path: str | os.PathLike[str], *, is_relative: bool) -> str:
-        return place_in(self.workspace, path, is_relative=is_relative)
+        return self._append([Changed(paths=[place_in(self.workspace, path, is_relative=True) for path in paths])])[0]
 
     def problems(self) -> list[Outcome]:
         """What the last rewind, undo or redo of this object could not do to files, and why."""

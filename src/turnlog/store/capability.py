@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from turnlog.log.entry import AnyEntry
 from turnlog.log.erasure.content import ErasingPlan, Erasure
 from turnlog.store import Blobs, Listed, Log, Logs
+
+if TYPE_CHECKING:
+    from turnlog.store.broadcast import Delta, LiveText
 
 _T = TypeVar("_T")
 
@@ -56,6 +59,31 @@ class Telling(Protocol):
 
         Who is told may be told for nothing, and now and then not at all.
         """
+        ...
+
+
+class Inbox(Protocol):
+    """Where one listener gets what is being said."""
+
+    def take(self) -> list[Delta]:
+        """What came since the last time; never waits, for anything."""
+        ...
+
+    def close(self) -> None:
+        """Listen no more."""
+        ...
+
+
+@runtime_checkable
+class Broadcasts(Protocol):
+    """A log that carries what is being said to who listens at that moment, in whichever process, and keeps nothing."""
+
+    def speak(self, text: LiveText) -> Callable[[], None]:
+        """Have it brought to whoever listens, by a thread, until what this returns is called."""
+        ...
+
+    def hear(self) -> Inbox | None:
+        """Listen from now on. What is being said already comes from its beginning. None where nobody can listen."""
         ...
 
 

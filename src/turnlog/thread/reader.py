@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from turnlog.pricing import CostReport
+    from turnlog.store.broadcast import Delta
 
 FOLLOW_PAUSE_S = 0.05
 _E = TypeVar("_E", bound=Entry)
@@ -250,27 +251,43 @@ class SessionReader:
         inherited = self.history.forward(0, limit + 1) if limit else iter(())
         return next((self.history.whole(entry) for entry in inherited if entry.id == id), None)
 
-    def follow(self, *, after: Target | None = None) -> Iterator[AnyEntry]:
+    @overload
+    def follow(self, *, after: Target | None = None, deltas: Literal[False] = False) -> Iterator[AnyEntry]: ...
+    @overload
+    def follow(self, *, after: Target | None = None, deltas: bool) -> Iterator[AnyEntry | Delta]: ...
+    def follow(self, *, after: Target | None = None, deltas: bool = False) -> Iterator[AnyEntry | Delta]:
         """Entries as they are appended, by whomever: waits for the next one until the session is closed.
 
-        One that was purged is `NotFound`, a moment later.
+        With `deltas`, also what is being said in a `live` message, as it arrives, in whichever process: a `Delta` is in
+        no log, and the entry with its id comes instead of it in the end. Whoever comes late, or comes back with the
+        `seq` of the last entry that it got as `after`, gets what it missed and then the text so far.
+        A session that was purged is `NotFound`, a moment later.
         """
+        from turnlog.thread.live import Listening  # only who follows needs it
+
         last = self._state.seq if after is None else seq_of(after)
         log, pause, looked = self.history.log, 0.0, 0.0
-        while not self.is_closed:
-            before = last
-            try:
+        listening = Listening(log, deltas=deltas)
+        try:
+            while not self.is_closed:
+                before = last
                 if time.monotonic() - looked > LOOK_S:
                     self.refuse_purged()
                     looked = time.monotonic()
-                for entry in self.entries(after=last) if log.wait(last, seconds=pause) else ():
+                has_grown = log.wait(last, seconds=pause)
+                listening.take()
+                for entry in self.entries(after=last) if has_grown or listening.has_ended else ():
                     last = entry.seq
+                    listening.saw(entry)
                     yield entry
-            except Invalid:
-                if self.is_closed:
-                    return
+                found = listening.deltas()
+                yield from found
+                pause = FOLLOW_PAUSE_S if last == before and not found else 0.0
+        except Invalid:
+            if not self.is_closed:
                 raise
-            pause = FOLLOW_PAUSE_S if last == before else 0.0
+        finally:
+            listening.close()
 
     def refuse_purged(self) -> None:
         """Raise `NotFound` if nothing can come any more, because the session was removed for good."""

@@ -6,6 +6,7 @@ blobs/<digest>.pack      the truth: content-addressed
 bases/<first>.jsonl      prefixes of purged sessions that forks still need, by the ids of their first entries
 trash/<id>.jsonl         deleted sessions until they are purged
 derived/                 what can be made again; may be deleted at any time
+listening/               pipes of those who follow with deltas, while they do; nothing is kept in them
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from turnlog.store.files.trash import Trash, listed
 
 if TYPE_CHECKING:
     from turnlog.log.erasure.content import ErasingPlan, Erasure
+    from turnlog.store.files.broadcast import FileBroadcast
     from turnlog.store.files.erasing import FileErasing
 
 _FOLDERS: dict[Place, str] = {"live": SESSIONS, "deleted": TRASH, "aside": BASES}
@@ -69,8 +71,16 @@ class FileStore:
         self.delete, self.restore = self._trash.delete, self._trash.restore
 
     def _log(self, path: str, session_id: str, *, read_only: bool = False, fd: int = -1) -> SessionFile:
-        durable = self._durable
-        return SessionFile(self._disk, path, session_id, clock=self._clock, durable=durable, read_only=read_only, fd=fd)
+        return SessionFile(
+            self._disk, path, session_id, clock=self._clock, durable=self._durable, read_only=read_only, fd=fd,
+            channel=lambda: self._broadcast,
+        )  # fmt: skip
+
+    @cached_property
+    def _broadcast(self) -> FileBroadcast:
+        from turnlog.store.files.broadcast import FileBroadcast  # only who shows what is being said needs it
+
+        return FileBroadcast(self._layout)
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> SessionFile:
         """See `Logs.create`. The file gets its name when all that belongs in it is on the disk."""

@@ -111,6 +111,18 @@ class Disk:
             raise
         return fd
 
+    def make_pipe(self, path: str) -> None:
+        """A pipe with a name, for this user alone."""
+        os.mkfifo(path, FILE_MODE)
+
+    def open_pipe(self, path: str, flags: int) -> int:
+        """One end of a pipe; to write, only while somebody reads. Neither end ever waits."""
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.ELOOP, "not a pipe", path)
+        return fd
+
     def write(self, fd: int, data: bytes) -> None:
         """All of it; what a failed call leaves behind is for the caller to cut back."""
         done = self.write_once(fd, data)

@@ -15,6 +15,7 @@ from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed, is_session_file
 
 BASES, BLOBS, DERIVED, ERASED, ERASING = "bases", "blobs", "derived", "erased", "erasing"
+LISTENING = "listening"
 _ABANDONED_S = 3600.0
 """Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
 _OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.lock")
@@ -167,7 +168,7 @@ class Layout:
         """What never got its name. Whoever adds blobs is kept out meanwhile."""
         for place in (BLOBS, DERIVED):
             self._remove_from(os.path.join(self.folder, place), 0)
-        for place in ("", SESSIONS, TRASH, BASES):
+        for place in ("", SESSIONS, TRASH, BASES, LISTENING):
             self._remove_from(os.path.join(self.folder, place), _ABANDONED_S)
 
     def _remove_from(self, folder: str, unchanged_s: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError
 from turnlog.log.codec import Damage
@@ -20,6 +20,10 @@ from turnlog.store.files.lines import Read, session_in
 from turnlog.store.files.logfile import LogFile
 from turnlog.store.files.reading import newest_first, oldest_first, prefix, written_after
 from turnlog.store.files.tail import Tail
+
+if TYPE_CHECKING:
+    from turnlog.store.broadcast import LiveText
+    from turnlog.store.files.broadcast import FileBroadcast, PipeInbox
 
 _T = TypeVar("_T")
 
@@ -37,8 +41,10 @@ class SessionFile:
         durable: bool = True,
         read_only: bool = False,
         fd: int = -1,
+        channel: Callable[[], FileBroadcast] | None = None,
     ) -> None:
         self.id = session_id
+        self._channel = channel
         self._disk = disk
         self._clock = clock
         self._file = LogFile(disk, path, session_id, durable=durable, read_only=read_only, fd=fd)
@@ -211,6 +217,14 @@ class SessionFile:
             time.sleep(seconds)
         with self._file.mutex, disk_errors(f"looking at session {self.id}"):
             return self._file.has_grown(seq)
+
+    def speak(self, text: LiveText) -> Callable[[], None]:
+        assert self._channel is not None
+        return self._channel().speak(self.id, text)
+
+    def hear(self) -> PipeInbox | None:
+        assert self._channel is not None
+        return self._channel().hear(self.id)
 
     def version(self) -> object:
         with disk_errors(f"looking at session {self.id}"):

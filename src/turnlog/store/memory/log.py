@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from turnlog.errors import AlreadyExists, Conflict, NotFound
 from turnlog.log.codec import Damage, Flawed, decode
@@ -13,8 +13,10 @@ from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.erasure.content import Erasure
 from turnlog.log.erasure.line import erased_line
+from turnlog.log.ids import word
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
 from turnlog.store import Clock, in_order
+from turnlog.store.broadcast import Delta, LiveText, delta_of
 
 
 class MemoryLog:
@@ -32,6 +34,8 @@ class MemoryLog:
         self._version = 0
         self._first = seq
         self._mutex = threading.RLock()
+        self._live: list[LiveText] = []
+        self._inboxes: list[MemoryInbox] = []
 
     @property
     def first(self) -> str:
@@ -147,8 +151,53 @@ class MemoryLog:
         with self._mutex:
             return bool(self.entries) and self.entries[-1].seq != seq
 
+    def speak(self, text: LiveText) -> Callable[[], None]:
+        """See `Broadcasts`. Nobody brings anything: whoever listens is in this process, and looks."""
+        with self._mutex:
+            self._live.append(text)
+
+        def stop() -> None:
+            with self._mutex:
+                if text in self._live:
+                    self._live.remove(text)
+                    for inbox in self._inboxes:
+                        inbox.ended.append(text.id)
+
+        return stop
+
+    def hear(self) -> MemoryInbox:
+        inbox = MemoryInbox(self._taken, self._inboxes.remove)
+        with self._mutex:
+            self._inboxes.append(inbox)
+        return inbox
+
+    def _taken(self, inbox: MemoryInbox) -> list[Delta]:
+        with self._mutex:
+            for text in self._live:
+                text.look()
+            ended, inbox.ended = inbox.ended, []
+            frames = [frame for text in self._live for frame in text.due(inbox.name, 1 << 16)]
+        return [delta for frame in frames if (delta := delta_of(frame))] + [Delta(id, is_over=True) for id in ended]
+
     def close(self) -> None:
         """See `Log.close`."""
+
+
+class MemoryInbox:
+    """See `Inbox`."""
+
+    def __init__(self, take: Callable[[MemoryInbox], list[Delta]], leave: Callable[[MemoryInbox], None]) -> None:
+        self.name = word(16)
+        self.ended: list[str] = []
+        """The ids of messages that nobody speaks of any more."""
+        self._take = take
+        self._leave = leave
+
+    def take(self) -> list[Delta]:
+        return self._take(self)
+
+    def close(self) -> None:
+        self._leave(self)
 
 
 def _seq(entry: AnyEntry) -> int:

@@ -13,6 +13,8 @@ from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.log.written import WrittenLine, bare
 from turnlog.store import Clock, in_order
+from turnlog.store.broadcast import LiveText
+from turnlog.store.postgres.broadcast import NoticeInbox
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
 from turnlog.store.postgres.rows import NO_FENCE, PRESENT, LogEnd, LogRows, stamp
@@ -218,6 +220,12 @@ class PostgresLog:
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
         return self._watch.listener.subscribe(self._rows.num, tell)
+
+    def speak(self, text: LiveText) -> Callable[[], None]:
+        return self._watch.broadcast.speak(self._rows.num, text)
+
+    def hear(self) -> NoticeInbox:
+        return self._watch.listener.hear(self._rows.num)
 
     def close(self) -> None:
         """See `Log.close`. It holds nothing open."""

@@ -8,16 +8,14 @@ for each other. The channel has a name that only the tenant knows.
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-import psycopg
-
+from turnlog.store.postgres.background import BackgroundThread
+from turnlog.store.postgres.broadcast import NoticeInbox, PostgresBroadcast
 from turnlog.store.postgres.lease import TERM_S, Leases
-from turnlog.store.postgres.pool import Connection, renew_after_fork
+from turnlog.store.postgres.pool import Connection
 
 _PAUSE_S = 0.05
 """Between two messages of one process, and between two looks of a listener at who wants what."""
@@ -36,74 +34,7 @@ def watch_name(num: int) -> str:
     return f"watch {num}"
 
 
-class _Worker(ABC):
-    """A thread with a connection, there as long as it has something to do."""
-
-    def __init__(self, leases: Leases, name: str) -> None:
-        self._leases = leases
-        self._pool = leases.pool
-        self._name = name
-        self.after_fork()
-        renew_after_fork(self)
-
-    def after_fork(self) -> None:
-        """In a child process, as at the beginning: there is no thread."""
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_over = False
-
-    def _wake(self) -> None:
-        """With the lock: see to it that the thread is there, and looks."""
-        if self._thread is None and not self._is_over:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
-        self._changed.notify_all()
-
-    def _run(self) -> None:
-        connection: Connection | None = None
-        try:
-            while self._goes_on():
-                try:
-                    connection = connection or self._pool.connect()
-                    self._work(connection)
-                except psycopg.Error:
-                    # The server is away. Those who wait look for themselves; we begin anew.
-                    if connection is not None:
-                        connection.close()
-                    connection = None
-                    self._lost()
-                    time.sleep(10 * _PAUSE_S)
-            if connection is not None:
-                self._end(connection)
-        except psycopg.Error:
-            pass  # what is left is not renewed
-        finally:
-            if connection is not None:
-                connection.close()
-
-    @abstractmethod
-    def _goes_on(self) -> bool: ...
-
-    @abstractmethod
-    def _work(self, connection: Connection) -> None: ...
-
-    @abstractmethod
-    def _lost(self) -> None: ...
-
-    @abstractmethod
-    def _end(self, connection: Connection) -> None: ...
-
-    def close(self) -> None:
-        """End the thread."""
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-
-
-class Listener(_Worker):
+class Listener(BackgroundThread):
     """Knows who in this process waits for which session."""
 
     def after_fork(self) -> None:
@@ -112,12 +43,16 @@ class Listener(_Worker):
         self._used: dict[int, float] = {}
         """When somebody last waited for a session."""
         self._watched: set[int] = set()
+        self._rows: set[str] = set()
+        """By which others know it."""
         self._renew_at = 0.0
         self._id = uuid.uuid4().hex
         self._news: dict[int, int] = {}
         """How often something was heard of a session."""
         self._told: dict[int, list[Callable[[], None]]] = {}
         """Who is called when something is heard."""
+        self._inboxes: dict[str, NoticeInbox] = {}
+        """Those who listen to what is being said, by the names they go by."""
 
     def wait(self, num: int, seconds: float, is_over: Callable[[], bool]) -> None:
         """Until something is heard of that session, or it is over, or so long."""
@@ -146,6 +81,19 @@ class Listener(_Worker):
 
         return stop
 
+    def hear(self, num: int) -> NoticeInbox:
+        """What is being said in that session, from now on."""
+        inbox = NoticeInbox(num, self._leave)
+        with self._changed:
+            self._inboxes[inbox.name] = inbox
+            self._used[num] = time.monotonic()
+            self._wake()
+        return inbox
+
+    def _leave(self, inbox: NoticeInbox) -> None:
+        with self._changed:
+            self._inboxes = {name: one for name, one in self._inboxes.items() if one is not inbox}
+
     def stir(self) -> None:
         """Have everybody look whether it is over."""
         with self._changed:
@@ -164,33 +112,49 @@ class Listener(_Worker):
     def _work(self, connection: Connection) -> None:
         with self._changed:
             limit = time.monotonic() - _UNUSED_S
-            for num in [num for num, used in self._used.items() if used < limit and num not in self._told]:
+            needed = self._told.keys() | {inbox.num for inbox in self._inboxes.values()}
+            for num in [num for num, used in self._used.items() if used < limit and num not in needed]:
                 del self._used[num]
                 self._news.pop(num, None)
-            wanted = set(self._used)
-        if wanted and not self._watched:
+            self._begin_again()
+            wanted = {f"{watch_name(num)} {self._id}": num for num in self._used}
+            wanted |= {f"{watch_name(inbox.num)} {name}": inbox.num for name, inbox in self._inboxes.items()}
+        if wanted and not self._rows:
             connection.execute(f"listen {self._leases.channel(connection)}".encode(), prepare=False)
-        new, now = wanted - self._watched, time.monotonic()
+        new, now = wanted.keys() - self._rows, time.monotonic()
         if new or now > self._renew_at:
-            connection.execute(_WATCH, (self._leases.tenant, TERM_S, self._names(wanted)))
+            connection.execute(_WATCH, (self._leases.tenant, TERM_S, list(wanted)))
             self._renew_at = now + TERM_S / 3
-        gone, self._watched = self._watched - wanted, wanted
+        gone, self._rows, self._watched = self._rows - wanted.keys(), set(wanted), set(wanted.values())
         self._unwatch(connection, gone)
-        self._tell(new)  # what came before we listened, nobody told us
+        self._tell({wanted[name] for name in new})  # what came before we listened, nobody told us
         for notice in connection.notifies(timeout=_PAUSE_S, stop_after=1):
-            if notice.payload.isdecimal():
-                self._tell({int(notice.payload)})
+            self._take(notice.payload)
 
-    def _names(self, nums: set[int]) -> list[str]:
-        return [f"{watch_name(num)} {self._id}" for num in nums]
+    def _take(self, payload: str) -> None:
+        if payload.isdecimal():
+            self._tell({int(payload)})
+            return
+        name, _, frame = payload.partition(" ")
+        with self._changed:
+            inbox = self._inboxes.get(name)
+        if inbox is not None:
+            inbox.put(frame.encode())
+            self._tell({inbox.num})
 
-    def _unwatch(self, connection: Connection, nums: set[int]) -> None:
-        if nums:
-            connection.execute("select turnlog.drop_leases(%s::text[])", (self._names(nums),))
+    def _begin_again(self) -> None:
+        """With the lock: an inbox that lost something goes by another name, so that it is told all of it anew."""
+        for name, inbox in list(self._inboxes.items()):
+            if inbox.name != name:
+                self._inboxes[inbox.name] = self._inboxes.pop(name)
+
+    def _unwatch(self, connection: Connection, names: set[str]) -> None:
+        if names:
+            connection.execute("select turnlog.drop_leases(%s::text[])", (list(names),))
 
     def _end(self, connection: Connection) -> None:
-        watched, self._watched = self._watched, set()
-        self._unwatch(connection, watched)
+        rows, self._rows, self._watched = self._rows, set(), set()
+        self._unwatch(connection, rows)
 
     def _tell(self, heard: set[int]) -> None:
         if heard:
@@ -203,10 +167,13 @@ class Listener(_Worker):
                 tell()
 
     def _lost(self) -> None:
-        self._watched.clear()
+        self._rows, self._watched = set(), set()
+        with self._changed:
+            for inbox in self._inboxes.values():
+                inbox.lose()
 
 
-class Teller(_Worker):
+class Teller(BackgroundThread):
     """Tells those who watch what this process wrote, after it was committed."""
 
     def after_fork(self) -> None:
@@ -242,14 +209,16 @@ class Teller(_Worker):
 
 
 class Watch:
-    """Both."""
+    """All of them."""
 
     def __init__(self, leases: Leases) -> None:
         self.leases = leases
         self.listener = Listener(leases, "turnlog listener")
         self.teller = Teller(leases, "turnlog teller")
+        self.broadcast = PostgresBroadcast(leases, "turnlog broadcast")
 
     def close(self) -> None:
         """End the threads."""
         self.listener.close()
         self.teller.close()
+        self.broadcast.close()
