@@ -272,7 +272,7 @@ def public(cls):
 def test_both_faces_have_the_same_methods(plain, other):
     internal = {
         "blocking", "threads", "store", "fork", "spawn", "creator", "hold", "is_closed",
-        "settings", "listen", "refuse_purged",
+        "settings", "listen", "refuse_purged", "search", "usage",
     }  # fmt: skip
     assert public(plain) - public(other) <= internal
     assert public(other) - public(plain) <= internal

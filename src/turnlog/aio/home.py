@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import tzinfo
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from turnlog import session as blocking
+from turnlog.aio.catalog import Catalog
 from turnlog.aio.session import ReadOnlySession, Session
 from turnlog.aio.threads import Threads
+from turnlog.catalog.values import Hits, Spending
+from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
 from turnlog.session.said import SessionFields
 from turnlog.transfer.report import Transferred
@@ -35,6 +39,7 @@ class Home:
     def __init__(self, home: blocking.Home, threads: Threads) -> None:
         self.blocking = home
         self.threads = threads
+        self._catalog: Catalog | None = None
 
     async def __aenter__(self) -> Home:
         return self
@@ -47,8 +52,34 @@ class Home:
     async def close(self) -> None:
         """See `turnlog.Home.close`."""
         if not self.threads.is_closed:
+            if self._catalog is not None:
+                await self._catalog.close()
             await self.threads.run(self.blocking.close)
             self.threads.close()
+
+    def _asked(self) -> Catalog:
+        """What answers over its sessions, and over no others; on threads of its own."""
+        if self.threads.is_closed:
+            raise Invalid("this home is closed", hint="open it again")
+        if self._catalog is None:
+            self._catalog = Catalog(self.blocking, agents=False)
+        return self._catalog
+
+    async def search(
+        self, query: str, *, workspace: str | os.PathLike[str] | None = None, limit: int = 20, before: int | None = None
+    ) -> Hits:
+        """Where these words are in this home, the newest first; `before` is the `next` of the page before.
+
+        See `turnlog.Catalog.search`, which answers without `await`: `turnlog.Catalog(home, agents=False)`.
+        """
+        return await self._asked().search(query, workspace=workspace, limit=limit, before=before)
+
+    async def usage(self, query: str = "", *, by: str = "day", timezone: tzinfo | None = None) -> list[Spending]:
+        """What was spent in this home, in groups: `by="label:customer"`, `by="month,model"`; the last one is all of it.
+
+        See `turnlog.Catalog.usage`, which answers without `await`: `turnlog.Catalog(home, agents=False)`.
+        """
+        return await self._asked().usage(query, by=by, timezone=timezone)
 
     @property
     def backend(self) -> str:

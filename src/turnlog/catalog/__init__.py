@@ -388,11 +388,11 @@ class Catalog:
         workspace: str | os.PathLike[str] | None = None,
         timezone: tzinfo | None = None,
     ) -> list[Spending]:
-        """What was spent, by day or another of `usage.GROUPS`, or `month,model`; the last one is all of it."""
+        """What was spent, by day, another of `usage.GROUPS`, `label:NAME` or `month,model`; the last one is all."""
         from turnlog.catalog.ask.usage import usage
 
-        place = None if workspace is None else workspace_path(workspace)
-        return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now_ms())
+        place, now, home = None if workspace is None else workspace_path(workspace), now_ms(), self._open_home
+        return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now, home=home)
 
     @question
     def ask(self, question: Callable[..., _T], *args: object, **more: object) -> _T:

@@ -24,11 +24,15 @@ from turnlog.catalog.values import COUNTS, Spending, TokenSums, rounded
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
+
+    from turnlog.session import Home
 
 GROUPS = ("day", "week", "month", "session", "model", "workspace", "agent", "user", "machine")
 TIMES = GROUPS[:3]
+LABEL = "label:"
+"""Before the name of a label: a group for each of its values."""
 _COLUMNS = {"session": "name", "workspace": "workspace", "agent": "agent"}
 UNKNOWN = "unknown"
 TOTAL = "total"
@@ -43,15 +47,16 @@ def usage(
     workspace: str | None = None,
     timezone: tzinfo | None = None,
     now_ms: int,
+    home: Callable[[], Home] | None = None,
 ) -> list[Spending]:
     """What was spent, in groups; the last one is the total. Days come in their order, all else by what it cost.
 
-    `by` may name several, with commas: `month,model`.
+    `by` may name several, with commas: `month,model`. `home` gives the sessions that may have labels.
     """
     groups: dict[tuple[str, ...], Sum] = {}
     total = Sum()
     kinds = tuple(by.split(","))
-    for session, model, names, numbers in _grouped(indexes, query, kinds, workspace, timezone, now_ms):
+    for session, model, names, numbers in _grouped(indexes, query, kinds, workspace, timezone, now_ms, home):
         for one in (groups.setdefault(tuple(names), Sum()), total):
             one.add(session, model, numbers)
     return [*(groups[names].as_spending(*names) for names in _ordered(groups, kinds)), total.as_spending(TOTAL)]
@@ -103,24 +108,43 @@ def _grouped(
     workspace: str | None,
     zone: tzinfo | None,
     now_ms: int,
+    home: Callable[[], Home] | None = None,
 ) -> Iterator[tuple[tuple[int, int], str, list[str], list[int]]]:
     """Of each session, day and model: the session, the model, the groups that it is in, and the numbers."""
     for by in kinds:
-        if by not in GROUPS:
-            raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)}")
+        if by not in GROUPS and not by.startswith(LABEL):
+            raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)} or {LABEL}NAME")
     if len(set(kinds)) < len(kinds):
         raise Invalid(f"usage by the same twice: {','.join(kinds)}", hint="name each once")
     asked, with_days = parse(query), any(by in TIMES for by in kinds)
+    labelled = {by: labelled_by(home, by.removeprefix(LABEL)) for by in kinds if by.startswith(LABEL)}
     for number, index in enumerate(indexes):
         found = _rows(index, asked, workspace, zone, now_ms, with_days=with_days)
-        labels = {by: labels_of(index, by) if found else {} for by in kinds}
+        labels = {by: labels_of(index, by, labelled.get(by)) if found else {} for by in kinds}
         for session, day, model, *numbers in found:
             names = [_group(by, day, model, path_of(labels[by].get(session, UNKNOWN))) for by in kinds]
             yield (number, session), model, names, numbers
 
 
-def labels_of(index: Index, by: str) -> dict[int, Any]:
+def labelled_by(home: Callable[[], Home] | None, name: str) -> dict[str, str]:
+    """What that label says of each session that has it; a fork or a subagent without it has that of its parent."""
+    asked = () if home is None else (*home().sessions(deleted=True), *home().sessions())
+    there = {info.id: info for info in asked}
+    said: dict[str, str] = {}
+    for info in there.values():
+        one, met = info, set[str]()
+        while name not in one.labels and one.id not in met:
+            met.add(one.id)
+            one = there.get(one.parent or (one.fork.session if one.fork is not None else ""), one)
+        if name in one.labels:
+            said[info.id] = one.labels[name]
+    return said
+
+
+def labels_of(index: Index, by: str, labelled: dict[str, str] | None = None) -> dict[int, Any]:
     """What sessions are called in groups of that kind."""
+    if labelled is not None:
+        return {row: labelled[id] for row, id in index.labels("native").items() if id in labelled}
     if by in _COLUMNS:
         return index.labels(_COLUMNS[by])
     if by not in ("user", "machine"):
