@@ -153,6 +153,7 @@ PAIRS = {
         (
             Bar("append", _usual, 0.3, at_least=True, note="theirs never syncs: on a slow or busy disk ours waits"),
             Bar("load", _load, 1.0),
+            Bar("tail to load", _tail_of_load, 0.15, than=""),
             Bar("disk", _disk, 1.5, than="payload"),
         ),
     ),

@@ -283,6 +283,39 @@ for number in range(50):
 """
 
 
+def test_the_end_of_a_conversation_is_found_from_its_end(tmp_path):
+    """A message knows its place, whoever wrote before it and whatever was done to what is before it."""
+    with turnlog.open(tmp_path) as home:
+        repository = begun(TurnlogSessionRepository(home))
+
+        def say(*words):
+            for word in words:
+                message = {"role": "user", "content": [{"text": word}]}
+                repository.create_message("s1", "a1", SessionMessage.from_message(message, 99))
+
+        def from_place(offset):
+            found = TurnlogSessionRepository(home).list_messages("s1", "a1", offset=offset)
+            return [(one.message_id, one.to_message()["content"][0]["text"]) for one in found]
+
+        say("a", "b")
+        ours = home.resume("s1")
+        ours.assistant("c, from elsewhere")
+        ours.edit(ours.messages()[0], "[redacted]")
+        say("d", "e", "f")
+        assert from_place(3) == [(3, "d"), (4, "e"), (5, "f")]
+        assert from_place(4) == [(4, "e"), (5, "f")]
+        assert from_place(2)[0] == (2, "c, from elsewhere")
+        assert from_place(0)[0] == (0, "[redacted]")
+        ours.refresh()
+        ours.rewind(to=ours.messages()[3])
+        say("other e", "other f")
+        assert from_place(4) == [(4, "other e"), (5, "other f")]
+        assert from_place(6) == []
+        ours.refresh()
+        ours.edit(ours.messages()[4], "[redacted]")
+        assert from_place(4) == [(4, "[redacted]"), (5, "other f")]
+
+
 def test_eight_processes_lose_nothing(tmp_path):
     repository = begun(TurnlogSessionRepository(tmp_path))
     command = [sys.executable, "-c", WORKER, str(tmp_path)]

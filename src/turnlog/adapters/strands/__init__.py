@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from turnlog.formats._shared.item import expand, squeeze
-from turnlog.log.entry import Edit, Message, Set
+from turnlog.log.entry import Set
 from turnlog.session import Session as Kept
 
 framework("strands", "strands")
@@ -30,8 +30,8 @@ from turnlog.adapters.strands.message import (  # noqa: E402
     draft_of,
     edit_of,
     messages_of,
-    says_something,
 )
+from turnlog.adapters.strands.place import listed, next_place, placed, places_of  # noqa: E402
 
 if TYPE_CHECKING:
     from strands.multiagent import MultiAgentBase
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TurnlogSessionManager", "TurnlogSessionRepository"]
 
+_ENDS = 256
 _AGENT = "strands.agent"
 _MULTI = "strands.multi_agent:"
 
@@ -51,6 +52,8 @@ class TurnlogSessionRepository(SessionRepository, Closing):
 
     def __init__(self, home: AnyHome = None) -> None:
         self.shelf = Shelf(home, FRAMEWORK)
+        self._ends: dict[str, tuple[int, int]] = {}
+        """The head of each session, and the place of what comes next."""
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
@@ -158,24 +161,37 @@ class TurnlogSessionRepository(SessionRepository, Closing):
 
     def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """Add a message. Durable when this returns."""
-        draft = draft_of(session_message)
+        draft, is_fresh = draft_of(session_message), False
         while True:
-            found = self._agent(session_id, agent_id, fresh=False)
+            found = self._agent(session_id, agent_id, fresh=is_fresh)
             if found is None:
                 raise _no_agent(session_id, agent_id)
+            is_fresh, head = True, found.head
+            place = self._next_place(found, head)
             try:
-                found.append(draft, rebase=True)
+                done = found.append(placed(draft, place), after=head)
             except NotFound:
                 self.shelf.forget(found.id)
-                continue
-            return
+            except Conflict:
+                continue  # somebody else's is at that place
+            else:
+                if len(self._ends) > _ENDS:
+                    self._ends.clear()
+                self._ends[found.id] = done.seq, place + 1
+                return
+
+    def _next_place(self, session: Kept, head: int) -> int:
+        known = self._ends.get(session.id)
+        if known is not None and known[0] == head:
+            return known[1]
+        return next_place(session)
 
     def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
         """The message at that place of an agent's conversation; None if there is none."""
         if not isinstance(message_id, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"message_id=<{message_id!r:.80}> | message id must be an integer")
         found = self._agent(session_id, agent_id)
-        messages = [] if found is None or message_id < 0 else _messages(found, message_id, 1)
+        messages = [] if found is None or message_id < 0 else listed(found, message_id, 1)
         return messages[0] if messages and messages[0].message_id == message_id else None
 
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
@@ -184,7 +200,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             found = self._agent(session_id, agent_id)
             if found is None:
                 raise _no_agent(session_id, agent_id)
-            places, _ = _places(found)
+            places, _ = places_of(found)
             messages = messages_of(found, places, {})
             same = [one for one in messages if one.created_at == session_message.created_at]
             numbered = [one for one in messages if one.message_id == session_message.message_id]
@@ -206,7 +222,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         found = self._agent(session_id, agent_id)
         if found is None:
             raise _no_agent(session_id, agent_id)
-        return _messages(found, offset, limit)
+        return listed(found, offset, limit)
 
     # ── several agents ────────────────────────────────────────────────────────────────────────────
 
@@ -258,28 +274,3 @@ def _fact(key: str, state: Any) -> Set:
 
 def _no_agent(session_id: str, agent_id: str) -> SessionException:
     return SessionException(f"Agent {agent_id} in session {session_id} does not exist")
-
-
-def _messages(session: Kept, offset: int, limit: int | None) -> list[SessionMessage]:
-    places, edits = _places(session)
-    wanted = [place for place in places if place[0] >= offset]
-    return messages_of(session, wanted if limit is None else wanted[:limit], edits)
-
-
-def _places(session: Kept) -> tuple[list[tuple[int, Message]], dict[int, Edit]]:
-    """The messages of a conversation with their places in it, and how they read.
-
-    What a compaction left keeps its place, and the summary is before it: Strands counts what it has dropped itself.
-    """
-    nodes = session.path()
-    said = [node for node in nodes if isinstance(node, Message) and says_something(node)]
-    if len(said) == len(nodes):
-        return list(enumerate(said)), {}
-    places = {node.seq: place for place, node in enumerate(said)}
-    shown = [node for node in session.context(repair=False) if says_something(node)]
-    first = next((places[node.seq] for node in shown if node.seq in places), len(said))
-    fresh = sum(node.seq not in places for node in shown)
-    made = range(max(0, first - fresh), max(0, first - fresh) + fresh)
-    numbers = iter(made)
-    found = [(places[node.seq] if node.seq in places else next(numbers), node) for node in shown]
-    return found, {node.entry: node for node in nodes if isinstance(node, Edit)}
