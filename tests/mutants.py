@@ -408,8 +408,8 @@ MUTANTS = [
     Mutant(
         "a purge does not keep what forks need",
         TRASH,
-        "            if needed:\n                log = SessionFile",
-        "            if False:\n                log = SessionFile",
+        "            if needed:\n                from",
+        "            if False:\n                from",
         (CRASHES, FORKS),
     ),
     Mutant(

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import click
 from msgspec import Struct
 
-from turnlog.cli.draw.preview import NO, as_plain, ask, path_shown, preview, refuse_without_terminal, totals
+from turnlog.cli.draw.preview import as_plain, path_shown, preview, totals
+from turnlog.cli.draw.question import NO, ask, refuse_without_terminal
 from turnlog.cli.draw.text import count, one_line, path_of
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent

@@ -186,7 +186,7 @@ def writing_of(form: Format, agent: str) -> Writing:
     """How sessions are written for an agent; raises `Unsupported` where they are only read."""
     if form.write is None:
         raise Unsupported(f"sessions of {agent} can be read, not written", hint="`turnlog formats` says which can")
-    return form.write
+    return form.write if isinstance(form.write, Writing) else form.write()
 
 
 def notes_on(written: Rendered) -> list[str]:

@@ -48,7 +48,6 @@ from turnlog.log.usage import Usage
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -247,7 +246,8 @@ class Format(Struct, frozen=True):
     read: Callable[[Source], Reading]
     """One session: its header, its records one by one, and every problem met on the way. Raises `OSError` where it
     cannot be opened, and nothing else."""
-    write: Writing | None = None
+    write: Writing | Callable[[], Writing] | None = None
+    """A function gives it, where who only reads should not wait for what writes."""
     resume: Resuming | None = None
     growth: Callable[[Source, ResumePoint], Reading | None] | None = None
     """What `read` gives from a mark on: the same steps, and as of now header, facts and mark; None where what was

@@ -30,10 +30,10 @@ from turnlog.formats import (
 )
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import files_under, first_records, heads, record_at, record_in, rows, tell
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
-from turnlog.formats._shared.view import UUIDS
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage

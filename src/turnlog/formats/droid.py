@@ -27,11 +27,11 @@ from turnlog.formats import (
     Watching,
 )
 from turnlog.formats._shared.json import document, salvage
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import RawRecord, files_under, first_records, rows, tell
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, text
-from turnlog.formats._shared.view import UUIDS
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage

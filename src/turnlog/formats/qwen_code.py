@@ -29,16 +29,15 @@ from turnlog.formats import (
     Watching,
 )
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.key import NONE, UUIDS
 from turnlog.formats._shared.parts import parts_of, said
 from turnlog.formats._shared.records import files_under, first_records, heads, record_at, rows, tell
 from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
-from turnlog.formats._shared.view import UUIDS
-from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.log.usage import Usage
-from turnlog.wire import WRAPPED, gemini
+from turnlog.wire import gemini
 
 _NAME = "qwen-code"
 _TYPES = ("user", "assistant", "tool_result", "system")

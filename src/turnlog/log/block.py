@@ -5,8 +5,7 @@ holds a short readable stand-in until the session puts the whole back. `raw` is 
 that are not Unicode; there the stand-in is all that text can say.
 """
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`, as in `entry`: msgspec reads types sooner than texts of them.
 from typing import Any, cast, get_args
 
 import msgspec
@@ -60,7 +59,7 @@ class ToolResult(Block, tag="tool_result", frozen=True):
     """The answer to a tool call: text or blocks. `details` are for people, never for a model."""
 
     call: str
-    content: str | list[AnyBlock] = ""
+    content: "str | list[AnyBlock]" = ""
     is_error: bool = False
     name: str | None = None
     duration_ms: Number | None = None
@@ -97,6 +96,8 @@ class UnknownBlock(Block, tag="?", frozen=True):
     json: str
 
 
+WRAPPED = "~input"
+"""The field that holds a tool's input where a provider takes objects only."""
 AnyBlock = Text | Thinking | ToolCall | ToolResult | Image | File | UnknownBlock
 BLOCKS: dict[str, type[Block]] = {
     str(cls.__struct_config__.tag): cls for cls in get_args(AnyBlock) if cls is not UnknownBlock

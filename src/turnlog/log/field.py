@@ -5,7 +5,7 @@ Whoever checks, renumbers, offloads or collects asks the types: a new field says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -100,25 +100,33 @@ def shape(cls: type[Struct]) -> Shape:
     )
 
 
+@cache
 def field_types(cls: type[Struct]) -> dict[str, Any]:
     """The types of the fields of a class, with all that they say."""
     return {field.name: field.type for field in msgspec.structs.fields(cls)}
 
 
-def _within(declared: Any) -> Iterator[Any]:
+# Most classes have the same few types: each is taken apart once, or the first entry would wait for all of that.
+
+
+@cache
+def _within(declared: Any) -> tuple[Any, ...]:
     """A type, and the types that it is made of; structs are not looked into."""
-    yield declared
     arguments = get_args(declared)[:1] if get_origin(declared) is Annotated else get_args(declared)
-    for argument in arguments:
-        yield from _within(argument)
+    return declared, *(part for argument in arguments for part in _within(argument))
 
 
 def _is_struct(declared: Any) -> bool:
     return isinstance(declared, type) and issubclass(declared, Struct)
 
 
+@cache
+def _said(declared: Any) -> tuple[Any, ...]:
+    return tuple(said for part in _within(declared) for said in _metadata(part))
+
+
 def _says(declared: Any, meaning: type[Meaning]) -> bool:
-    return any(isinstance(said, meaning) for part in _within(declared) for said in _metadata(part))
+    return any(isinstance(said, meaning) for said in _said(declared))
 
 
 def _metadata(declared: Any) -> tuple[Any, ...]:
@@ -126,13 +134,13 @@ def _metadata(declared: Any) -> tuple[Any, ...]:
 
 
 def _deeper(declared: Any) -> int:
-    said = (item for part in _within(declared) for item in _metadata(part))
-    return max((item.deeper for item in said if isinstance(item, AnyJson)), default=0)
+    return max((item.deeper for item in _said(declared) if isinstance(item, AnyJson)), default=0)
 
 
+@cache
 def _is_checked(declared: Any) -> bool:
     """Whether a value of that type may hold what JSON would make something else of: a key or a number that it lacks."""
-    parts = list(_within(declared))
+    parts = _within(declared)
     if Raw in parts or any(_is_struct(part) for part in parts):
         return False
     return any(
@@ -169,6 +177,7 @@ def places(cls: type[Struct], meaning: type[Meaning]) -> tuple[tuple[str, Any], 
     return tuple((name, declared) for name, declared in field_types(cls).items() if _reaches(declared, meaning, ()))
 
 
+@cache
 def _reaches(declared: Any, meaning: type[Meaning], passed: tuple[Any, ...]) -> bool:
     """Whether there can be something of that meaning in a value of that type."""
     return _says(declared, meaning) or any(

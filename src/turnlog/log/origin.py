@@ -1,7 +1,6 @@
 """Where a session comes from: the one that it continues, or the one that started it."""
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`, as in `entry`: msgspec reads types sooner than texts of them.
 from msgspec import Struct
 
 from turnlog.log.field import Number

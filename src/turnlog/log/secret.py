@@ -75,12 +75,12 @@ def _mask(name: str, value: Any, where: str, found: list[str]) -> Any:
 # ── command lines ─────────────────────────────────────────────────────────────────────────────────
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'[^']*'"
-_ASSIGNED = re.compile(
+_ASSIGNED = (
     r"(?<![\w.-])-{0,2}([A-Za-z_][\w.-]*)[\"']?\s*[=:]\s*"
     rf"({_QUOTED}|(?:(?:Bearer|Basic|Token)\s+)?[^\s\"';,&|}}]+)"
 )
-_FOLLOWED = re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]*)\s+({_QUOTED}|[^\s-]\S*)")
-_USERINFO = re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)")
+_FOLLOWED = rf"(?<![\w-])--?([A-Za-z][\w-]*)\s+({_QUOTED}|[^\s-]\S*)"
+_USERINFO = r"(://[^/\s:@]*:)[^/\s@]+(?=@)"
 
 
 def mask_words(words: Iterable[str]) -> list[str]:
@@ -98,8 +98,8 @@ def mask_words(words: Iterable[str]) -> list[str]:
 
 def _mask_text(text: str) -> str:
     for pattern in (_ASSIGNED, _FOLLOWED):
-        text = pattern.sub(_masked, text)
-    return _USERINFO.sub(rf"\1{MASK}", text)
+        text = re.sub(pattern, _masked, text)
+    return re.sub(_USERINFO, rf"\1{MASK}", text)
 
 
 def _masked(match: re.Match[str]) -> str:

@@ -81,7 +81,12 @@ class Provider(Struct, frozen=True, omit_defaults=True):
     serves: Clause | None = None
     instead: list[str] = []
     """Whose prices count for what it has no own for."""
-    models: list[Model] = []
+    models: msgspec.Raw = msgspec.Raw(b"[]")
+    """Each a `Model`; nobody has decoded them yet: most providers are never asked."""
+
+    def listed(self) -> list[Model]:
+        """Its models."""
+        return msgspec.json.decode(self.models, type=list[Model])
 
 
 class Book(Struct, frozen=True):
@@ -101,7 +106,7 @@ class Book(Struct, frozen=True):
 
     def _resold(self, name: str) -> Model | None:
         """One that is not on the list of its maker: whoever resells those of all has them at their prices."""
-        others = (model for one in self.providers if one.id == _RESELLER for model in one.models)
+        others = (model for one in self.providers if one.id == _RESELLER for model in one.listed())
         return next((model for model in others if model.id.rpartition("/")[2] == name), None)
 
     def _server(self, name: str) -> Provider | None:
@@ -116,7 +121,7 @@ class Book(Struct, frozen=True):
     def _of(self, provider: Provider, name: str) -> Model | None:
         others = (one for other in provider.instead for one in self.providers if one.id == other)
         for one in (provider, *others):
-            for model in one.models:
+            for model in one.listed():
                 if matches(model.match, name):
                     return model
         return None

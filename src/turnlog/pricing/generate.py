@@ -46,7 +46,7 @@ def _provider(theirs: types.Provider) -> Provider:
         _clause(theirs.provider_match),
         _clause(theirs.model_match),
         theirs.fallback_model_providers or [],
-        models,
+        msgspec.Raw(_JSON.encode(models)),
     )
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from turnlog.errors import Ambiguous
 
 _NAMED = 5
 
 
-class Candidate(NamedTuple):
+class Candidate(Struct, frozen=True):
     """One that was perhaps meant: what to type for it, and what to recognise it by."""
 
     name: str

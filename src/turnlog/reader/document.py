@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -13,18 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.catalog.waiter import while_wanted
-from turnlog.errors import Corrupt, NotFound
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
+from turnlog.reader.figure import blob_size, spent
 from turnlog.reader.part import Part
-from turnlog.view.number import count, money, used
+from turnlog.view.number import count, used
 
 if TYPE_CHECKING:
     from turnlog.formats import TouchedFile, Transcript
     from turnlog.reader.opener import OpenedSession
-    from turnlog.session import Home
-    from turnlog.thread.reader import SessionReader
     from turnlog.view.redact import Redactor
 
 VERSION = 1
@@ -112,26 +110,6 @@ def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
         return file
     texts = [None if text is None else redactor.text(text).encode() for text in (before, after)]
     return replace(file, before=texts[0], after=texts[1])
-
-
-def blob_size(home: Home) -> Callable[[str], int | None]:
-    """How large a blob of that home is."""
-
-    def size(digest: str) -> int | None:
-        try:
-            return len(home.get_blob(digest))
-        except (NotFound, Corrupt):
-            return None
-
-    return size
-
-
-def spent(found: SessionReader) -> str:
-    """What it cost in all, for people; empty where that is not known."""
-    total = found.cost().total
-    if not total.micros:
-        return ""
-    return money(total.micros) + ("" if total.is_complete else " and more")
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────

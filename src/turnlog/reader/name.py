@@ -15,7 +15,9 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.ids import imported_id
@@ -41,7 +43,7 @@ OpenCatalog = Callable[[], AbstractContextManager["Catalog"]]
 """Opens the catalog of the same home and of the other agents; only asked where a word may mean one of theirs."""
 
 
-class SessionRef(NamedTuple):
+class SessionRef(Struct, frozen=True):
     """One session: `id` is ours where there is no source, else that agent's own."""
 
     id: str

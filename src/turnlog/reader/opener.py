@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
-from turnlog.thread.marking import ForeignMarks, marks_in
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
     from turnlog.formats import Problem, Source
     from turnlog.session import Home
     from turnlog.session.readonly import ReadOnlySession
+    from turnlog.thread.marking import ForeignMarks
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much is done, and how much there is."""
 
 
-class OpenedSession(NamedTuple):
+class OpenedSession(Struct, frozen=True):
     """A session that is open for reading: in our home, or in one that is gone afterwards."""
 
     home: Home
     session: ReadOnlySession
     source: Source | None = None
     """Where it was read, if it is another agent's."""
-    problems: list[Problem] = []  # noqa: RUF012 - nobody appends to it
+    problems: list[Problem] = []
     """What was wrong there."""
     native: str = ""
     """Another agent's id for it."""
@@ -91,16 +95,20 @@ class SessionOpener:
     @contextmanager
     def _read_source(self, source: Source, native: str) -> Generator[OpenedSession]:
         """Where it lies; or, if its agent deleted it, where it is kept."""
-        from turnlog.exchange.kept import kept_or_there  # who reads a session of ours needs no formats
-
         key = source.key or native
+        from turnlog.thread.marking import marks_in
+
         with self._open_home() as home:
             marks = marks_in(home.store).get(f"{source.agent}:{native}")
-        with (
-            kept_or_there(self._location, source) as there,
-            self._read_path(there.path, key, source.agent, marks) as found,
-        ):
-            yield found._replace(source=source)
+        with self._there(source) as there, self._read_path(there.path, key, source.agent, marks) as found:
+            yield replace(found, source=source)
+
+    def _there(self, source: Source) -> AbstractContextManager[Source]:
+        if os.path.lexists(source.path):
+            return nullcontext(source)
+        from turnlog.exchange.kept import kept_or_there
+
+        return kept_or_there(self._location, source)
 
     @contextmanager
     def _read_path(

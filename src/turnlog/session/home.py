@@ -15,7 +15,6 @@ from turnlog.session.disposal import Disposal
 from turnlog.session.lookup import chosen, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
-from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, loaded
 from turnlog.thread.made import Made
 from turnlog.thread.report import Info
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from turnlog.exchange.source import Imported, Progress
     from turnlog.session.comparison import Comparison
     from turnlog.session.session import Session
+    from turnlog.thread.creator import Creator
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.transfer.mover import Tell
     from turnlog.transfer.report import Transferred
@@ -49,6 +49,8 @@ class Home(Disposal):
     @property
     def creator(self) -> Creator:
         """What makes its sessions."""
+        from turnlog.thread.creator import Creator  # who only reads makes none
+
         return Creator(self.store, self.made, self._clock)
 
     @property

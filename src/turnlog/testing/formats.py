@@ -16,7 +16,7 @@ import turnlog
 from turnlog import Home, Image, Message, Session, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.errors import AlreadyExists, TurnlogError
 from turnlog.exchange.source import Imported, bring_all
-from turnlog.exchange.transcript import render, transcript_of
+from turnlog.exchange.transcript import render, transcript_of, writing_of
 from turnlog.formats import Format, Jump, Problem, Source, Writing, added, every, format_of, names
 
 _MUTATIONS = 40
@@ -53,8 +53,7 @@ class FormatContract:
 
     @property
     def _writing(self) -> Writing:
-        assert self._form.write is not None
-        return self._form.write
+        return writing_of(self._form, self.name)
 
     @pytest.fixture
     def home(self) -> Any:

@@ -16,11 +16,11 @@ from turnlog.errors import AlreadyExists, Invalid, NotFound
 from turnlog.layout import MARKS
 from turnlog.log.entry import Note, Set, Start
 from turnlog.store import Store
-from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, opened
 
 if TYPE_CHECKING:
     from turnlog.thread.appender import Appender
+    from turnlog.thread.creator import Creator
 
 STAR = "star"
 """The tag that a star is."""

@@ -18,7 +18,6 @@ from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Store
 from turnlog.store.derived import find, listen
-from turnlog.thread.content import given_up
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
 from turnlog.thread.target import Target, branches, node_at, seq_of, state_as_of
@@ -309,6 +308,8 @@ class SessionReader:
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the files, inherited ones included, oldest first."""
         found = [entry for entry in self.history.forward() if isinstance(entry, Checkpoint)]
+        from turnlog.thread.content import given_up  # few ask for checkpoints
+
         gone = given_up(self._store, found, self._state.dropped)
         return [entry for entry in found if entry.id not in gone]
 

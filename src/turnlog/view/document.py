@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from turnlog.view.html import is_web
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
 from turnlog.view.plain import attachment
@@ -174,7 +176,7 @@ def _block(block: Block) -> str:
 
 def _cell(spans: list[InlineSpan]) -> str:
     """A cell of a table: a bar in code would end it, and the code with it."""
-    inner = [span._replace(text=span.text.replace("|", "\\|")) if "code" in span.marks else span for span in spans]
+    inner = [replace(span, text=span.text.replace("|", "\\|")) if "code" in span.marks else span for span in spans]
     return _spans(inner).replace("\n", " ")
 
 

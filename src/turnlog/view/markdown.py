@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _DEEPEST = 8
 _FENCE = re.compile(r" {0,3}(`{3,40}|~{3,40})[ \t]{0,8}([^`\n]{0,200})\Z")
@@ -24,7 +26,7 @@ _MARK = re.compile(r"\\[!-/:-@\[-`{-~]|`{1,40}|\*{1,8}|_{1,8}|~~|!?\[|https?://"
 _NAMES = {"**": "bold", "__": "bold", "*": "italic", "_": "italic", "~~": "strike"}
 
 
-class InlineSpan(NamedTuple):
+class InlineSpan(Struct, frozen=True):
     """A stretch of text, how it is marked (bold, italic, strike, code), and where it leads."""
 
     text: str
@@ -32,40 +34,40 @@ class InlineSpan(NamedTuple):
     url: str = ""
 
 
-class Heading(NamedTuple):
+class Heading(Struct, frozen=True):
     """A heading of level 1 to 6."""
 
     level: int
     spans: list[InlineSpan]
 
 
-class Paragraph(NamedTuple):
+class Paragraph(Struct, frozen=True):
     """Text; its line ends are meant."""
 
     spans: list[InlineSpan]
 
 
-class Code(NamedTuple):
+class Code(Struct, frozen=True):
     """A block of code."""
 
     language: str
     text: str
 
 
-class Quote(NamedTuple):
+class Quote(Struct, frozen=True):
     """Something quoted."""
 
     blocks: list[Block]
 
 
-class ItemList(NamedTuple):
+class ItemList(Struct, frozen=True):
     """A list; `first` is the number of its first item, 0 for one with bullets."""
 
     first: int
     items: list[list[Block]]
 
 
-class Table(NamedTuple):
+class Table(Struct, frozen=True):
     """A table: its head, and its rows."""
 
     head: list[list[InlineSpan]]
@@ -73,7 +75,7 @@ class Table(NamedTuple):
     right: list[bool]
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """A line across."""
 
 
@@ -221,7 +223,7 @@ def _table(lines: list[str], at: int) -> tuple[int, Table]:
 # ── spans ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Piece(NamedTuple):
+class _Piece(Struct, frozen=True):
     text: str
     delimiter: str = ""
     can_open: bool = False
@@ -241,7 +243,7 @@ def spans(text: str) -> list[InlineSpan]:
         elif index in closes:
             active.remove(_NAMES[piece.delimiter])
         elif piece.span is not None:
-            found.append(piece.span._replace(marks=(*active, *piece.span.marks)))
+            found.append(replace(piece.span, marks=(*active, *piece.span.marks)))
         elif piece.text:
             if found and found[-1].marks == tuple(active) and not found[-1].url:
                 found[-1] = InlineSpan(found[-1].text + piece.text, found[-1].marks)

@@ -19,7 +19,18 @@ from typing import Any, Protocol, cast
 from msgspec import Struct
 
 from turnlog.errors import Invalid, Unsupported
-from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.block import (
+    WRAPPED,
+    AnyBlock,
+    Block,
+    File,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownBlock,
+)
 from turnlog.log.context import Context, repair
 from turnlog.log.entry import Message
 
@@ -28,8 +39,6 @@ NOTHING_BEFORE = "(the conversation continues)"
 GO_ON = "Continue."
 """Said by the user where a provider wants the user to speak last."""
 NO_OUTPUT = "(no output)"
-WRAPPED = "~input"
-"""The field that holds a tool's input where a provider takes objects only."""
 
 
 class Deviation(Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.receipt import print_erasure
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli.draw.keeping import LONG_DAYS, print_status
-from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.text import coloured, one_line, safe
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.command import home_location, print_json, shared

@@ -79,7 +79,7 @@ def work(
                 print("hint: paste that, or add --exec and it runs", file=sys.stderr)
     if is_run:
         if not is_own and not _is_wanted(done):
-            from turnlog.cli.draw.preview import NO
+            from turnlog.cli.draw.question import NO
 
             print("nothing was run", file=sys.stderr)
             raise Left(NO)
@@ -234,7 +234,7 @@ def _refuse_unrunnable(planned: Resumable) -> None:
 
 
 def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:
-    from turnlog.cli.draw.preview import can_ask
+    from turnlog.cli.draw.question import can_ask
 
     if not can_ask(as_json=as_json):
         where = "with --json nobody can be asked" if as_json else "there is no terminal to ask on"
@@ -245,7 +245,7 @@ def _refuse_unasked(done: Resumable, *, as_json: bool) -> None:
 
 
 def _is_wanted(done: Resumable) -> bool:
-    from turnlog.cli.draw.preview import ask
+    from turnlog.cli.draw.question import ask
 
     print(f"this session was not made here; its command is\n  {_pasted(done)}", file=sys.stderr)
     return ask("run it?")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from turnlog.cli.draw.hooks import difference
-from turnlog.cli.draw.preview import NO, ask, ask_words, can_ask
+from turnlog.cli.draw.question import NO, ask, ask_words, can_ask
 from turnlog.cli.draw.text import coloured, one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent

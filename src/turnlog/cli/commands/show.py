@@ -18,7 +18,6 @@ from turnlog.cli.frame.exitcode import Misused
 from turnlog.cli.frame.pager import paged
 from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.frame.shape import SESSION
-from turnlog.cli.logpath import log_path
 from turnlog.cli.pick.browser import chosen_by, picked
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Unavailable, Unsupported
@@ -26,7 +25,7 @@ from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import Header, body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
-from turnlog.reader.document import blob_size
+from turnlog.reader.figure import blob_size
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader
@@ -214,6 +213,8 @@ def _raw_lines(opened: OpenedSession, part: Part) -> Iterator[bytes]:
 
 def _file(opened: OpenedSession) -> str | None:
     if opened.source is None:
+        from turnlog.cli.logpath import log_path
+
         try:
             return log_path(opened.home, opened.session.id)
         except Unsupported:

@@ -17,7 +17,7 @@ from turnlog.cli.frame.output import json_version, write_line
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
-from turnlog.reader.document import blob_size
+from turnlog.reader.figure import blob_size
 from turnlog.reader.follow import follow
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import part_of

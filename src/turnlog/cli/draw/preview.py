@@ -1,4 +1,4 @@
-"""What a rewind is about to do to files, for people and for programs; and the question whether it should."""
+"""What a rewind is about to do to files, for people and for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import coloured, path_of
-from turnlog.errors import Invalid
 from turnlog.view.number import count
 from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
 from turnlog.workspace.tree import FOLDER, path_bytes
@@ -23,8 +22,6 @@ _COLOURS = {
 _SHOWN = 30
 _FEW = 4
 STAYS = (CONFLICT, UNSURE, SKIPPED)
-NO = 1
-"""The exit code when the question is answered with no."""
 
 
 class PreviewRow(Struct, frozen=True):
@@ -108,44 +105,6 @@ def totals(plan: Plan) -> str:
     staying = plan.of(*STAYS)
     does = f"{count(doing, 'change')} to the files: {in_words(_counts(plan.to_do))}" if doing else "no file changes"
     return does + (f"; stays as it is: {in_words(_counts(staying))}" if staying else "")
-
-
-def refuse_without_terminal(what: str, *, as_json: bool) -> None:
-    """Raise `Invalid` where nobody can be asked."""
-    if not can_ask(as_json=as_json):
-        where = "with --json it cannot" if as_json else "there is no terminal"
-        raise Invalid(
-            f"{what} asks before it changes anything, and {where}",
-            hint="--yes does it without asking, --dry-run only shows what it would do",
-        )
-
-
-def can_ask(*, as_json: bool) -> bool:
-    """Whether somebody is there to answer."""
-    is_open = sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison] - a process may have none
-    return not as_json and is_open and sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def ask(question: str, *, default: bool = False) -> bool:
-    """Ask on the terminal; anything but yes is no, and nothing at all is what is usual."""
-    answer = ask_words(f"{question} [{'Y/n' if default else 'y/N'}]").lower()
-    return answer in ("y", "yes") or (default and not answer)
-
-
-def ask_words(question: str) -> str:
-    """Ask on the terminal for a line. An end without one is a no."""
-    sys.stdout.flush()
-    try:
-        sys.stderr.write(f"{question} ")
-        sys.stderr.flush()
-        answer = sys.stdin.readline()
-    except KeyboardInterrupt:
-        print("\nnothing was changed", file=sys.stderr)
-        raise
-    if not answer.endswith("\n"):
-        print(file=sys.stderr)
-        return answer.strip() or "no"
-    return answer.strip()
 
 
 def as_plain(plan: Plan) -> dict[str, Any]:

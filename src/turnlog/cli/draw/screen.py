@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
-from turnlog.reader.document import spent
+from turnlog.reader.figure import spent
 from turnlog.view.markdown import InlineSpan
 from turnlog.view.number import count, used
 from turnlog.view.typeset import Screen, wrapped

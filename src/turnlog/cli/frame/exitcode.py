@@ -180,9 +180,10 @@ def _fail(error: Exception, *, as_json: bool) -> int:
         if isinstance(error, Misused):
             meant = [{"name": name} for name in error.candidates]
         if several is not None:
+            from msgspec.structs import asdict
+
             meant = [
-                {**item._asdict(), "at": None if item.at is None else item.at.isoformat()}
-                for item in several.candidates
+                {**asdict(item), "at": None if item.at is None else item.at.isoformat()} for item in several.candidates
             ]
         problem: dict[str, object] = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
         problem["candidates"] = meant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from turnlog.cli.draw.preview import ask, can_ask
+from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.text import one_line
 from turnlog.errors import Invalid, NotFound
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from turnlog.cli.draw.preview import can_ask
+from turnlog.cli.draw.question import can_ask
 from turnlog.cli.frame.exitcode import Left
 from turnlog.cli.frame.home import home_location
 from turnlog.errors import Unsupported

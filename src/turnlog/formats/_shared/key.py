@@ -13,6 +13,9 @@ from msgspec.structs import replace
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Custom, Entry, Message
 
+UUIDS = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
+"""What the ids look like that most agents give to sessions."""
+
 
 def content_key(entry: Entry) -> str:
     """What tells a record without a key from others: its content, whenever it was said and however it was written."""

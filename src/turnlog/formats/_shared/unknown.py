@@ -8,9 +8,9 @@ from typing import Any
 
 from turnlog.log.entry import Custom, Entry, Note
 
-_CLAW = re.compile(r"claw\.(?!(?:message|compaction|prompt_history)\Z)(.*)", re.DOTALL)
+_CLAW = r"(?s)claw\.(?!(?:message|compaction|prompt_history)\Z)(.*)"
 """claw's are no notes: they have no keys, and what was imported once has to be known again."""
-_TOLD = re.compile(r"(?:a record|an event|an entry) of (?:the type (.*)|an unknown type)", re.DOTALL)
+_TOLD = r"(?s)(?:a record|an event|an entry) of (?:the type (.*)|an unknown type)"
 
 
 class UnknownRecords:
@@ -37,9 +37,9 @@ class UnknownRecords:
 def unknown_type(entry: Entry) -> str | None:
     """The type of a record that was kept because nobody knew it; None for every other entry."""
     if isinstance(entry, Custom):
-        found = _CLAW.fullmatch(entry.kind)
+        found = re.fullmatch(_CLAW, entry.kind)
     elif isinstance(entry, Note) and entry.data is not None:
-        found = _TOLD.fullmatch(entry.text)
+        found = re.fullmatch(_TOLD, entry.text)
     else:
         return None
     return None if found is None else found[1] or "?"

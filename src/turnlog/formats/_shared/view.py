@@ -11,14 +11,13 @@ from uuid import UUID, uuid5
 from msgspec import Struct
 
 from turnlog.formats import Transcript
+from turnlog.formats._shared.key import UUIDS
 from turnlog.log.block import Text
 from turnlog.log.context import repair, split_system, spoken, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Uncompact
 
 _SPACE = UUID("8a3a4f5e-5f0c-4b5e-9c57-0d6b1f0f7a11")
 """Under which ids that an agent wants as UUIDs are made from ids of ours."""
-UUIDS = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
-_UUID = re.compile(UUIDS)
 
 
 class View(Struct, frozen=True):
@@ -89,7 +88,7 @@ def text_of(message: Message) -> str:
 
 def as_uuid(*names: str) -> str:
     """A UUID that is one already, or one that always is the same for those names."""
-    if len(names) == 1 and _UUID.fullmatch(names[0]):
+    if len(names) == 1 and re.fullmatch(UUIDS, names[0]):
         return names[0].lower()
     return str(uuid5(_SPACE, "\n".join(names)))
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching, Writing
 from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import files_under, first_records, record_in
 from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import grown, read
-from turnlog.formats.claude_code.writing import CARRIED, place, write
 
 _NAME = "claude-code"
 _HEAD = 40
@@ -102,12 +101,18 @@ def _subagents_inside(path: str) -> list[str]:
     return found
 
 
+def _writing() -> Writing:
+    from turnlog.formats.claude_code.writing import WRITING  # who only reads does not load what writes
+
+    return WRITING
+
+
 FORMAT = Format(
     "Claude Code 1.0 to 2.1.325, with subagents",
     homes,
     find,
     read,
-    write=Writing(render=write, place=place, carried=CARRIED),
+    write=_writing,
     # It looks for the id among the sessions of the folder it is started in.
     resume=Resuming(command=lambda id, path, workspace: ["claude", "--resume", id], ids=UUIDS),
     growth=grown,

@@ -7,14 +7,11 @@ from typing import Any
 
 from msgspec import UNSET
 
-from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items
 from turnlog.formats.claude_code.line import ClaudeSaid
-from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import WRAPPED
-from turnlog.wire.anthropic.item import media
 
 CLEARED = "[Old tool result content cleared]"
 """What the model is told in the place of a result that Claude Code no longer sends."""
@@ -24,6 +21,9 @@ def block(raw: dict[str, Any]) -> AnyBlock:
     """One block of a user's message or of a tool's result."""
     if raw.get("type") == "text" and isinstance(raw.get("text"), str):
         return Text(text=raw["text"])
+    from turnlog.formats._shared.tally import unknown  # most are texts, and wait for nothing else
+    from turnlog.wire.anthropic.item import media
+
     return media(raw) or unknown("claude-code", raw)
 
 

@@ -1,7 +1,6 @@
 """What people and models said, as far as it matters. Any other line is decoded whole."""
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`, as in `turnlog.log.entry`.
 from typing import Any
 
 from msgspec import UNSET, Struct, convert, field

@@ -29,7 +29,6 @@ from turnlog.formats.claude_code.order import in_order
 from turnlog.formats.claude_code.state import Arriving, ClaudeState
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
-from turnlog.wire import anthropic
 
 
 def read(source: Source) -> Reading:
@@ -246,7 +245,9 @@ class _Reader:
             self._answered(found, made)
             return
         raw = {**about(first.message), **found.stop, "content": found.content, "usage": found.usage or None}
-        made = anthropic.draft(raw)
+        from turnlog.wire.anthropic import draft  # few answers are of another kind than `plain_answer` knows
+
+        made = draft(raw)
         request = text(first.request)
         made = replace(
             made,

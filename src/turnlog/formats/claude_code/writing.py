@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files, safe_name
 from turnlog.formats._shared.rest import tell_rest
@@ -105,7 +105,7 @@ class _Writer:
         self.records += [line for line in lines if line is not None and "uuid" not in line]
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
-        carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -314,11 +314,12 @@ class _Writer:
         return {**made, "is_error": True} if block.is_error else made
 
 
-CARRIED = frozenset((
+_CARRIED = frozenset((
     "cache write by duration", "cache write count", "stop reason", "how a message is shown", "trigger of a compaction",
     "size before a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
+WRITING = Writing(render=write, place=place, carried=_CARRIED)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import files_under
-from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.reading import grown, read
-from turnlog.formats.codex.writing import CARRIED, place, write
 
 
 def homes(places: Places) -> list[str]:
@@ -26,12 +25,18 @@ def find(path: str) -> Iterator[Source]:
             yield Source(NAME, file)
 
 
+def _writing() -> Writing:
+    from turnlog.formats.codex.writing import WRITING  # who only reads does not load what writes
+
+    return WRITING
+
+
 FORMAT = Format(
     "Codex, from the bare files of 2025 to today's, compressed and archived ones too",
     homes,
     find,
     read,
-    write=Writing(render=write, place=place, carried=CARRIED),
+    write=_writing,
     resume=Resuming(command=lambda id, path, workspace: ["codex", "resume", id], ids=UUIDS),
     growth=grown,
     watch=Watching(by_file=True),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
@@ -91,7 +91,7 @@ class _Writer:
             self._message(message)
         self._end_turn()
         self._spent_apart()
-        carried = CARRIED | ({"system prompt"} if self._is_own else set[str]())
+        carried = _CARRIED | ({"system prompt"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -284,11 +284,12 @@ class _Writer:
         return {"type": "input_text", "text": self.tally.said_in_words(block, where)}
 
 
-CARRIED = frozenset((
+_CARRIED = frozenset((
     "cache write count", "reasoning count", "spending apart from answers", "how a message is shown",
     "role of a system message",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
+WRITING = Writing(render=write, place=place, carried=_CARRIED)
 _APPROVALS = ("untrusted", "on-failure", "on-request", "never")
 _SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 

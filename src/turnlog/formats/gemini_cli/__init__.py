@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Retention, Source, Writing
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import rows
 from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import grown, read
-from turnlog.formats.gemini_cli.writing import CARRIED, place, write
 
 _CAUTION = (
     "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
@@ -69,12 +68,18 @@ def _is_remains(path: str, beside: list[str]) -> bool:
     return os.path.getsize(path) < _SMALL and not any("type" in row.data for row in rows(path, []))
 
 
+def _writing() -> Writing:
+    from turnlog.formats.gemini_cli.writing import WRITING  # who only reads does not load what writes
+
+    return WRITING
+
+
 FORMAT = Format(
     "Gemini CLI, chats as JSON and as JSON lines",
     homes,
     find,
     read,
-    write=Writing(render=write, place=place, carried=CARRIED),
+    write=_writing,
     resume=Resuming(command=lambda id, path, workspace: ["gemini", "--resume", id], ids=UUIDS, caution=_CAUTION),
     growth=grown,
     # At every start it removes the chats of the folder it is started in.

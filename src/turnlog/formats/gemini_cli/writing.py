@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_file, put_files
 from turnlog.formats._shared.rest import tell_rest
@@ -105,7 +105,7 @@ class _Writer:
         if transcript.title:
             change["summary"] = transcript.title
         self.records.append({"$set": change})
-        carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
@@ -227,8 +227,9 @@ class _Writer:
         }
 
 
-CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
+_CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
 """What is told where it is met, or is no loss."""
+WRITING = Writing(render=write, place=place, carried=_CARRIED)
 
 
 def _given(call: ToolCall) -> dict[str, Any]:

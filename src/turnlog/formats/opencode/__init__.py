@@ -12,7 +12,6 @@ from turnlog.formats._shared.sqlite import sessions_in
 from turnlog.formats.opencode.model import configured
 from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
-from turnlog.formats.opencode.writing import CARRIED, place, write
 
 
 def homes(places: Places) -> list[str]:
@@ -64,12 +63,18 @@ def _databases(folder: str) -> Iterator[Source]:
         yield from _in_file(os.path.join(folder, name))
 
 
+def _writing() -> Writing:
+    from turnlog.formats.opencode.writing import WRITING  # who only reads does not load what writes
+
+    return WRITING
+
+
 FORMAT = Format(
     "opencode: its database, storage folders, exports and captured events",
     homes,
     find,
     read,
-    write=Writing(render=write, place=place, carried=CARRIED),
+    write=_writing,
     resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
     growth=grown,
     watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),

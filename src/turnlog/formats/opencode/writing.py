@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, preview
+from turnlog.formats import OutputFile, Rendered, Transcript, Writing, preview
 from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
@@ -90,7 +90,7 @@ class _Writer:
             self._compaction(view.summary, tail, view.compaction)
             self._all(behind)
         self._all(view.messages)
-        carried = CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
+        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
         spent = [entry for entry in transcript.entries() if _is_spent(entry)]
         if [entry.seq for entry in spent] == [entry.seq for entry in [view.compaction] if entry and _is_spent(entry)]:
             carried = carried | {"spending apart from answers"}
@@ -294,11 +294,12 @@ class _Writer:
         return {**made, "metadata": data} if data else made
 
 
-CARRIED = frozenset((
+_CARRIED = frozenset((
     "reported cost", "cache write count", "reasoning count", "duration", "stop reason", "how a message is shown",
     "trigger of a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
+WRITING = Writing(render=write, place=place, carried=_CARRIED)
 
 
 def _is_spent(entry: AnyEntry) -> bool:

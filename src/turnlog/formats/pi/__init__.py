@@ -10,7 +10,6 @@ from turnlog.formats._shared.json import decode, lines
 from turnlog.formats._shared.records import files_under
 from turnlog.formats._shared.value import fields
 from turnlog.formats.pi.reading import grown, read
-from turnlog.formats.pi.writing import CARRIED, place, write
 
 _NAME = "pi"
 
@@ -39,12 +38,18 @@ def _is_ours(path: str) -> bool:
     return header.get("type") == "session" and "id" in header and isinstance(stamp, str) and not stamp.isdigit()
 
 
+def _writing() -> Writing:
+    from turnlog.formats.pi.writing import WRITING  # who only reads does not load what writes
+
+    return WRITING
+
+
 FORMAT = Format(
     "pi, versions 1 to 3",
     homes,
     find,
     read,
-    write=Writing(render=write, place=place, carried=CARRIED),
+    write=_writing,
     resume=Resuming(command=lambda id, path, workspace: ["pi", "--session", path]),
     growth=grown,
     watch=Watching(by_file=True),

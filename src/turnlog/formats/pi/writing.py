@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.copied import mark_of
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
@@ -91,7 +91,7 @@ class _Writer:
             self._entry(
                 "session_info", "title", iso(transcript.updated, transcript.created), {"name": transcript.title}
             )
-        carried = CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
         spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
         if spent == (view.compaction is not None and bool(view.compaction.usage)):
             carried = carried | {"spending apart from answers"}
@@ -227,10 +227,11 @@ class _Writer:
         return {"type": "text", "text": self.tally.said_in_words(block, where)}
 
 
-CARRIED = frozenset((
+_CARRIED = frozenset((
     "reported cost", "cache write count", "stop reason", "error of an answer", "size before a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
+WRITING = Writing(render=write, place=place, carried=_CARRIED)
 
 
 def _provider(model: str | None) -> str:

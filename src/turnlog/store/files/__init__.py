@@ -32,13 +32,13 @@ from turnlog.store.files.glimpse import first_id, glimpse
 from turnlog.store.files.layout import BASES, DERIVED, ERASED, ERASING, Layout
 from turnlog.store.files.names import session_id_of
 from turnlog.store.files.newest import newest_first
-from turnlog.store.files.sessionfile import SessionFile
 from turnlog.store.files.trash import Trash, listed
 
 if TYPE_CHECKING:
     from turnlog.log.erasure.content import ErasingPlan, Erasure
     from turnlog.store.files.broadcast import FileBroadcast
     from turnlog.store.files.erasing import FileErasing
+    from turnlog.store.files.sessionfile import SessionFile
 
 _FOLDERS: dict[Place, str] = {"live": SESSIONS, "deleted": TRASH, "aside": BASES}
 
@@ -71,6 +71,8 @@ class FileStore:
         self.delete, self.restore = self._trash.delete, self._trash.restore
 
     def _log(self, path: str, session_id: str, *, read_only: bool = False, fd: int = -1) -> SessionFile:
+        from turnlog.store.files.sessionfile import SessionFile  # who only looks for a session opens none
+
         return SessionFile(
             self._disk, path, session_id, clock=self._clock, durable=self._durable, read_only=read_only, fd=fd,
             channel=lambda: self._broadcast,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -14,9 +15,9 @@ from turnlog.log.payload import digest_key
 from turnlog.store import Freed
 from turnlog.store.files.disk import Held, as_error, disk_errors
 from turnlog.store.files.layout import BLOBS, Layout
-from turnlog.store.files.packs import Packs
 
 if TYPE_CHECKING:
+    from turnlog.store.files.packs import Packs
     from turnlog.store.files.packwriter import PackWriter
 
 
@@ -25,10 +26,25 @@ class FileBlobs:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._packs = Packs(layout.disk, os.path.join(layout.folder, BLOBS))
         self._inside = threading.local()
-        self.get, self.has, self.stream = self._packs.get, self._packs.has, self._packs.stream
-        self.damaged_blobs = self._packs.check
+
+    @cached_property
+    def _packs(self) -> Packs:
+        from turnlog.store.files.packs import Packs  # most that is read or listed has no blobs
+
+        return Packs(self._layout.disk, os.path.join(self._layout.folder, BLOBS))
+
+    def get(self, digest: str) -> bytes:
+        return self._packs.get(digest)
+
+    def has(self, digest: str) -> bool:
+        return self._packs.has(digest)
+
+    def stream(self, digest: str) -> Iterator[bytes]:
+        return self._packs.stream(digest)
+
+    def damaged_blobs(self) -> Iterator[str]:
+        return self._packs.check()
 
     def add(self, *, told: Callable[[int], None] | None = None) -> PackWriter:
         with disk_errors(f"opening {self._layout.folder}"):

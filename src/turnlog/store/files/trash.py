@@ -15,7 +15,6 @@ from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import disk_errors
 from turnlog.store.files.glimpse import first_id, glimpse
 from turnlog.store.files.layout import BASES, Layout
-from turnlog.store.files.sessionfile import SessionFile
 
 _UNKNOWN = 1 << 62
 
@@ -83,6 +82,8 @@ class Trash:
                     hint="see which with `turnlog doctor`, and repair or purge that one first",
                 )
             if needed:
+                from turnlog.store.files.sessionfile import SessionFile
+
                 log = SessionFile(self._disk, path, session_id, clock=self._clock, read_only=True)
                 try:
                     self._layout.write_file(self._layout.path(BASES, first), log.prefix(needed))

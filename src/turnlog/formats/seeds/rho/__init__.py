@@ -8,10 +8,10 @@ from typing import Any
 
 from turnlog.formats import Format, Problem, Reading, Resuming, SessionHeader, Source, Step, Writing
 from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.value import fields, in_order
-from turnlog.formats._shared.view import UUIDS
 from turnlog.formats.seeds.rho.layout import find, homes, place
 from turnlog.formats.seeds.rho.message import Json
 from turnlog.formats.seeds.rho.names import id_in

@@ -1,0 +1,48 @@
+"""Questions to whoever sits at the terminal, where somebody does."""
+
+from __future__ import annotations
+
+import sys
+
+from turnlog.errors import Invalid
+
+NO = 1
+"""The exit code when the question is answered with no."""
+
+
+def refuse_without_terminal(what: str, *, as_json: bool) -> None:
+    """Raise `Invalid` where nobody can be asked."""
+    if not can_ask(as_json=as_json):
+        where = "with --json it cannot" if as_json else "there is no terminal"
+        raise Invalid(
+            f"{what} asks before it changes anything, and {where}",
+            hint="--yes does it without asking, --dry-run only shows what it would do",
+        )
+
+
+def can_ask(*, as_json: bool) -> bool:
+    """Whether somebody is there to answer."""
+    is_open = sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison] - a process may have none
+    return not as_json and is_open and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask(question: str, *, default: bool = False) -> bool:
+    """Ask on the terminal; anything but yes is no, and nothing at all is what is usual."""
+    answer = ask_words(f"{question} [{'Y/n' if default else 'y/N'}]").lower()
+    return answer in ("y", "yes") or (default and not answer)
+
+
+def ask_words(question: str) -> str:
+    """Ask on the terminal for a line. An end without one is a no."""
+    sys.stdout.flush()
+    try:
+        sys.stderr.write(f"{question} ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        print("\nnothing was changed", file=sys.stderr)
+        raise
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+        return answer.strip() or "no"
+    return answer.strip()
