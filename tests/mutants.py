@@ -1225,9 +1225,9 @@ MUTANTS = [
     ),
     Mutant(
         "a server that does not wait for its disk is not overruled",
-        PG_POOL,
-        "when current_setting('synchronous_commit') = 'off' then 'on' ",
-        "when false then 'on' ",
+        "store/postgres/connection.py",
+        "when current_setting('synchronous_commit') = 'off' \"\n",
+        'when false "\n',
         (PG_TROUBLE,),
     ),
     Mutant(
@@ -1240,9 +1240,30 @@ MUTANTS = [
     Mutant(
         "a fork of a parent that is gone",
         "store/postgres/creating.py",
-        "    where %(parent)b::bytea is null or exists (select from parent)\n",
-        "",
+        " and (%(parent)b::bytea is null or exists (select from parent))\n",
+        "\n",
         (PG_CONTRACT,),
+    ),
+    Mutant(
+        "a session is made in a tenant that was dropped",
+        "store/postgres/creating.py",
+        "    where exists (select from owner) and",
+        "    where",
+        ("tests/store/test_tenants.py",),
+    ),
+    Mutant(
+        "whose it is stays on the connection",
+        "store/postgres/connection.py",
+        "set_config('turnlog.tenant', $1, true)",
+        "set_config('turnlog.tenant', $1, false)",
+        ("tests/store/test_postgres_pooler.py",),
+    ),
+    Mutant(
+        "a connection stays with the tenant that had it before",
+        PG_POOL,
+        "        found = self.connections.take()\n        found.tenant = self.tenant\n",
+        "        found = self.connections.take()\n",
+        ("tests/store/test_tenants.py",),
     ),
     Mutant(
         "what was kept aside stays for ever",

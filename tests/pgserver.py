@@ -202,13 +202,14 @@ class Server:
 @contextmanager
 def impatient(store: PostgresStore, seconds: float = 0.4) -> Iterator[None]:
     """Inside, that store gives the server no more time than this; before and after, as much as a busy machine needs."""
-    before, store._pool.patience = store._pool.patience, seconds
-    store._pool.drop_idle()
+    connections = store._pool.connections
+    before, connections.patience = connections.patience, seconds
+    connections.drop_idle()
     try:
         yield
     finally:
-        store._pool.patience = before
-        store._pool.drop_idle()
+        connections.patience = before
+        connections.drop_idle()
 
 
 def _processes() -> list[tuple[int, int, str]]:

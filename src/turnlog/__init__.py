@@ -92,6 +92,8 @@ if TYPE_CHECKING:
     from turnlog.session.opening import Durability
     from turnlog.store import Clock
     from turnlog.store.broadcast import Delta
+    from turnlog.store.capability import Following
+    from turnlog.store.tenant import DroppedTenant
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.thread.live import Live
     from turnlog.thread.removal.erasing import ErasedEntry, ErasureReceipt, NeededBlob
@@ -105,19 +107,18 @@ if TYPE_CHECKING:
     from turnlog.workspace.tree import TreeNode
 
 __all__ = [
-    "Alias", "AlreadyExists", "Ambiguous", "AnyBlock", "AnyEntry", "Blame", "BlamedLine", "Branch", "Card",
-    "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame", "CommitTurn",
-    "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison", "Conflict",
-    "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Drop", "Durability", "Edit",
-    "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts", "Exported", "File", "Fold", "Fork",
-    "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent",
-    "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound", "Note",
-    "OutOfSpace", "Outcome", "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed", "Role",
-    "Root", "Session", "Set", "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Stats", "Step",
+    "Alias", "AlreadyExists", "Ambiguous", "AnyBlock", "AnyEntry", "Blame", "BlamedLine", "Branch", "Card", "Catalog",
+    "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame", "CommitTurn",
+    "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison", "Conflict", "Context",
+    "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Drop", "DroppedTenant", "Durability",
+    "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts", "Exported", "File", "Fold",
+    "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits", "Home", "Image", "Imported", "Info",
+    "Intent", "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound",
+    "Note", "OutOfSpace", "Outcome", "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed",
+    "Role", "Root", "Session", "Set", "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Stats", "Step",
     "Stop", "Synced", "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track",
     "Transferred", "TreeNode", "Turn", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact",
-    "Unknown", "UnknownBlock", "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "instructions",
-    "open",
+    "Unknown", "UnknownBlock", "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "instructions", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
@@ -153,6 +154,8 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.session.opening": "Durability",
         "turnlog.store": "Clock",
         "turnlog.store.broadcast": "Delta",
+        "turnlog.store.capability": "Following",
+        "turnlog.store.tenant": "DroppedTenant",
         "turnlog.thread.garbage": "Collected Kept",
         "turnlog.thread.removal.erasing": "ErasedEntry ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",

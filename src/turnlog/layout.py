@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SESSIONS, TRASH = "sessions", "trash"
+SESSIONS, TRASH, TENANTS = "sessions", "trash", "tenants"
 HOME_FILE = "home.json"
 MARKS = "turnlog-marks"
 """The session with what somebody said of other agents' sessions, and its first entry: see `thread/marking.py`."""

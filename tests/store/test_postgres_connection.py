@@ -25,7 +25,7 @@ def int8(number: int) -> bytes:
 
 
 def test_statements_are_found_again_after_a_rollback_made_psycopg_forget_all_of_them(connection: Connection):
-    one, two = (Statement(f"select {number}::int8 * $1", ["int8"]) for number in (1, 2))
+    one, two = (Statement.of(f"select {number}::int8 * $1", ["int8"]) for number in (1, 2))
 
     def ask(statement: Statement) -> int:
         return struct.unpack(">q", connection.call(statement, [int8(21)]).get_value(0, 0))[0]
@@ -43,7 +43,7 @@ def test_statements_are_found_again_after_a_rollback_made_psycopg_forget_all_of_
 
 
 def test_arrays_arrive_as_they_are(connection: Connection):
-    statement = Statement("select array_length($1, 1), ($1)[2], ($2)[3]", ["bytea[]", "int8[]"])
+    statement = Statement.of("select array_length($1, 1), ($1)[2], ($2)[3]", ["bytea[]", "int8[]"])
     items, numbers = [b"", b"\0\xff", b"x" * 1000], [1, -(1 << 62), 7]
     done = connection.call(statement, [array("bytea", items), array("int8", list(map(int8, numbers)))])
     assert [done.get_value(0, 0), done.get_value(0, 1), done.get_value(0, 2)] == [
@@ -54,7 +54,7 @@ def test_arrays_arrive_as_they_are(connection: Connection):
 
 
 def test_an_error_of_the_server_leaves_the_connection_usable(connection: Connection):
-    statement = Statement("select 1 / $1", ["int8"])
+    statement = Statement.of("select 1 / $1", ["int8"])
     with pytest.raises(psycopg.errors.DivisionByZero):
         connection.call(statement, [int8(0)])
     assert connection.call(statement, [int8(1)]).get_value(0, 0) == int8(1)

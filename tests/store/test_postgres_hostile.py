@@ -351,7 +351,7 @@ def test_nobody_listens_to_others_or_shouts_at_them(place: Place, hostile: psyco
         log = home.store.open("s")
         thread = threading.Thread(target=lambda: log.wait(0, seconds=20))
         thread.start()
-        while log._rows.num not in home.store._watch.listener._watched:
+        while log._rows.num not in {what.num for what in home.store._watch.listener.watched}:
             threading.Event().wait(0.01)
         writer.resume("s").note("news")
         assert [notice.payload for notice in other.notifies(timeout=10, stop_after=1)] == [str(log._rows.num)]

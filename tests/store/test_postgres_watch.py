@@ -58,7 +58,7 @@ class Following:
 
 def wait_until_watched(home: turnlog.Home, session: turnlog.Session) -> None:
     num = session.history.log._rows.num
-    while num not in home.store._watch.listener._watched:
+    while num not in {what.num for what in home.store._watch.listener.watched}:
         threading.Event().wait(0.01)
 
 

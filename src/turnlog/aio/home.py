@@ -16,6 +16,7 @@ from turnlog.catalog.values import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
 from turnlog.session.said import SessionFields
+from turnlog.store.capability import Following
 from turnlog.transfer.report import Transferred
 
 _P = ParamSpec("_P")
@@ -86,6 +87,23 @@ class Home:
         """The kind of store behind it."""
         return self.blocking.backend
 
+    @property
+    def tenant_name(self) -> str | None:
+        """Whose home it is, where it came from `tenant`."""
+        return self.blocking.tenant_name
+
+    @property
+    def following(self) -> Following:
+        """See `turnlog.Home.following`."""
+        return self.blocking.following
+
+    async def tenant(self, name: str, *, create: bool = True) -> Home:
+        """See `turnlog.Home.tenant`. It runs on the threads of this home, and is closed with it."""
+        found = await self.threads.run(self.blocking.tenant, name, create=create)
+        return Home(found, self.threads.shared())
+
+    tenants = _home_call(blocking.Home.tenants)
+    drop_tenant = _home_call(blocking.Home.drop_tenant, long=True)
     find = _home_call(blocking.Home.find)
     exists = _home_call(blocking.Home.exists)
     sessions = _home_call(blocking.Home.sessions)

@@ -18,11 +18,21 @@ _LONG = 8
 class Threads:
     """As many as are needed, up to a few; and others for what takes long, so that nobody who appends waits for it."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, of: Threads | None = None) -> None:
         self._what = what
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog")
-        self._long = ThreadPoolExecutor(_LONG, thread_name_prefix="turnlog-long")
-        self.is_closed = False
+        self._of = of
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog") if of is None else of._pool
+        self._long = ThreadPoolExecutor(_LONG, thread_name_prefix="turnlog-long") if of is None else of._long
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether they take no more."""
+        return self._is_closed or (self._of is not None and self._of.is_closed)
+
+    def shared(self) -> Threads:
+        """The same ones for somebody else, who ends none by closing."""
+        return Threads(self._what, of=self)
 
     async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """What it returns, when it does. `Invalid` once they are closed."""
@@ -39,6 +49,7 @@ class Threads:
 
     def close(self) -> None:
         """Take no more; what has begun goes on."""
-        self.is_closed = True
-        self._pool.shutdown(wait=False)
-        self._long.shutdown(wait=False)
+        self._is_closed = True
+        if self._of is None:
+            self._pool.shutdown(wait=False)
+            self._long.shutdown(wait=False)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
 from turnlog.catalog.index.cards import merged
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.sqlite.database import database_of, whole
+from turnlog.catalog.index.sqlite.database import whole
 from turnlog.catalog.question import question
-from turnlog.catalog.upkeep import LocalUpkeep, Waited, location_of
+from turnlog.catalog.upkeep import LocalUpkeep, Waited, database_for, location_of
 from turnlog.catalog.values import (
     Card,
     ContextPoint,
@@ -76,7 +76,7 @@ class Catalog:
     more is given up: see `turnlog.catalog.waiter`.
 
     `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
-    what other agents keep on this machine, for whoever runs this; not by default for a database, which has tenants.
+    what other agents keep on this machine, for whoever runs this; not by default for a database, nor for a tenant.
     With `deferred`, much that is new is read by another process, which ends by itself (`at_end`: and begins in
     `machine.rest`): answers are of what was read so far, with a glance at the newest of the rest; see `standing`. With
     `patience_s`, nobody at work there is waited for any longer: then answers are of what is there, and `is_behind`.
@@ -100,15 +100,15 @@ class Catalog:
         self._location = location_of(location)
         self._is_shared = is_shared(self._location)
         """Whether our own sessions lie where others have theirs."""
-        self._agents = not self._is_shared if agents is None else agents
+        is_own = not self._is_shared and (self._given is None or self._given.tenant_name is None)
+        self._agents = is_own if agents is None else agents
         self._progress = progress
         self._fresh_for, self._clock = fresh_for, clock
-        self._is_closed = False
-        self.is_behind = False
+        self._is_closed = self.is_behind = False
         """Whether the last look at the disk was given up: somebody else was at work for too long."""
         self._looked_at: float | None = None
         """When the disk was last looked at."""
-        database = database_of(self._location, agents=self._agents)
+        database = database_for(self._given, self._location, agents=self._agents)
         self._local = LocalUpkeep(
             database, self._location, self._open_home, progress, agents=self._agents, deferred=deferred,
             at_end=at_end, patience_s=patience_s,

@@ -16,6 +16,7 @@ from turnlog.catalog.index.sqlite.database import (
     Damaged,
     Database,
     MemoryDatabase,
+    database_of,
     has_room,
     remove_old,
     whole,
@@ -368,6 +369,16 @@ def _slices() -> Iterator[int]:
     while True:
         yield most
         most = min(2 * most, _SLICE)
+
+
+def database_for(home: Home | None, location: str, *, agents: bool) -> Database:
+    """Where what is known of this machine is kept: nowhere, if all of it lies in the database of that home."""
+    if home is not None and not agents:
+        from turnlog.store.capability import KeepsTables, ability
+
+        if ability(home.store, KeepsTables) is not None:
+            return MemoryDatabase()
+    return database_of(location, agents=agents)
 
 
 def location_of(location: str | os.PathLike[str] | Home | None) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from turnlog.exchange.source import Imported, Progress
     from turnlog.session.comparison import Comparison
     from turnlog.session.session import Session
+    from turnlog.store.capability import Following
+    from turnlog.store.tenant import DroppedTenant, KeepsTenants
     from turnlog.thread.creator import Creator
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.transfer.mover import Tell
@@ -36,15 +38,23 @@ class Home(Disposal):
     """Sessions and blobs in one place. Safe to use from many threads."""
 
     def __init__(
-        self, store: Store, *, clock: Clock | None = None, settings: Settings | None = None, made: Made | None = None
+        self,
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        settings: Settings | None = None,
+        made: Made | None = None,
+        tenant: str | None = None,
     ) -> None:
         super().__init__()
+        self._tenant = tenant
         self._store = store
         self._is_closed = False
         self.made = made or Made(None)
         self.settings = settings or Settings()
         self._clock = clock
         self._sessions: WeakSet[ReadOnlySession] = WeakSet()
+        self._guests: WeakSet[Home] = WeakSet()
 
     @property
     def creator(self) -> Creator:
@@ -72,18 +82,66 @@ class Home(Disposal):
         self.close()
 
     def close(self) -> None:
-        """Let go of files and connections, and close its sessions. Nothing is left to be written.
+        """Let go of files and connections; close its sessions, and its tenants' homes. Nothing is left to be written.
 
         Whatever needs the store afterwards is `Invalid`; what a session knows already can still be asked.
         """
-        for session in list(self._sessions):
-            session.close()
+        for one in (*self._sessions, *self._guests):
+            one.close()
         self._is_closed = True
         self._store.close()
 
     def health(self) -> dict[str, Any]:
         """Whether the store works, and what a monitor wants to know; `ok` says it in one word."""
         return derived.health(self.store)
+
+    @property
+    def tenant_name(self) -> str | None:
+        """Whose home it is, where it came from `tenant`."""
+        return self._tenant
+
+    @property
+    def following(self) -> Following:
+        """How who follows a session learns of news: `told` at once, or by `asking` again and again.
+
+        Only PostgreSQL tells, and not through a pooler in transaction mode.
+        """
+        return derived.following(self.store)
+
+    # ── tenants ───────────────────────────────────────────────────────────────────────────────────
+
+    def tenant(self, name: str, *, create: bool = True) -> Home:
+        """The home of one tenant: its sessions, blobs and ids are nothing to any other, nor to this home.
+
+        It shares what this home has open, so there may be thousands, and is closed with it. Without `create`, one that
+        is not there is `NotFound`. A tenant has no tenants.
+        """
+        if not isinstance(name, str) or not name or not name.isprintable():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"the name of a tenant is a line of text, not {name!r:.80}", hint='home.tenant("acme")')
+        keeps = self._keeper
+        store = keeps.tenant(name, create=create)
+        made = Made(keeps.tenant_location(name))
+        home = Home(store, clock=self._clock, settings=self.settings, made=made, tenant=name)
+        self._guests.add(home)
+        return home
+
+    @property
+    def _keeper(self) -> KeepsTenants:
+        from turnlog.store.tenant import tenants_of
+
+        return tenants_of(self.store)
+
+    def tenants(self) -> list[str]:
+        """The names of all tenants, in order."""
+        return self._keeper.tenants()
+
+    def drop_tenant(self, name: str) -> DroppedTenant:
+        """Erase a tenant with everything it has, for good, and say what went. Nobody is asked.
+
+        Who has a session of it open gets `NotFound` with the next call; nothing of it comes back. If this is
+        interrupted, nobody sees the tenant any more, and doing it again erases the rest.
+        """
+        return self._keeper.drop_tenant(name)
 
     # ── making sessions ───────────────────────────────────────────────────────────────────────────
 

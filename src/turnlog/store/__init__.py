@@ -79,6 +79,11 @@ def no_session(session_id: str, *, for_fork: bool = False, is_deleted: bool = Fa
     return NotFound(f"no session {session_id!r}", hint=hint)
 
 
+def no_tenant(name: str) -> NotFound:
+    """There is no tenant of that name, or no longer."""
+    return NotFound(f"no tenant {name!r:.80}", hint="home.tenants() has those there are; home.tenant() makes one")
+
+
 def taken(session_id: str) -> AlreadyExists:
     """There is a session that is called so."""
     return AlreadyExists(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -254,6 +254,20 @@ class KeepsTables(Protocol):
 
     def dedicated(self, name: str) -> TableConnection:
         """For whoever keeps tables of that name."""
+        ...
+
+
+Following = Literal["told", "asking"]
+"""How who follows a session learns of news."""
+
+
+@runtime_checkable
+class Followed(Protocol):
+    """A store that may tell of news."""
+
+    @property
+    def following(self) -> Following:
+        """Whether it does."""
         ...
 
 

@@ -131,6 +131,12 @@ def _measured(store: Store) -> can.Measured:
     return measured
 
 
+def following(store: Logs) -> can.Following:
+    """See `Followed`; who is not told asks."""
+    followed = ability(store, can.Followed)
+    return "asking" if followed is None else followed.following
+
+
 def load(store: Store, name: str) -> bytes:
     """Something that can be made again, as it was last kept; empty if it was not."""
     cache = ability(store, can.Cache)

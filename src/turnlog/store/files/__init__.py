@@ -5,6 +5,7 @@ sessions/<id>.jsonl      the truth: one file per session
 blobs/<digest>.pack      the truth: content-addressed
 bases/<first>.jsonl      prefixes of purged sessions that forks still need, by the ids of their first entries
 trash/<id>.jsonl         deleted sessions until they are purged
+tenants/<name>/          a home like this one, of a tenant
 derived/                 what can be made again; may be deleted at any time
 listening/               pipes of those who follow with deltas, while they do; nothing is kept in them
 """
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from turnlog.store.files.broadcast import FileBroadcast
     from turnlog.store.files.erasing import FileErasing
     from turnlog.store.files.sessionfile import SessionFile
+    from turnlog.store.files.tenants import FileTenants
+    from turnlog.store.tenant import DroppedTenant
 
 _FOLDERS: dict[Place, str] = {"live": SESSIONS, "deleted": TRASH, "aside": BASES}
 
@@ -53,8 +56,8 @@ class FileStore:
 
     backend = "files"
 
-    def __init__(self, folder: str, *, durable: bool, clock: Clock, disk: Disk) -> None:
-        self._layout = Layout(folder, disk)
+    def __init__(self, folder: str, *, durable: bool, clock: Clock, disk: Disk, tenant: str = "") -> None:
+        self._layout = Layout(folder, disk, tenant)
         self._disk = disk
         self._durable = durable
         self._clock = clock
@@ -294,6 +297,27 @@ class FileStore:
         folder = os.path.join(self._layout.folder, place)
         with disk_errors(f"listing the sessions in {folder}"):
             yield from newest_first(self._disk, folder, self._layout.names(place))
+
+    # ── tenants ───────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _tenants(self) -> FileTenants:
+        from turnlog.store.files.tenants import FileTenants  # hardly anybody has any
+
+        return FileTenants(self._layout)
+
+    def tenant(self, name: str, *, create: bool = True) -> FileStore:
+        folder = self._tenants.opened(name, create=create)
+        return FileStore(folder, durable=self._durable, clock=self._clock, disk=self._disk, tenant=name)
+
+    def tenant_location(self, name: str) -> str:
+        return self._tenants.folder(name)
+
+    def tenants(self) -> list[str]:
+        return self._tenants.names()
+
+    def drop_tenant(self, name: str) -> DroppedTenant:
+        return self._tenants.drop(name, self.tenant(name, create=False))
 
     # ── the whole ─────────────────────────────────────────────────────────────────────────────────
 

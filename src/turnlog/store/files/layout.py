@@ -11,6 +11,7 @@ import msgspec
 from turnlog.errors import Corrupt, Unsupported
 from turnlog.layout import ERASED_LAYOUT, HOME_FILE, LAYOUT, SESSIONS, TRASH, layout_line
 from turnlog.log.ids import word
+from turnlog.store import no_tenant
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed, is_session_file
 
@@ -25,8 +26,9 @@ _OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.l
 class Layout:
     """One home folder. It is made when something is first written."""
 
-    def __init__(self, folder: str, disk: Disk) -> None:
+    def __init__(self, folder: str, disk: Disk, tenant: str = "") -> None:
         self.folder = os.path.abspath(folder)
+        self.tenant = tenant
         self.disk = disk
         self._is_ready = False
         self._is_current = False
@@ -64,6 +66,8 @@ class Layout:
 
     def make_ready(self) -> None:
         """Make the folder. Every name is on the disk before anything in it is acknowledged."""
+        if self.tenant and not os.path.isdir(self.folder):
+            raise no_tenant(self.tenant)  # it was dropped, and is not to come back because somebody had it open
         if self._is_ready:
             return
         layout = os.path.join(self.folder, HOME_FILE)

@@ -28,12 +28,14 @@ from turnlog.store import (
     either,
     in_trash,
     no_session,
+    no_tenant,
     now_ms,
     refuse_longer,
     taken,
 )
 from turnlog.store.memory.log import MemoryLog
 from turnlog.store.memory.sharing import BlobLock
+from turnlog.store.tenant import DroppedTenant, counted, refuse_guest
 
 
 def connect(location: str = "", *, durability: str = "fsync", clock: Clock = now_ms) -> MemoryStore:
@@ -47,8 +49,11 @@ class MemoryStore:
 
     backend = "memory"
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, tenant: str = "") -> None:
         self._clock = clock
+        self._tenant = tenant
+        self._tenants: dict[str, MemoryStore] = {}
+        self._is_dropped = False
         self._mutex = threading.RLock()
         self._logs: dict[str, MemoryLog] = {}
         self._trash: dict[str, MemoryLog] = {}
@@ -69,7 +74,12 @@ class MemoryStore:
             self._logs[session_id] = log
             return log
 
+    def _refuse_dropped(self) -> None:
+        if self._is_dropped:
+            raise no_tenant(self._tenant)
+
     def _refuse_taken(self, log: MemoryLog, parent: Fork | None, *, deleted: bool = False) -> None:
+        self._refuse_dropped()
         there = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
         if log.first in self._bases or log.first in there or (log.id in self._logs and not deleted):
             raise taken(log.id)
@@ -188,6 +198,7 @@ class MemoryStore:
 
         yield add
         with self._mutex:
+            self._refuse_dropped()
             self._blobs.update(new)
 
     def get(self, digest: str) -> bytes:
@@ -270,6 +281,38 @@ class MemoryStore:
         with self._mutex:
             sizes = [len(data) for name, data in self._blobs.items() if name not in needed]
             return {"blobs": len(sizes), "bytes": sum(sizes)}
+
+    def tenant(self, name: str, *, create: bool = True) -> MemoryStore:
+        refuse_guest(self._tenant)
+        with self._mutex:
+            if name not in self._tenants:
+                if not create:
+                    raise no_tenant(name)
+                self._tenants[name] = MemoryStore(self._clock, name)
+            return self._tenants[name]
+
+    def tenant_location(self, name: str) -> str:
+        """See `KeepsTenants`: there is no way to one but through this store."""
+        del name
+        return "memory:"
+
+    def tenants(self) -> list[str]:
+        refuse_guest(self._tenant)
+        with self._mutex:
+            return sorted(self._tenants)
+
+    def drop_tenant(self, name: str) -> DroppedTenant:
+        one = self.tenant(name, create=False)
+        with self._mutex, one._mutex:
+            went = counted(name, one)
+            one._is_dropped = True
+            for place in (one._logs, one._trash, one._bases):
+                for log in place.values():
+                    log.is_gone = True
+                place.clear()
+            one._blobs.clear()
+            self._tenants.pop(name, None)
+            return went
 
     def holder_of(self, entry_id: str) -> str | None:
         with self._mutex:

@@ -16,7 +16,9 @@ import psycopg
 from turnlog.errors import TurnlogError
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
-from turnlog.store import Clock, either, in_trash, no_session, now_ms, refuse_longer, taken
+from turnlog.store import Clock, either, in_trash, no_session, no_tenant, now_ms, refuse_longer, taken
+from turnlog.store.capability import Following
+from turnlog.store.postgres import tenants
 from turnlog.store.postgres.adopting import adopt
 from turnlog.store.postgres.adopting import taken as taken_over
 from turnlog.store.postgres.blobs import PostgresBlobs
@@ -27,13 +29,14 @@ from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.listing import Listing
 from turnlog.store.postgres.log import PostgresLog
 from turnlog.store.postgres.names import id_text, key_of
-from turnlog.store.postgres.pool import Connection, Location, Pool
+from turnlog.store.postgres.pool import Connection, Connections, Location, Pool
 from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
 from turnlog.store.postgres.rows import LogEnd, LogRows, Stamped, stamp
 from turnlog.store.postgres.schema import bring_up_to_date, tenant_of, usual
 from turnlog.store.postgres.sharing import BlobLease
-from turnlog.store.postgres.watch import Watch
+from turnlog.store.postgres.watch import ServerThreads, Watch
+from turnlog.store.tenant import DroppedTenant, refuse_guest
 
 _PAGE = 2000
 
@@ -64,20 +67,22 @@ def connect(
 ) -> PostgresStore:
     """The store in a database: `postgresql://user@host/name`, with `?tenant=…` for a part of it of one's own.
 
-    At most so many `connections` are in use at once. What the server has not answered after `patience` seconds is
-    an error. With `durability="flush"` a commit does not wait for the server's disk.
+    At most so many `connections` are in use at once, by all tenants together. What the server has not answered after
+    `patience` seconds is an error. With `durability="flush"` a commit does not wait for the server's disk.
     """
-    pool = Pool(Location(location), size=connections, patience=patience, durable=durability == "fsync")
+    where = Location(location)
+    all_of_them = Connections(where, size=connections, patience=patience, durable=durability == "fsync")
+    pool = Pool(all_of_them, where.tenant)
     try:
         # At first nobody waits for a server that is not there: a wrong address should show at once.
         connection = pool.connect()
     except psycopg.Error as error:
         raise as_error(error, "connecting", pool.place) from error
     try:
-        tenant = usual(connection, pool.location.tenant)
+        tenant = usual(connection, where.tenant)
         if tenant is None:
             bring_up_to_date(connection, pool.place)
-            tenant = tenant_of(connection, pool.location.tenant)
+            tenant = tenant_of(connection, where.tenant)
     except psycopg.Error as error:
         connection.close()
         raise as_error(error, "connecting", pool.place) from error
@@ -85,20 +90,24 @@ def connect(
         connection.close()
         raise
     pool.give(connection)
-    return PostgresStore(pool, tenant, clock)
+    return PostgresStore(pool, tenant, clock, ServerThreads(all_of_them))
 
 
 class PostgresStore:
-    """See `Store`."""
+    """See `Store`: the sessions of one tenant. One that came from another has its connections and threads."""
 
     backend = "postgres"
 
-    def __init__(self, pool: Pool, tenant: int, clock: Clock) -> None:
+    def __init__(
+        self, pool: Pool, tenant: int, clock: Clock, threads: ServerThreads, *, is_guest: bool = False
+    ) -> None:
         self._pool = pool
         self._tenant = tenant
         self._clock = clock
-        self._leases = Leases(pool, tenant)
-        self._watch = Watch(self._leases)
+        self._threads = threads
+        self._is_guest = is_guest
+        self._leases = Leases(pool, tenant, threads.renewal)
+        self._watch = Watch(self._leases, threads)
 
         self._blobs = blobs = PostgresBlobs(pool, tenant, BlobLease(self._leases))
         self.add, self.put, self.get, self.has, self.stream = blobs.add, blobs.put, blobs.get, blobs.has, blobs.stream
@@ -119,7 +128,7 @@ class PostgresStore:
         return self._begin(session_id, new, parent, "live")
 
     def _begin(self, session_id: str, new: Stamped, parent: Fork | None, place: str) -> PostgresLog:
-        values = row_of(self._tenant, session_id, new, parent)
+        values = {**row_of(self._tenant, session_id, new, parent), "name": self._pool.tenant}
         lines, *more = portions(new)
 
         def job(connection: Connection, again: bool) -> tuple[int, int]:
@@ -138,8 +147,9 @@ class PostgresStore:
                 return found[0], found[1]
             named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()
             if found is None and named is None:
-                gone = "" if parent is None else parent.session
-                raise no_session(gone, for_fork=True)
+                if parent is None:
+                    raise no_tenant(self._pool.tenant)
+                raise no_session(parent.session, for_fork=True)
             raise taken(session_id)
 
         num, root = self._pool.run(f"creating session {session_id}", job)
@@ -301,12 +311,32 @@ class PostgresStore:
             "standby",
         )  # fmt: skip
         [row] = self._pool.rows("asking", query, (self._tenant,))
-        return dict(zip(names, row, strict=True)) | {"tenant": self._pool.location.tenant}
+        return dict(zip(names, row, strict=True)) | {"tenant": self._pool.tenant, "following": self.following}
 
     def dedicated(self, name: str) -> DedicatedConnection:
         return DedicatedConnection(self._pool, self._leases, name)
 
+    @property
+    def following(self) -> Following:
+        return "asking" if self._pool.connections.is_pooled else "told"
+
+    def tenant(self, name: str, *, create: bool = True) -> PostgresStore:
+        refuse_guest(self._pool.tenant)
+        pool = Pool(self._pool.connections, tenants.checked(name))
+        return PostgresStore(pool, tenants.number_of(pool, create=create), self._clock, self._threads, is_guest=True)
+
+    def tenant_location(self, name: str) -> str:
+        return self._pool.connections.location.of(name)
+
+    def tenants(self) -> list[str]:
+        refuse_guest(self._pool.tenant)
+        return tenants.names(self._pool)
+
+    def drop_tenant(self, name: str) -> DroppedTenant:
+        refuse_guest(self._pool.tenant)
+        return tenants.drop(self._pool, name)
+
     def close(self) -> None:
-        self._watch.close()
-        self._leases.close()
-        self._pool.close()
+        if not self._is_guest:
+            self._threads.close()
+            self._pool.connections.close()

@@ -1,27 +1,43 @@
-"""A thread of the store that has a connection of its own."""
+"""A thread of the store that has a connection of its own, once for all tenants of a server."""
 
 from __future__ import annotations
 
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from itertools import groupby
+from typing import NamedTuple
 
 import psycopg
 
 from turnlog.store.postgres.lease import Leases
-from turnlog.store.postgres.pool import Connection, renew_after_fork
+from turnlog.store.postgres.pool import Connection, Connections, renew_after_fork
 
 _AGAIN_S = 0.5
 """Before it asks a server again that was away."""
 
 
+class Watched(NamedTuple):
+    """A session of a tenant."""
+
+    tenant: int
+    num: int
+
+
+def by_tenant(those: Iterable[Watched]) -> list[tuple[int, list[int]]]:
+    """The sessions of each."""
+    return [(tenant, [what.num for what in found]) for tenant, found in groupby(sorted(those), lambda one: one.tenant)]
+
+
 class BackgroundThread(ABC):
     """A thread with a connection, there as long as it has something to do."""
 
-    def __init__(self, leases: Leases, name: str) -> None:
-        self._leases = leases
-        self._pool = leases.pool
+    def __init__(self, connections: Connections, name: str) -> None:
+        self._connections = connections
         self._name = name
+        self._tenants: dict[int, Leases] = {}
+        """For whom it has, or had, something to do."""
         self.after_fork()
         renew_after_fork(self)
 
@@ -38,12 +54,22 @@ class BackgroundThread(ABC):
             self._thread.start()
         self._changed.notify_all()
 
+    def _watched_by(self, leases: Leases, num: int) -> Watched:
+        self._tenants[leases.tenant] = leases
+        return Watched(leases.tenant, num)
+
+    def _as(self, connection: Connection, tenant: int) -> Leases:
+        """From now on, that tenant asks on this connection."""
+        leases = self._tenants[tenant]
+        connection.tenant = leases.pool.tenant
+        return leases
+
     def _run(self) -> None:
         connection: Connection | None = None
         try:
             while self._goes_on():
                 try:
-                    connection = connection or self._pool.connect()
+                    connection = connection or self._connections.connect()
                     self._work(connection)
                 except psycopg.Error:
                     # The server is away. Those who wait look for themselves; we begin anew.

@@ -154,7 +154,7 @@ class BlobBatch:
         self._writer: BlobWriter | None = None
 
     def __enter__(self) -> BlobBatch:
-        self._connection, _ = self._pool.own("keeping blobs", lambda connection: connection.execute("begin"))
+        self._connection, _ = self._pool.own("keeping blobs", lambda connection: connection.begin())
         self._writer = BlobWriter(self._connection, self._tenant)
         return self
 

@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable
 
 from turnlog.store.broadcast import PAUSE_S, Delta, LiveText, delta_of
-from turnlog.store.postgres.background import BackgroundThread
+from turnlog.store.postgres.background import BackgroundThread, Watched
+from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.pool import Connection
 
 _PAYLOAD = 7_900
@@ -32,8 +33,8 @@ _SAY = "select pg_notify(%s, payload) from unnest(%s::text[]) as payload"
 class NoticeInbox:
     """See `Inbox`. Filled by the thread that listens."""
 
-    def __init__(self, num: int, leave: Callable[[NoticeInbox], None]) -> None:
-        self.num = num
+    def __init__(self, what: Watched, leave: Callable[[NoticeInbox], None]) -> None:
+        self.what = what
         self._leave = leave
         self._mutex = threading.Lock()
         self.lose()
@@ -67,12 +68,12 @@ class PostgresBroadcast(BackgroundThread):
     def after_fork(self) -> None:
         """See `BackgroundThread`."""
         super().after_fork()
-        self._texts: list[tuple[int, LiveText]] = []
+        self._texts: list[tuple[Watched, LiveText]] = []
 
-    def speak(self, num: int, text: LiveText) -> Callable[[], None]:
+    def speak(self, leases: Leases, num: int, text: LiveText) -> Callable[[], None]:
         """See `Broadcasts.speak`."""
         with self._changed:
-            self._texts.append((num, text))
+            self._texts.append((self._watched_by(leases, num), text))
             self._wake()
 
         def stop() -> None:
@@ -91,19 +92,23 @@ class PostgresBroadcast(BackgroundThread):
         with self._changed:
             texts = list(self._texts)
         ending = [item for item in texts if item[1].is_over]
-        listeners: dict[int, list[str]] = {}
-        for num, name in connection.execute(_LISTENERS, (self._leases.tenant,)):
-            listeners.setdefault(num, []).append(name)
-        payloads: list[str] = []
-        for num, text in texts:
-            text.look()
-            for name in listeners.get(num, ()):
-                payloads += [f"{name} {frame.decode()}" for frame in text.due(name, _PAYLOAD - len(name))]
-        if payloads:
-            connection.execute(_SAY, (self._leases.channel(connection), payloads))
+        for tenant in {what.tenant for what, _ in texts}:
+            self._say(connection, self._as(connection, tenant), [one for one in texts if one[0].tenant == tenant])
         with self._changed:
             self._texts = [item for item in self._texts if item not in ending]
         time.sleep(PAUSE_S)
+
+    def _say(self, connection: Connection, leases: Leases, texts: list[tuple[Watched, LiveText]]) -> None:
+        listeners: dict[int, list[str]] = {}
+        for num, name in connection.execute(_LISTENERS, (leases.tenant,)).fetchall():
+            listeners.setdefault(num, []).append(name)
+        payloads: list[str] = []
+        for what, text in texts:
+            text.look()
+            for name in listeners.get(what.num, ()):
+                payloads += [f"{name} {frame.decode()}" for frame in text.due(name, _PAYLOAD - len(name))]
+        if payloads:
+            connection.execute(_SAY, (leases.channel(connection), payloads))
 
     def _lost(self) -> None:
         with self._changed:

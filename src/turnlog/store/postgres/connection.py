@@ -1,16 +1,24 @@
-"""One connection on which nothing waits for ever, and a short way to run the statement that matters."""
+"""One connection on which nothing waits for ever, and a short way to run statements.
+
+Whose rows are seen is said in each transaction, and holds until its end: tenants take turns on a connection, and a
+pooler may give each transaction another one. Outside a transaction that goes ahead of a statement, in one message.
+"""
 
 from __future__ import annotations
 
 import itertools
+import re
 import select
 import struct
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar, cast
 
 import psycopg
 from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import Loader, PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq.abc import PGresult
 
@@ -18,25 +26,105 @@ from turnlog.store.postgres.problem import Slow
 
 _T = TypeVar("_T")
 _WAIT = 0.1
-_BINARY = 1
-_GOOD = (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK)
+_TEXT, _BINARY = 0, 1
+_IDLE = psycopg.pq.TransactionStatus.IDLE
+_CONNECTED = psycopg.pq.ConnStatus.OK
+_SYNCED = psycopg.pq.ExecStatus.PIPELINE_SYNC
+_ROWS = psycopg.pq.ExecStatus.TUPLES_OK
+_GOOD = (psycopg.pq.ExecStatus.COMMAND_OK, _ROWS, _SYNCED)
+_MOST_KNOWN = 200
+"""So many statements are prepared on a connection; of more, the oldest is forgotten."""
 _pack_head = struct.Struct(">5i").pack
 _pack_length = struct.Struct(">i").pack
 _numbers = itertools.count(1)
+_PLACEHOLDER = re.compile(r"%(?:%|(?:\((\w+)\))?([sb]))")
 
 
 class Statement:
-    """A statement with parameters in binary, prepared on each connection where it is needed."""
+    """A statement, prepared on each connection where it is needed; parameters and answer are in binary unless told."""
 
-    def __init__(self, query: str, types: Sequence[str]) -> None:
+    def __init__(
+        self, query: bytes, types: Sequence[int], formats: Sequence[int] | None = None, answer: int = _BINARY
+    ) -> None:
         self.name = b"turnlog %d" % next(_numbers)
-        self.query = query.encode()
-        self.types = [psycopg.adapters.types.get_oid(name) for name in types]
-        self.formats = [_BINARY] * len(types)
+        self.query = query
+        self.types = list(types)
+        self.formats = [_BINARY] * len(self.types) if formats is None else list(formats)
+        self.answer = answer
+
+    @classmethod
+    def of(cls, query: str, types: Sequence[str]) -> Statement:
+        """With the names of its types."""
+        return cls(query.encode(), [psycopg.adapters.types.get_oid(name) for name in types])
 
     def whole(self, values: Sequence[Buffer | None]) -> tuple[Any, ...]:
         """All that is needed to run it without preparing it."""
-        return self.query, values, self.types, self.formats, _BINARY
+        return self.query, values, self.types, self.formats, self.answer
+
+
+# The server gives up before we do, and says why. One that is told to be careless is overruled, unless we are it, too.
+# Nothing comes back of it: fewer bytes, and nothing to look at.
+_SETTINGS = Statement.of(
+    "select where set_config('turnlog.tenant', $1, true) || set_config('statement_timeout', $2, true) || "
+    "set_config('synchronous_commit', case when $3 = '' then 'off' when current_setting('synchronous_commit') = 'off' "
+    "then 'on' else current_setting('synchronous_commit') end, true) is null",
+    ("text", "text", "text"),
+)
+
+
+class _Query(NamedTuple):
+    """A query as PostgreSQL takes it: `$1` for a value, with its name if it has one, and how it is sent."""
+
+    text: bytes
+    names: tuple[str, ...]
+    formats: list[PyFormat]
+
+
+@lru_cache(maxsize=1000)
+def _converted(query: str) -> _Query:
+    places: dict[str, int] = {}
+    formats: list[PyFormat] = []
+
+    def place(found: re.Match[str]) -> str:
+        name, kind = found.groups()
+        if kind is None:
+            return "%"
+        key = name or f" {len(formats)}"
+        if key not in places:
+            places[key] = len(formats) + 1
+            formats.append(PyFormat.BINARY if kind == "b" else PyFormat.AUTO)
+        return f"${places[key]}"
+
+    text = _PLACEHOLDER.sub(place, query)
+    return _Query(text.encode(), tuple(places), formats)
+
+
+@lru_cache(maxsize=1000)
+def _statement(query: bytes, types: tuple[int, ...], formats: tuple[int, ...], answer: int) -> Statement:
+    return Statement(query, types, formats, answer)
+
+
+class _Whole(Loader):
+    """Sums of whole numbers are whole numbers."""
+
+    def load(self, data: Buffer) -> int:
+        return int(bytes(data))
+
+
+class StatementAnswer:
+    """What a statement gave."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], count: int) -> None:
+        self._rows = rows
+        self.rowcount = count
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+        return self._rows
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first one; None if there is none."""
+        return self._rows[0] if self._rows else None
 
 
 def array(of: str, items: Sequence[bytes]) -> bytes:
@@ -51,14 +139,20 @@ class Connection(psycopg.Connection[Any]):
     """A connection on which nothing waits for ever, whatever has become of the server."""
 
     patience = 15.0
+    tenant = ""
+    """Whose rows are seen, from the next transaction on."""
+    is_durable = True
+    is_pooled = False
+    """Whether each transaction may be on another connection to the server: then no statement has a name."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, None] = {}
         self._is_alone = False
         self.add_notice_handler(self._noticed)
         self._poll: select.poll | None = None
         self._events = 0
+        self.adapters.register_loader("numeric", _Whole)
 
     def wait(self, gen: PQGen[_T], interval: float = _WAIT, timeout: float | None = None) -> _T:
         """See psycopg; a time limit where the caller has none."""
@@ -74,20 +168,93 @@ class Connection(psycopg.Connection[Any]):
             self.close()
             raise self._slow() from None
 
-    def call(self, statement: Statement, values: Sequence[Buffer | None]) -> PGresult:
+    # ── transactions ──────────────────────────────────────────────────────────────────────────────
+
+    def _settings(self) -> list[Buffer | None]:
+        limit = b"%dms" % int(self.patience * 800)
+        return [self.tenant.encode(), limit, b"durable" if self.is_durable else b""]
+
+    @contextmanager
+    def transaction(
+        self, savepoint_name: str | None = None, force_rollback: bool = False
+    ) -> Generator[psycopg.Transaction]:
+        """See psycopg; it begins with whose it is."""
+        is_new = self.pgconn.transaction_status == _IDLE
+        with super().transaction(savepoint_name, force_rollback) as made:
+            if is_new:
+                self.call(_SETTINGS, self._settings())
+            yield made
+
+    def begin(self) -> None:
+        """The same for who ends it by `execute`."""
+        self._send(self.pgconn.send_query, b"begin")
+        self.call(_SETTINGS, self._settings())
+
+    def script(self, text: str) -> None:
+        """Statements without values, inside a transaction."""
+        self._send(self.pgconn.send_query, text.encode())
+
+    # ── statements ────────────────────────────────────────────────────────────────────────────────
+
+    def execute(self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False) -> Any:
+        """See psycopg: the same, but that the whole answer is there. Outside a transaction it is one."""
+        found = _converted(query.decode() if isinstance(query, bytes) else query)
+        if isinstance(params, Mapping):
+            named = cast("Mapping[str, Any]", params)
+            params = [named[name] for name in found.names]
+        known = Transformer.from_context(self)
+        values = known.dump_sequence(params or (), found.formats)
+        statement = _statement(
+            found.text, tuple(known.types or ()), tuple(known.formats or ()), _BINARY if binary else _TEXT
+        )
+        result = self.call(statement, values, prepare=prepare is not False)
+        if result.status != _ROWS:
+            return StatementAnswer([], result.command_tuples or 0)
+        known.set_pgresult(result)
+        return StatementAnswer(known.load_rows(0, result.ntuples, tuple), result.ntuples)
+
+    def call(self, statement: Statement, values: Sequence[Buffer | None], *, prepare: bool = True) -> PGresult:
         """Run a statement the short way: what a cursor does around it costs as much as the server's work on it."""
-        pgconn = self.pgconn
-        if pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            return self._send(pgconn.send_query_params, *statement.whole(values))
+        if not prepare or self.is_pooled:
+            return self._run(statement, values, named=False)
         try:
-            if statement.name not in self._known:
-                self._send(pgconn.send_prepare, statement.name, statement.query, statement.types)
-                self._known.add(statement.name)
-            return self._send(pgconn.send_query_prepared, statement.name, values, statement.formats, _BINARY)
+            self._prepare(statement)
+            return self._run(statement, values, named=True)
         except psycopg.errors.InvalidSqlStatementName:
-            # psycopg forgets all prepared statements after a rollback, ours included.
-            self._known.discard(statement.name)
-            return self._send(pgconn.send_query_params, *statement.whole(values))
+            # Somebody deallocated it, or there is a pooler that we did not see.
+            self._known.clear()
+            if self.pgconn.transaction_status != _IDLE:
+                raise
+            return self._run(statement, values, named=False)
+
+    def _prepare(self, statement: Statement) -> None:
+        for one in (statement, _SETTINGS):
+            if one.name not in self._known:
+                if len(self._known) >= _MOST_KNOWN:
+                    oldest = next(iter(self._known))
+                    del self._known[oldest]
+                    self._send(self.pgconn.send_query, b'deallocate "%b"' % oldest)
+                self._send(self.pgconn.send_prepare, one.name, one.query, one.types)
+                self._known[one.name] = None
+
+    def _run(self, statement: Statement, values: Sequence[Buffer | None], *, named: bool) -> PGresult:
+        if self.pgconn.transaction_status != _IDLE:
+            return self._send(self._sending(statement, values, named=named))
+
+        def both() -> None:
+            # Without a `begin`, what comes in one message is one transaction.
+            self.pgconn.enter_pipeline_mode()
+            self._sending(_SETTINGS, self._settings(), named=named)()
+            self._sending(statement, values, named=named)()
+            self.pgconn.pipeline_sync()
+
+        return self._send(both, number=1)
+
+    def _sending(self, statement: Statement, values: Sequence[Buffer | None], *, named: bool) -> Callable[[], None]:
+        if named:
+            how = (statement.name, values, statement.formats, statement.answer)
+            return lambda: self.pgconn.send_query_prepared(*how)
+        return lambda: self.pgconn.send_query_params(*statement.whole(values))
 
     def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
         if notice.source_function == "SyncRepWaitForLSN":
@@ -100,21 +267,28 @@ class Connection(psycopg.Connection[Any]):
             # A commit that changes nothing comes behind that one.
             self.execute("select pg_logical_emit_message(true, 'turnlog', '')")
 
-    def _send(self, send: Callable[..., None], *values: Any) -> PGresult:
+    def _send(self, send: Callable[..., None], *values: Any, number: int = 0) -> PGresult:
+        """Send something, and wait for all of the answer. Gives the result of the statement with that number."""
+        pgconn = self.pgconn
         try:
             send(*values)
             results = self._results()
+            if pgconn.pipeline_status and pgconn.status == _CONNECTED:
+                pgconn.exit_pipeline_mode()
         except BaseException:
             self.close()  # nobody knows where it stands
             raise
         for result in results:
             if result.status not in _GOOD:
                 raise error_from_result(result, encoding=self.info.encoding)
-        return results[0]
+        if pgconn.status != _CONNECTED:
+            raise psycopg.OperationalError("the connection was lost")
+        return results[number]
 
     def _results(self) -> list[PGresult]:
         """All of them: a commit that fails does so after the statement has been told done."""
         pgconn, deadline = self.pgconn, 0.0
+        is_pipeline = pgconn.pipeline_status
         results: list[PGresult] = []
         while pgconn.flush():  # a long line, and a server that is slow to take it
             deadline = self._wait(select.POLLIN | select.POLLOUT, deadline)
@@ -124,9 +298,12 @@ class Connection(psycopg.Connection[Any]):
                 deadline = self._wait(select.POLLIN, deadline)
                 pgconn.consume_input()
             result = pgconn.get_result()
-            if result is None:
+            if result is not None:
+                results.append(result)
+                if result.status == _SYNCED:
+                    return results
+            elif not is_pipeline or pgconn.status != _CONNECTED:
                 return results
-            results.append(result)
 
     def _wait(self, events: int, deadline: float) -> float:
         """Until the server has something, or takes something; returns until when that may go on."""

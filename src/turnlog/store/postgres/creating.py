@@ -11,7 +11,9 @@ from turnlog.store.postgres.names import alias_of, id_bytes, key_of
 from turnlog.store.postgres.rows import Stamped
 
 CREATE = """
-with parent as (
+with owner as (
+    select num from turnlog.tenant where num = %(tenant)s and name = %(name)s for key share
+), parent as (
     select root from turnlog.session
     where tenant = %(tenant)s and coalesce(first_key, key) = %(parent)b and (place = 'base' or key = %(parent_key)b)
         and last_seq >= %(fork_seq)s for key share
@@ -22,7 +24,7 @@ with parent as (
         %(made)s, %(fork_of)b, %(fork_seq)s, %(first_seq)s, %(last_seq)s, %(last_at)s, %(last_at)s / 60000,
         %(last_fence)s, %(wide_seq)s, %(bytes)s, %(alias)b
     from (select nextval('turnlog.number') as num) as new
-    where %(parent)b::bytea is null or exists (select from parent)
+    where exists (select from owner) and (%(parent)b::bytea is null or exists (select from parent))
     on conflict do nothing
     returning num, root, tenant
 ), lines as (

@@ -1,4 +1,4 @@
-"""A connection of one's own, for whoever keeps tables beside the logs: with our errors, and a lease to write alone."""
+"""The connections for whoever keeps tables beside the logs: with our errors, and a lease to write alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
-from psycopg.adapt import Buffer, Loader
 
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.store.postgres.lease import Lease
@@ -22,15 +21,8 @@ if TYPE_CHECKING:
 _PAUSE_S = 0.05
 
 
-class _Whole(Loader):
-    """Sums of whole numbers are whole numbers."""
-
-    def load(self, data: Buffer) -> int:
-        return int(bytes(data))
-
-
 class DedicatedConnection:
-    """See `TableConnection`. Made when it is first needed, and again when it broke; given back when it is closed."""
+    """See `TableConnection`. Only while something is written it has a connection of its own: tenants are many."""
 
     def __init__(self, pool: Pool, leases: Leases, name: str) -> None:
         self._pool = pool
@@ -38,45 +30,51 @@ class DedicatedConnection:
         self._name = name
         self._doing = f"asking the {name}"
         self._lease: Lease | None = None
-        self._connection: Connection | None = None
+        self._writing: Connection | None = None
         self.tenant = leases.tenant
 
-    @property
-    def connection(self) -> Connection:
-        """The driver's own."""
-        if self._connection is None or self._connection.closed:
-            self._connection, _ = self._pool.own(self._doing, lambda made: made.execute("select 1"))
-        return self._connection
-
     def close(self) -> None:
-        if self._connection is not None:
-            self._pool.give(self._connection)
-            self._connection = None
+        """See `TableConnection.close`. Nothing is held open."""
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._problems():
-            cursor = self.connection.cursor()
-            cursor.adapters.register_loader("numeric", _Whole)
-            cursor.execute(sql.encode(), _storable(values) if values else None)
-            return cursor.fetchall() if cursor.description is not None else []
+        given = _storable(values)
+        if self._writing is not None:
+            return self._writing.execute(sql, given).fetchall()
+        return self._pool.run(self._doing, lambda made, _: made.execute(sql, given).fetchall())
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         given = [_storable(row) for row in rows]
-        if given:
-            with self._problems(), self.connection.cursor() as cursor:
+        if given and self._writing is not None:
+            with self._writing.cursor() as cursor:
                 cursor.executemany(sql.encode(), given)
+        elif given:
+            with self.writing():
+                self.run(sql, given)
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        with self._problems(), self.connection.transaction():
-            if self._lease is not None and not self._lease.renew(self.connection):
-                raise Unavailable(f"another process went on with the {self._name} meanwhile", hint="a retry is safe")
-            yield
+        connection, _ = self._pool.own(self._doing, lambda made: made.begin())
+        self._writing = connection
+        try:
+            with self._problems():
+                if self._lease is not None and not self._lease.renew(connection):
+                    what = f"another process went on with the {self._name} meanwhile"
+                    raise Unavailable(what, hint="a retry is safe")
+                yield
+                connection.execute("commit")
+                connection.confirm()
+        except BaseException:
+            if not connection.closed:
+                connection.rollback()
+            raise
+        finally:
+            self._writing = None
+            self._pool.give(connection)
 
     @contextmanager
     def lock(self, waiting: Callable[[], None] | None = None) -> Generator[None]:
         lease = Lease(self._leases, self._name, together=False)
-        while self._taken(lease) is not None:
+        while self._pool.run(self._doing, lambda made, _: lease.take(made)) is not None:
             if waiting is not None:
                 waiting()
             time.sleep(_PAUSE_S)
@@ -92,17 +90,11 @@ class DedicatedConnection:
             except TurnlogError:
                 pass  # nobody renews it: others wait for a while, and go on
 
-    def _taken(self, lease: Lease) -> str | None:
-        with self._problems():
-            return lease.take(self.connection)
-
     @contextmanager
     def _problems(self) -> Generator[None]:
         try:
             yield
         except psycopg.Error as error:
-            if self._connection is not None and isinstance(error, psycopg.OperationalError):
-                self._connection.close()
             raise as_error(error, self._doing, self._pool.place) from error
 
 

@@ -13,7 +13,7 @@ import uuid
 
 import psycopg
 
-from turnlog.errors import TurnlogError, Unavailable
+from turnlog.errors import NotFound, TurnlogError, Unavailable
 from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
 
 TERM_S = 30.0
@@ -133,13 +133,10 @@ class Lease:
         return bool(connection.execute(_DROP, ([self.name],)).fetchall())
 
 
-class Leases:
-    """What this process holds of one tenant, and the thread that renews it."""
+class Renewal:
+    """A thread that renews what this process holds, of whichever tenant, as long as it holds anything."""
 
-    def __init__(self, pool: Pool, tenant: int) -> None:
-        self.pool = pool
-        self.tenant = tenant
-        self._channel: str | None = None
+    def __init__(self) -> None:
         self.after_fork()
         renew_after_fork(self)
 
@@ -149,31 +146,6 @@ class Leases:
         self._renewed: dict[Lease, None] = {}
         self._thread: threading.Thread | None = None
         self._is_over = False
-        self.kept: Lease | None = None
-        """By which this process keeps blobs: nothing that refers to some is written without it."""
-
-    def channel(self, connection: Connection) -> str:
-        """On which this tenant's processes tell each other of news."""
-        if self._channel is None:
-            row = connection.execute("select channel from turnlog.tenant where num = %s", (self.tenant,)).fetchone()
-            assert row is not None
-            self._channel = f"turnlog_{row[0].hex}"
-        return self._channel
-
-    def collections(self, connection: Connection) -> int:
-        """How often blobs were collected: as long as it stays, so do they."""
-        row = connection.execute("select collections from turnlog.tenant where num = %s", (self.tenant,)).fetchone()
-        return row[0] if row is not None else 0
-
-    def kept_in(self, connection: Connection) -> Lease | None:
-        """Inside a transaction: what is kept stays until it ends, or this raises. None if nothing is kept."""
-        lease = self.kept
-        if lease is None or lease.is_held(connection):
-            return lease
-        # A crash of the server takes all leases away. That is fine as long as nobody collected anything.
-        if lease.take(connection) is not None or self.collections(connection) != lease.collections:
-            raise lost()
-        return lease
 
     def keep(self, lease: Lease) -> None:
         """Renew it until `leave`."""
@@ -198,7 +170,9 @@ class Leases:
                     return
             for lease in due:
                 try:
-                    self.pool.run("renewing a lease", lambda connection, _, lease=lease: lease.renew(connection))
+                    lease.leases.pool.run(
+                        "renewing a lease", lambda connection, _, lease=lease: lease.renew(connection)
+                    )
                 except TurnlogError:
                     pass  # who holds it finds out when it matters
 
@@ -210,6 +184,47 @@ class Leases:
             thread = self._thread
         if thread is not None:
             thread.join()
+
+
+class Leases:
+    """What this process holds of one tenant."""
+
+    def __init__(self, pool: Pool, tenant: int, renewal: Renewal) -> None:
+        self.pool = pool
+        self.tenant = tenant
+        self.keep, self.leave = renewal.keep, renewal.leave
+        self._channel: str | None = None
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a child process: what there is, is the parent's."""
+        self.kept: Lease | None = None
+        """By which this process keeps blobs: nothing that refers to some is written without it."""
+
+    def channel(self, connection: Connection) -> str:
+        """On which this tenant's processes tell each other of news."""
+        if self._channel is None:
+            row = connection.execute("select channel from turnlog.tenant where num = %s", (self.tenant,)).fetchone()
+            if row is None:
+                raise NotFound(f"tenant {self.pool.tenant!r:.80} is gone", hint="it was dropped")
+            self._channel = f"turnlog_{row[0].hex}"
+        return self._channel
+
+    def collections(self, connection: Connection) -> int:
+        """How often blobs were collected: as long as it stays, so do they."""
+        row = connection.execute("select collections from turnlog.tenant where num = %s", (self.tenant,)).fetchone()
+        return row[0] if row is not None else 0
+
+    def kept_in(self, connection: Connection) -> Lease | None:
+        """Inside a transaction: what is kept stays until it ends, or this raises. None if nothing is kept."""
+        lease = self.kept
+        if lease is None or lease.is_held(connection):
+            return lease
+        # A crash of the server takes all leases away. That is fine as long as nobody collected anything.
+        if lease.take(connection) is not None or self.collections(connection) != lease.collections:
+            raise lost()
+        return lease
 
 
 def lost() -> Unavailable:

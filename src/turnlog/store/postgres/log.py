@@ -215,22 +215,22 @@ class PostgresLog:
         """See `Log.wait`. Longer than asked, because it is told; but messages may be lost."""
         if seconds:
             closings = self._closings
-            self._watch.listener.wait(self._rows.num, max(seconds, _LOOK_S), lambda: self._closings != closings)
+            self._watch.wait(self._rows.num, max(seconds, _LOOK_S), lambda: self._closings != closings)
         return self._end() != seq
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
-        return self._watch.listener.subscribe(self._rows.num, tell)
+        return self._watch.subscribe(self._rows.num, tell)
 
     def speak(self, text: LiveText) -> Callable[[], None]:
-        return self._watch.broadcast.speak(self._rows.num, text)
+        return self._watch.speak(self._rows.num, text)
 
-    def hear(self) -> NoticeInbox:
-        return self._watch.listener.hear(self._rows.num)
+    def hear(self) -> NoticeInbox | None:
+        return self._watch.hear(self._rows.num)
 
     def close(self) -> None:
         """See `Log.close`. It holds nothing open."""
         self._closings += 1
-        self._watch.listener.stir()
+        self._watch.stir(self._rows.num)
 
 
 def read_line(line: bytes, seq: int) -> Iterator[AnyEntry | Damage]:

@@ -1,4 +1,4 @@
-"""Connections: made in the thread that needs one, so that an error says why; kept for the next one."""
+"""Connections: made in the thread that needs one, so that an error says why; kept for the next one, of any tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, LiteralString, Protocol, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from weakref import WeakSet
 
 import psycopg
@@ -21,21 +21,20 @@ from turnlog.store.postgres.problem import as_error, may_pass, too_old
 
 _T = TypeVar("_T")
 _OLDEST = 130000
+_POOLERS = ("transaction", "session")
+HIDDEN = "\1"
+"""How the names of tenants begin that were given up, and of which something is left to be erased."""
 
 
 class Location:
     """A `postgresql://…` location: what the driver needs, what is ours, and what may be shown."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         parts = urlsplit(text)
-        self.tenant = ""
-        rest: list[tuple[str, str]] = []
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name == "tenant":
-                self.tenant = value
-            else:
-                rest.append((name, value))
-        self.url = urlunsplit(parts._replace(query=urlencode(rest)))
+        asked = parse_qsl(parts.query, keep_blank_values=True)
+        ours = {name: value for name, value in asked if name in ("tenant", "pooler", "connections")}
+        self.url = urlunsplit(parts._replace(query=urlencode([pair for pair in asked if pair[0] not in ours])))
         try:
             found = conninfo_to_dict(self.url)
             for port in str(found.get("port") or "5432").split(","):
@@ -45,22 +44,49 @@ class Location:
             hint = "postgresql://user@host:5432/name, and libpq's parameters behind a question mark"
             raise Invalid("that is not the location of a database", hint=hint) from error.with_traceback(None)
         self.given = frozenset(found)
-        if "\0" in self.tenant:
-            raise Invalid(f"the tenant {self.tenant!r} has a NUL in it")
+        self.tenant = checked(ours.get("tenant", ""))
+        self.pooler = ours.get("pooler")
+        """How a pooler before the server works; None where we find out."""
+        if self.pooler not in (None, *_POOLERS):
+            raise Invalid(f"pooler={self.pooler:.80}", hint=f"one of {', '.join(_POOLERS)}; or nothing, to find out")
+        self.connections = _number(ours.get("connections"))
         host, port = found.get("host") or found.get("hostaddr") or "localhost", found.get("port") or "5432"
         self.place = f"{host}:{port}/{found.get('dbname') or found.get('user') or ''}"
 
+    def of(self, tenant: str) -> str:
+        """The location of one of its tenants."""
+        return f"{self.text}{'&' if '?' in self.text else '?'}tenant={quote(tenant, safe='')}"
 
-class Pool:
-    """At most `size` connections in use at once, and those that nobody uses."""
+
+def checked(tenant: str) -> str:
+    """The name of a tenant that can be one."""
+    try:
+        tenant.encode()
+    except UnicodeEncodeError:
+        tenant = HIDDEN + tenant
+    if "\0" in tenant or tenant.startswith(HIDDEN):
+        raise Invalid(f"no tenant can be called {tenant!r:.80}", hint="text that begins with no control character")
+    return tenant
+
+
+def _number(given: str | None) -> int | None:
+    if given is not None and not (given.isascii() and given.isdecimal() and int(given)):
+        raise Invalid(f"connections={given:.80}", hint="how many may be in use at once, such as connections=20")
+    return None if given is None else int(given)
+
+
+class Connections:
+    """At most `size` connections in use at once, and those that nobody uses: one pool for all tenants."""
 
     def __init__(self, location: Location, *, size: int, patience: float, durable: bool) -> None:
         self.location = location
         self.place = location.place
         self.patience = patience
+        self.is_pooled: bool | None = None if location.pooler is None else location.pooler == "transaction"
+        """Whether a pooler is before the server; None as long as nobody knows."""
         self._durable = durable
-        self._size = size
-        self._free = self._permits()
+        self.size = location.connections or size
+        self.free = self._permits()
         self._mutex = threading.Lock()
         self._idle: list[Connection] = []
         self._is_closed = False
@@ -69,7 +95,7 @@ class Pool:
     def _permits(self) -> queue.SimpleQueue[None]:
         """As many as there may be connections in use. A queue is a fast semaphore."""
         permits: queue.SimpleQueue[None] = queue.SimpleQueue()
-        for _ in range(self._size):
+        for _ in range(self.size):
             permits.put(None)
         return permits
 
@@ -78,9 +104,7 @@ class Pool:
         _inherited.extend(self._idle)  # to close them would end them in the parent as well
         self._idle = []
         self._mutex = threading.Lock()
-        self._free = self._permits()
-
-    # ── connections ───────────────────────────────────────────────────────────────────────────────
+        self.free = self._permits()
 
     def connect(self) -> Connection:
         """A new connection; psycopg's error if there is none."""
@@ -93,22 +117,19 @@ class Pool:
             "application_name": "turnlog",
         }
         options = {name: value for name, value in options.items() if name not in self.location.given}
-        made = Connection.connect(self.location.url, autocommit=True, prepare_threshold=0, **options)
-        made.patience = self.patience
+        made = Connection.connect(self.location.url, autocommit=True, prepare_threshold=None, **options)
+        made.patience, made.is_durable = self.patience, self._durable
         try:
             if made.info.server_version < _OLDEST:
                 raise too_old(made.info.server_version, self.place)
-            made.execute(
-                "select set_config('turnlog.tenant', %s, false), set_config('statement_timeout', %s, false), "
-                "set_config('synchronous_commit', case when %s then 'off' "
-                "when current_setting('synchronous_commit') = 'off' then 'on' "
-                "else current_setting('synchronous_commit') end, false)",
-                # The server gives up first, and says why.
-                (self.location.tenant, f"{int(self.patience * 800)}ms", not self._durable),
-            )
+            if self.is_pooled is None:
+                # A pooler has told us a number of its own.
+                row = made.execute("select pg_backend_pid()", prepare=False).fetchone()
+                self.is_pooled = row is None or row[0] != made.info.backend_pid
         except BaseException:
             made.close()
             raise
+        made.is_pooled = bool(self.is_pooled)
         return made
 
     def take(self) -> Connection:
@@ -124,36 +145,10 @@ class Pool:
         """Keep it for the next one, unless it is of no use any more."""
         if not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             with self._mutex:
-                if not self._is_closed and len(self._idle) < self._size:
+                if not self._is_closed and len(self._idle) < self.size:
                     self._idle.append(connection)
                     return
         connection.close()
-
-    @contextmanager
-    def connection(self) -> Generator[Connection]:
-        """A connection for a moment. What went wrong on it is psycopg's error."""
-        free = self._free
-        try:
-            free.get(timeout=self.patience)
-        except queue.Empty:
-            raise Unavailable(
-                f"all {self._size} connections to {self.place} were busy for {self.patience:g} seconds",
-                hint="a retry is safe",
-            ) from None
-        try:
-            connection = self.take()
-            try:
-                yield connection
-                connection.confirm()
-            except psycopg.OperationalError as error:
-                if connection.closed or may_pass(error):
-                    connection.close()
-                    self.drop_idle()  # what ended this one will have ended them
-                raise
-            finally:
-                self.give(connection)
-        finally:
-            free.put(None)
 
     def drop_idle(self) -> None:
         """Close what nobody uses."""
@@ -170,6 +165,62 @@ class Pool:
         self._is_closed = True
         self.drop_idle()
 
+
+class Pool:
+    """The connections as one tenant has them: whatever is done on one, is done as that tenant."""
+
+    def __init__(self, connections: Connections, tenant: str) -> None:
+        self.connections = connections
+        self.tenant = tenant
+        self.place = connections.place
+
+    @property
+    def patience(self) -> float:
+        """So long somebody waits for the server."""
+        return self.connections.patience
+
+    def connect(self) -> Connection:
+        """A new connection, outside the limit; psycopg's error if there is none."""
+        made = self.connections.connect()
+        made.tenant = self.tenant
+        return made
+
+    def give(self, connection: Connection) -> None:
+        """Keep it for the next one, unless it is of no use any more."""
+        self.connections.give(connection)
+
+    def _take(self) -> Connection:
+        found = self.connections.take()
+        found.tenant = self.tenant
+        return found
+
+    @contextmanager
+    def connection(self) -> Generator[Connection]:
+        """A connection for a moment. What went wrong on it is psycopg's error."""
+        all_of_them = self.connections
+        free = all_of_them.free
+        try:
+            free.get(timeout=self.patience)
+        except queue.Empty:
+            raise Unavailable(
+                f"all {all_of_them.size} connections to {self.place} were busy for {self.patience:g} seconds",
+                hint="a retry is safe",
+            ) from None
+        try:
+            connection = self._take()
+            try:
+                yield connection
+                connection.confirm()
+            except psycopg.OperationalError as error:
+                if connection.closed or may_pass(error):
+                    connection.close()
+                    all_of_them.drop_idle()  # what ended this one will have ended them
+                raise
+            finally:
+                self.give(connection)
+        finally:
+            free.put(None)
+
     # ── work ──────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, doing: str, job: Callable[[Connection, bool], _T]) -> _T:
@@ -185,12 +236,12 @@ class Pool:
         """A connection of one's own on which this was done first; `give` takes it back."""
 
         def attempt(again: bool) -> tuple[Connection, _T]:
-            connection = self.take()
+            connection = self._take()
             try:
                 return connection, job(connection)
             except BaseException:
                 connection.close()
-                self.drop_idle()
+                self.connections.drop_idle()
                 raise
 
         return self._insist(doing, attempt)

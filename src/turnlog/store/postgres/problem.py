@@ -65,7 +65,13 @@ _REASONS = (
     _AWAY,
     Reason("no_host", (), ("translate host name", "resolve host"), "no such host: {}", False),
     Reason("full", ("53100",), (), "the disk of the database at {} is full; nothing was changed", False),
-    Reason("privilege", ("42501",), (), "this role lacks a privilege that it needs; see docs/guide/postgres.md", False),
+    Reason(
+        "privilege",
+        ("42501",),
+        (),
+        "this role lacks a privilege that it needs, or its tenant was dropped; see docs/guide/postgres.md",
+        False,
+    ),
     Reason(
         "tables",
         ("3F000", "42P01", "42883", "42703"),

@@ -45,14 +45,14 @@ _PLAIN = _MOVE.format(held="", if_held="")
 _KEEPING = _MOVE.format(held=_HELD.format(14), if_held=_IF_HELD)
 _INSERT_ONE = "select root, num, tenant, $11, $12, $13 from moved" + _UNWATCHED
 _INSERT_MANY = "select root, num, tenant, new.* from moved, unnest($11, $12, $13) as new" + _UNWATCHED
-_APPEND_ONE = Statement(_PLAIN + _INSERT_ONE, (*_END, "text", *_ONE))
-_APPEND_MANY = Statement(_PLAIN + _INSERT_MANY, (*_END, "text", *_MANY))
-_APPEND_ONE_KEEPING = Statement(_KEEPING + _INSERT_ONE, (*_END, "text", *_ONE, "text"))
-_APPEND_MANY_KEEPING = Statement(_KEEPING + _INSERT_MANY, (*_END, "text", *_MANY, "text"))
-_APPEND_ONE_UNWATCHED = Statement(
+_APPEND_ONE = Statement.of(_PLAIN + _INSERT_ONE, (*_END, "text", *_ONE))
+_APPEND_MANY = Statement.of(_PLAIN + _INSERT_MANY, (*_END, "text", *_MANY))
+_APPEND_ONE_KEEPING = Statement.of(_KEEPING + _INSERT_ONE, (*_END, "text", *_ONE, "text"))
+_APPEND_MANY_KEEPING = Statement.of(_KEEPING + _INSERT_MANY, (*_END, "text", *_MANY, "text"))
+_APPEND_ONE_UNWATCHED = Statement.of(
     _PLAIN + "select root, num, tenant, $10, $11, $12 from moved returning true", (*_END, *_ONE)
 )
-_APPEND_MANY_UNWATCHED = Statement(
+_APPEND_MANY_UNWATCHED = Statement.of(
     _PLAIN + "select root, num, tenant, new.* from moved, unnest($10, $11, $12) as new returning true", (*_END, *_MANY)
 )
 _int8 = struct.Struct(">q").pack
@@ -123,7 +123,7 @@ class LogRows:
         self._is_watched = False
         done = self._pool.run(f"appending to session {self.id}", job)
         if self._is_watched:
-            self._watch.teller.mark(self.num)
+            self._watch.mark(self.num)
         return done
 
     def lock(self, connection: Connection) -> tuple[Any, ...] | None:

@@ -58,7 +58,7 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
             with connection.transaction():
                 connection.execute(_LOCK)
                 connection.execute("set local statement_timeout = 0")
-                connection.execute(f"set local lock_timeout = '{_IN_USE_S:g}s'".encode())
+                connection.execute(f"set local lock_timeout = '{_IN_USE_S:g}s'")
                 found = _migrate(connection)
         finally:
             connection.patience = patience
@@ -72,16 +72,21 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
 def _begin(connection: Connection) -> None:
     """Make what the lock is on. Of several who do that at once, the later ones find it made."""
     try:
-        connection.execute(_FIRST, prepare=False)
+        _make(connection)
     except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable, psycopg.errors.DuplicateSchema):
-        connection.execute(_FIRST, prepare=False)
+        _make(connection)
+
+
+def _make(connection: Connection) -> None:
+    with connection.transaction():
+        connection.script(_FIRST)
 
 
 def _migrate(connection: Connection) -> int:
     found = version(connection)
     for number, text in migrations().items():
         if number > found:
-            connection.execute(text.encode(), prepare=False)
+            connection.script(text)
             connection.execute("insert into turnlog.migration (number) values (%s)", (number,))
             found = number
     return found

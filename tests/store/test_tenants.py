@@ -1,0 +1,155 @@
+"""Tenants on every store: the same calls, each a home of its own, dropped with all that they have."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.pgserver import Server
+from turnlog import aio
+from turnlog.errors import Conflict, Invalid, NotFound, Unsupported
+from turnlog.store import derived
+
+STORES = ("files", "memory", "postgres", "role")
+SECRET = b"a secret of acme" * 4096
+
+
+@pytest.fixture(params=STORES)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty home; on PostgreSQL as a superuser, and as a role that row level security holds for."""
+    if request.param == "memory":
+        return "memory:"
+    if request.param == "files":
+        return str(tmp_path / "home")
+    server: Server = request.getfixturevalue("postgres")
+    database = server.database(f"tenants-{uuid.uuid4()}")
+    if request.param == "postgres":
+        return database
+    turnlog.open(database).close()
+    role = server.role()
+    server.grant(database, role)
+    return database.replace("postgres@", f"{role}@")
+
+
+@pytest.fixture
+def home(location: str) -> Iterator[turnlog.Home]:
+    with turnlog.open(location) as home:
+        yield home
+
+
+def titles(home: turnlog.Home) -> set[str | None]:
+    return {row.title for row in home.sessions()}
+
+
+def test_each_has_a_home_of_its_own(home: turnlog.Home):
+    acme, other = home.tenant("acme"), home.tenant("öther/../x")
+    home.create(id="s", title="the operator's").user("hello")
+    acme.create(id="s", title="of acme").user("hello from acme")
+    blob = acme.put_blob(SECRET)
+    assert (titles(home), titles(acme), titles(other)) == ({"the operator's"}, {"of acme"}, set())
+    for stranger in (home, other):
+        with pytest.raises(NotFound):
+            stranger.get_blob(blob)
+    with pytest.raises(NotFound):
+        other.resume("s")
+    assert home.tenant("acme").resume("s").messages()[0].blocks[0].text == "hello from acme"
+    assert home.tenants() == ["acme", "öther/../x"]
+    assert (home.tenant_name, acme.tenant_name) == (None, "acme")
+
+
+def test_one_that_is_not_there_is_made_only_if_it_may_be(home: turnlog.Home):
+    with pytest.raises(NotFound, match="no tenant 'acme'"):
+        home.tenant("acme", create=False)
+    assert home.tenants() == []
+    home.tenant("acme")
+    assert home.tenant("acme", create=False).sessions() == []
+    for name in ("", None, "\ud800", "a\0b"):
+        with pytest.raises(Invalid):
+            home.tenant(name)  # pyright: ignore[reportArgumentType]
+    assert home.tenants() == ["acme"]
+
+
+def test_a_tenant_reaches_no_other(home: turnlog.Home):
+    acme = home.tenant("acme")
+    home.tenant("other")
+    for ask in (lambda: acme.tenant("other"), acme.tenants, lambda: acme.drop_tenant("other")):
+        with pytest.raises(Unsupported, match="'acme'"):
+            ask()
+    assert home.tenants() == ["acme", "other"]
+
+
+def test_dropping_says_what_went_and_takes_nothing_else(home: turnlog.Home):
+    acme, other = home.tenant("acme"), home.tenant("other")
+    for tenant in (acme, other):
+        one, two = tenant.create(id="one"), tenant.create(id="two")
+        one.user("hello")
+        one.fork(id="fork").user("more")
+        two.user("bye")
+        two.close()
+        tenant.delete("two")
+        tenant.put_blob(SECRET)
+    entries = sum(len(list(log.lines())) for log in derived.all_logs(acme.store))
+    size = sum(acme.disk().values())
+    went = home.drop_tenant("acme")
+    assert went == turnlog.DroppedTenant("acme", sessions=2, deleted=1, entries=entries, blobs=1, size_bytes=size)
+    assert home.tenants() == ["other"]
+    assert other.get_blob(other.put_blob(SECRET)) == SECRET
+    assert {row.id for row in other.sessions()} == {"one", "fork"}
+    with pytest.raises(NotFound):
+        home.drop_tenant("acme")
+    assert home.tenant("acme").sessions() == []
+
+
+def test_who_has_a_dropped_tenant_open_is_told_and_nothing_comes_back(home: turnlog.Home):
+    acme = home.tenant("acme")
+    session, unused = acme.create(id="s"), home.tenant("acme")
+    session.user("hello")
+    home.drop_tenant("acme")
+    for write in (lambda: session.user("lost?"), lambda: acme.create(id="t"), lambda: unused.create(id="u")):
+        with pytest.raises(NotFound):
+            write()
+    for tenant in (acme, unused):
+        with pytest.raises(turnlog.TurnlogError):
+            tenant.put_blob(SECRET)
+        assert tenant.sessions() == []
+    again = home.tenant("acme")
+    assert again.sessions() == []
+    again.create(id="s", title="anew").user("hello again")
+    with pytest.raises((NotFound, Conflict)):
+        session.user("into the new one?")
+    assert len(again.resume("s").messages()) == 1
+
+
+def test_closing_a_tenants_home_leaves_the_others_open(home: turnlog.Home):
+    acme, other = home.tenant("acme"), home.tenant("other")
+    acme.create(id="s")
+    acme.close()
+    with pytest.raises(Invalid):
+        acme.sessions()
+    other.create(id="s").user("hello")
+    home.close()
+    with pytest.raises(Invalid):
+        other.sessions()
+
+
+def test_with_await(location: str):
+    async def run() -> None:
+        async with aio.open(location) as home:
+            acme = await home.tenant("acme")
+            session = await acme.create(title="of acme")
+            await session.user("hello")
+            assert [row.title for row in await acme.sessions()] == ["of acme"]
+            assert await home.sessions() == []
+            assert (await home.tenants(), acme.tenant_name) == (["acme"], "acme")
+            await acme.close()
+            with pytest.raises(Invalid):
+                await acme.sessions()
+            assert (await home.drop_tenant("acme")).sessions == 1
+            other = await home.tenant("other")
+        with pytest.raises(Invalid):
+            await other.sessions()
+
+    asyncio.run(run())
