@@ -11,7 +11,7 @@ import turnlog
 from tests import public
 from tests.catalog.machine import Machine
 from tests.formats.agents import count
-from tests.formats.agents.count_small import cline, copilot_cli, droid, goose, kimi, qwen_code
+from tests.formats.agents.count_small import cline, copilot_cli, crush, cursor_cli, droid, goose, kimi, qwen_code
 from turnlog.catalog import Catalog, TokenSums
 from turnlog.exchange.arrival import origin_of
 from turnlog.formats import Places, format_of, names
@@ -20,7 +20,8 @@ from turnlog.log.usage import Usage
 TESTS = Path(__file__).parents[1]
 ROOTS = [TESTS / "formats" / "agents", TESTS / "formats" / "seeds", public.AGENTS, public.SEEDS]
 SMALL = {
-    "cline": cline, "copilot-cli": copilot_cli, "droid": droid, "goose": goose, "kimi": kimi, "qwen-code": qwen_code,
+    "cline": cline, "copilot-cli": copilot_cli, "crush": crush, "cursor-cli": cursor_cli, "droid": droid,
+    "goose": goose, "kimi": kimi, "qwen-code": qwen_code,
 }  # fmt: skip
 FIELDS = Usage.__struct_fields__[:6]
 

@@ -1,5 +1,6 @@
 """Sessions of any length for every format, and what it takes to read them."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
@@ -93,6 +94,65 @@ def _droid(folder: Path, count: int) -> Path:
     return _lines(folder / "-there" / f"{_ID}.jsonl", rows)
 
 
+def _crush(folder: Path, count: int) -> Path:
+    folder = folder / ".crush"
+    folder.mkdir(parents=True)
+    path = folder / "crush.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(CRUSH)
+        base.execute("insert into sessions (id, title, created_at, updated_at) values (?, 'long', 1, 1)", (_ID,))
+        for n in range(count):
+            parts = [
+                {"type": "text", "data": {"text": f"line {n}"}},
+                {"type": "finish", "data": {"reason": "end_turn"}},
+            ]
+            row = (f"m{n}", _ID, "assistant" if n % 2 else "user", json.dumps(parts), 1750000000 + n)
+            base.execute("insert into messages (id, session_id, role, parts, created_at) values (?, ?, ?, ?, ?)", row)
+        base.commit()
+    return path
+
+
+def _cursor(folder: Path, count: int) -> Path:
+    said = [{"role": "assistant" if n % 2 else "user", "content": f"line {n}"} for n in range(count)]
+    return cursor_chat(folder / "chats" / "0123" / _ID, said)
+
+
+def cursor_chat(folder: Path, said: list[Any], *, more: list[bytes] = [], **about: Any) -> Path:  # noqa: B006
+    """A chat as Cursor CLI keeps it: messages under their digests, and a root that names them; `more` are others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "store.db"
+    path.unlink(missing_ok=True)
+    blobs = [json.dumps(message).encode() for message in said]
+    root = b"".join(b"\x0a\x20" + hashlib.sha256(blob).digest() for blob in blobs) + b"\xd0\x01\x05"
+    told = {"agentId": folder.name, "latestRootBlobId": hashlib.sha256(root).hexdigest(), "name": "long", **about}
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(
+            "pragma page_size = 1024; create table blobs (id text primary key, data blob);"
+            "create table meta (key text primary key, value text);"
+        )
+        base.execute("insert into meta values ('0', ?)", (json.dumps(told).encode().hex(),))
+        for blob in (*blobs, root, *more):
+            base.execute("insert or ignore into blobs values (?, ?)", (hashlib.sha256(blob).hexdigest(), blob))
+        base.commit()
+    return path
+
+
+CRUSH = """
+pragma page_size = 1024;
+create table sessions (
+    id text primary key, parent_session_id text, title text not null, message_count integer not null default 0,
+    prompt_tokens integer not null default 0, completion_tokens integer not null default 0, cost real default 0,
+    updated_at integer not null, created_at integer not null, summary_message_id text, todos text
+);
+create table messages (
+    id text primary key, session_id text not null, role text not null, parts text not null default '[]', model text,
+    created_at integer not null default 0, updated_at integer not null default 0, finished_at integer, provider text,
+    is_summary_message integer default 0 not null
+);
+create index messages_by_session on messages (session_id);
+"""
+
+
 def opencode_database(path: Path, count: int) -> Path:
     with closing(sqlite3.connect(path)) as base:
         base.executescript(
@@ -147,7 +207,7 @@ def _written(agent: str) -> Callable[[Path, int], Path]:
 
 _MAKERS: dict[str, Callable[[Path, int], Path]] = {
     "qwen-code": _qwen, "copilot-cli": _copilot, "kimi": _kimi, "goose": _goose, "cline": _cline, "aider": _aider,
-    "droid": _droid,
+    "droid": _droid, "crush": _crush, "cursor-cli": _cursor,
 }  # fmt: skip
 AGENTS = names()
 

@@ -86,6 +86,18 @@ class TestGoose(FormatContract):
     samples = [*public("goose/*.jsonl"), *ours("goose/20250615_3.jsonl", "goose/export.json")]
 
 
+class TestCrush(FormatContract):
+    name = "crush"
+    writes = False
+    samples = ours("crush/.crush/crush.db")
+
+
+class TestCursorCli(FormatContract):
+    name = "cursor-cli"
+    writes = False
+    samples = ours("cursor-cli/chats", "cursor-cli/projects")
+
+
 class TestDroid(FormatContract):
     name = "droid"
     writes = False

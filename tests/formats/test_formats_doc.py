@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from turnlog.exchange.transcript import writing_of
 from turnlog.formats import format_of, names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,8 +112,8 @@ def test_what_an_agent_carries_is_named(name: str):
     tree = ast.parse((folder_of(room) / "writing.py").read_text(encoding="utf-8"))
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     told = set[str]().union(*(strings(n.args[0]) for n in calls if ast.unparse(n.func) == "self.tally.add"))
-    writing = format_of(name).write
-    assert writing is not None and writing.carried
+    writing = writing_of(format_of(name), name)
+    assert writing.carried
     assert writing.carried - told <= words(parts(sections()[name])["Lost"])
 
 

@@ -121,7 +121,7 @@ def test_sessions_are_looked_for_at_home_or_where_the_environment_says(name: str
     assert homes
     assert all(path.startswith("/home/anna/") for path in homes)
     words = ("QWEN_HOME", "COPILOT_HOME", "KIMI_SHARE_DIR", "KIMI_CODE_HOME", "GOOSE_PATH_ROOT", "CLINE_DATA_DIR")
-    words = (*words, "FACTORY_HOME_OVERRIDE")
+    words = (*words, "FACTORY_HOME_OVERRIDE", "XDG_DATA_HOME", "CURSOR_CONFIG_DIR")
     elsewhere = format_of(name).homes(Places(home="/home/anna", environ=dict.fromkeys(words, "/data")))
     assert any(path.startswith("/data/") for path in elsewhere)
 

@@ -33,6 +33,8 @@ WITHOUT_TYPES = {
     "a3s": "one object, and files beside it",
     "aider": "Markdown",
     "cline": "a list of messages",
+    "crush": "messages in a database",
+    "cursor-cli": "messages in a database",
     "goose": "messages, in lines or in a database",
     "opencode": "tables, or an object for each message",
     "owlen": "one object",

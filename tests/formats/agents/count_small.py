@@ -258,6 +258,50 @@ def _behind(before: list[str], now: list[str]) -> int:
 _ASIDE = {"systemNotification", "toolConfirmationRequest", "actionRequired"}
 
 
+def crush(path: str, key: str = "") -> Tally:
+    """What was spent is a cost alone, and a subagent's is in that of its parent."""
+    tally = fresh()
+    base = sqlite3.connect(path)
+    for role, parts, is_summary in base.execute(
+        "select role, parts, is_summary_message from messages where session_id = ?", (key,)
+    ):
+        kinds = [part["type"] for part in json.loads(parts)]
+        tally["messages"] += role in ("user", "assistant") and not is_summary
+        tally["tool_calls"] += kinds.count("tool_call")
+        tally["tool_results"] += kinds.count("tool_result")
+    [(cost, parent)] = base.execute("select cost, parent_session_id from sessions where id = ?", (key,))
+    base.close()
+    spend(tally, 0, 0, 0, 0, 0, 0 if parent else cost)
+    return tally
+
+
+def cursor_cli(path: str, key: str = "") -> Tally:
+    """Nothing says what was spent. The root is the blob that names the most of the others."""
+    tally = fresh()
+    if path.endswith(".jsonl"):
+        said = [
+            record | {"content": record["message"]["content"]}
+            for record in lines_of(path, ("role",))
+            if "role" in record
+        ]
+    else:
+        base = sqlite3.connect(path)
+        blobs = {bytes.fromhex(id): data for id, data in base.execute("select id, data from blobs")}
+        base.close()
+        root = max((data for data in blobs.values() if data[:1] != b"{"), key=len)
+        named = [root[at + 2 : at + 34] for at in range(0, len(root) - 33, 34)]
+        said = [json.loads(blobs[name]) for name in named]
+    for message in said:
+        if message.get("providerOptions"):
+            continue
+        content = message["content"] if isinstance(message["content"], list) else []
+        kinds = [part["type"] for part in content]
+        tally["messages"] += message["role"] in ("user", "assistant")
+        tally["tool_calls"] += kinds.count("tool-call") + kinds.count("tool_use") + len(message.get("tool_calls", ()))
+        tally["tool_results"] += kinds.count("tool-result") + ("tool_call_id" in message)
+    return tally
+
+
 def goose(path: str, key: str = "") -> Tally:
     tally = fresh()
     if path.endswith(".db"):
@@ -345,4 +389,6 @@ def droid(path: str, key: str = "") -> Tally:
 COUNTERS: dict[str, Callable[[str, str], Tally]] = {
     "qwen-code": qwen_code, "copilot-cli": copilot_cli, "kimi": kimi, "goose": goose, "cline": cline,
     "droid": droid,
+    "crush": crush,
+    "cursor-cli": cursor_cli,
 }  # fmt: skip

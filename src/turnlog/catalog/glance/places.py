@@ -17,6 +17,8 @@ def places(home: str, environ: Mapping[str, str], workspace: str) -> list[tuple[
     cline = environ.get("CLINE_DATA_DIR") or os.path.join(base("CLINE_DIR", ".cline"), "data")
     qwen = environ.get("QWEN_RUNTIME_DIR") or base("QWEN_HOME", ".qwen")
     goose = os.path.join(environ["GOOSE_PATH_ROOT"], "data") if environ.get("GOOSE_PATH_ROOT") else f"{data}/goose"
+    config = base("XDG_CONFIG_HOME", ".config")
+    cursors = [environ.get("CURSOR_DATA_DIR"), environ.get("CURSOR_CONFIG_DIR"), f"{home}/.cursor", f"{config}/cursor"]
     found = [
         ("claude-code", os.path.join(base("CLAUDE_CONFIG_DIR", ".claude"), "projects")),
         ("codex", os.path.join(codex, "sessions")),
@@ -32,6 +34,9 @@ def places(home: str, environ: Mapping[str, str], workspace: str) -> list[tuple[
         *(("cline", os.path.join(home, place, "globalStorage/saoudrizwan.claude-dev/tasks")) for place in _EDITORS),
         ("copilot-cli", os.path.join(copilot, "session-state")),
         ("copilot-cli", os.path.join(copilot, "history-session-state")),
+        ("crush", base("CRUSH_GLOBAL_DATA", os.path.join(data, "crush"))),
+        ("crush", os.path.join(workspace, ".crush")),
+        *(("cursor-cli", os.path.join(one, name)) for one in filter(None, cursors) for name in _CURSOR),
         ("droid", os.path.join(environ.get("FACTORY_HOME_OVERRIDE") or home, ".factory", "sessions")),
         ("goose", os.path.join(goose, "sessions")),
         ("kimi", os.path.join(base("KIMI_SHARE_DIR", ".kimi"), "sessions")),
@@ -49,6 +54,7 @@ def places(home: str, environ: Mapping[str, str], workspace: str) -> list[tuple[
     return list(dict.fromkeys(found))
 
 
+_CURSOR = ("chats", "acp-sessions", "projects")
 _EDITORS = (
     ".config/Code/User",
     "Library/Application Support/Code/User",

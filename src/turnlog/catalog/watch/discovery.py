@@ -163,9 +163,9 @@ class Finder:
         else:
             sources = list(format_of(agent).find(path)) if stamp.size >= 0 else []
         self._found.sources.extend(sources)
-        if not sources:
+        if all(source.path != path for source in sources):  # it is none, or a list of others, which may grow
             is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS
-            self._watchlist.put_file(self._batch, path, agent, stamp, is_watched=not is_old)
+            self._watchlist.put_file(self._batch, path, agent, stamp, is_watched=bool(sources) or not is_old)
 
     def _file(self, known: WatchedFile) -> None:
         """A file that changed: there may be more sessions in it than before."""

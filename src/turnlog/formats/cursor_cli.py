@@ -1,0 +1,377 @@
+"""Cursor CLI: a database per chat, `~/.cursor/chats/<folder>/<chat>/store.db`, and transcripts. Only read.
+
+A database holds messages under their digests; a node of protobuf names those of the conversation in their order. A
+transcript says less, so it is read where there is no database of that chat: for subagents, above all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+from hashlib import md5
+from typing import Any
+
+from turnlog.formats import (
+    Format,
+    Places,
+    Problem,
+    Reading,
+    Record,
+    Resuming,
+    SessionHeader,
+    Source,
+    Spawn,
+    Step,
+    Watching,
+)
+from turnlog.formats._shared.json import decoded, document, salvage
+from turnlog.formats._shared.records import files_under, first_records, names_in, rows, tell
+from turnlog.formats._shared.sqlite import ERRORS, Strange, is_database, opened
+from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.unknown import UnknownRecords
+from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text
+from turnlog.formats._shared.view import UUIDS
+from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Compaction, Message, Note
+
+_NAME = "cursor-cli"
+_STORE, _CHATS, _TRANSCRIPTS = "store.db", "chats", "agent-transcripts"
+_UNNAMED = "New Agent"
+_MOST = 200_000
+"""So many messages and nodes a root may lead to."""
+_QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
+_TIME = re.compile(r"<timestamp>\w+, (\w{3} \d{1,2}, \d{4}, \d{1,2}:\d\d [AP]M) \(UTC([+-]\d{1,2})?(?::(\d\d))?\)")
+_SIGNS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
+
+
+def homes(places: Places) -> list[str]:
+    """See `turnlog.formats`."""
+    told = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
+    config = places.environ.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config")
+    bases = [*filter(None, told), os.path.join(places.home, ".cursor"), os.path.join(config, "cursor")]
+    return [os.path.join(base, name) for base in dict.fromkeys(bases) for name in (_CHATS, "acp-sessions", "projects")]
+
+
+def find(path: str) -> Iterator[Source]:
+    """See `turnlog.formats`."""
+    for place in files_under(path):
+        if os.path.basename(place) == _STORE:
+            if is_database(place, blobs=("id", "data"), meta=("key", "value")) and place == _of_copies(place):
+                yield Source(_NAME, place)
+        elif place.endswith(".jsonl") and _is_transcript(place) and not _stores(_base_of(place), _id_of(place)):
+            yield Source(_NAME, place)
+
+
+def _id_of(path: str) -> str:
+    """The id of a chat: what its folder is called, or its transcript."""
+    folder, name = os.path.split(path)
+    return os.path.basename(folder) if name == _STORE else name.removesuffix(".jsonl")
+
+
+def _is_transcript(path: str) -> bool:
+    if f"/{_TRANSCRIPTS}/" not in path:
+        return False
+    return any("role" in first and "content" in fields(first.get("message")) for first in first_records(path, 3))
+
+
+def _base_of(path: str) -> str:
+    """Where Cursor keeps everything, above `projects/<folder>/agent-transcripts`."""
+    return os.path.dirname(os.path.dirname(path.partition(f"/{_TRANSCRIPTS}/")[0]))
+
+
+def _stores(base: str, id: str) -> list[str]:
+    """The databases that are called so: a chat may have been taken along to another folder, and gone on there."""
+    chats = os.path.join(base, _CHATS)
+    places = [os.path.join(base, "acp-sessions"), *(os.path.join(chats, name) for name in names_in(chats))]
+    return [place for folder in places if os.path.isfile(place := os.path.join(folder, id, _STORE))]
+
+
+def _of_copies(path: str) -> str:
+    """Of several databases of one chat the one that lies under its own folder, or else the largest."""
+    folder = os.path.dirname(os.path.dirname(path))
+    base = os.path.dirname(os.path.dirname(folder)) if os.path.basename(os.path.dirname(folder)) == _CHATS else ""
+    found = _stores(base, _id_of(path)) if base else []
+    if len(found) < 2:
+        return path
+    own = [
+        place for place in found if _hash_of(_told(place)) == os.path.basename(os.path.dirname(os.path.dirname(place)))
+    ]
+    return (own or sorted(found, key=lambda place: (-os.stat(place).st_size, place)))[0]
+
+
+def _hash_of(told: dict[str, Any]) -> str:
+    return md5((text(told.get("cwd")) or "").encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+
+
+def _told_in(source: Source) -> list[str]:
+    """The files beside a database."""
+    if os.path.basename(source.path) != _STORE:
+        return []
+    return [f"{source.path}-wal", os.path.join(os.path.dirname(source.path), "meta.json")]
+
+
+def _told(path: str) -> dict[str, Any]:
+    """What `meta.json` beside a database says of the chat."""
+    try:
+        return fields(salvage(document(os.path.join(os.path.dirname(path), "meta.json"))[0])[0])
+    except OSError:
+        return {}
+
+
+def read(source: Source) -> Reading:
+    """See `turnlog.formats`."""
+    if os.path.basename(source.path) != _STORE:
+        return _transcript(source)
+    problems: list[Problem] = []
+    try:
+        with opened(source.path) as base:
+            about = _about(base)
+    except ERRORS as error:
+        raise OSError(f"{source.path}: {error}") from None
+    told = _told(source.path)
+    title = text(told.get("title")) or text(about.get("name"))
+    header = SessionHeader(
+        id=_id_of(source.path),
+        workspace=text(told.get("cwd")),
+        title=None if title == _UNNAMED else title,
+        created=moment(told.get("createdAtMs")) or moment(about.get("createdAt")),
+    )
+    reading = Reading(header=header, steps=iter(()), problems=problems)
+    model = text(about.get("lastUsedModel"))
+    for key, value in (
+        ("model", None if model == "default" else model), ("permission_mode", text(about.get("mode")))
+    ):  # fmt: skip
+        if value is not None:
+            reading.facts[key] = value
+    reading.steps = _steps(source, text(about.get("latestRootBlobId")) or "", reading)
+    return reading
+
+
+def _about(base: Strange) -> dict[str, Any]:
+    """What a database says of its chat, in hexadecimal; but not the key that is in it."""
+    row = next(base.rows("meta", "key = '0'", only=("value",)), None)
+    value = row[0] if row is not None else None
+    if isinstance(value, str) and not value.lstrip().startswith("{"):
+        with suppress(ValueError):
+            value = bytes.fromhex(value)
+    found = fields(decoded(value))
+    found.pop("blobEncryptionKey", None)
+    return found
+
+
+# ── a database ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _steps(source: Source, root: str, reading: Reading) -> Iterator[Step]:
+    times: Counter[str] = Counter()
+    model = reading.facts.get("model")
+    try:
+        with opened(source.path) as base:
+            for digest, said in _messages(base, root, reading.problems):
+                times[digest] += 1
+                key = f"{digest}#{times[digest]}" if times[digest] > 1 else digest
+                for number, entry in enumerate(_entries(said, model)):
+                    yield Record(entry=entry, key=f"{key}.{number}" if number else key)
+    except ERRORS as error:
+        tell(reading.problems, Problem(f"the database cannot be read any further: {error}"))
+
+
+def _messages(base: Strange, root: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The messages that a root leads to, each with its digest, in their order."""
+    waiting, nodes = [(root, True)], set[str]()
+    for _ in range(_MOST):
+        if not waiting:
+            return
+        digest, is_node = waiting.pop()
+        data = _blob(base, digest)
+        if data is None:
+            tell(problems, Problem(f"{'a node' if is_node else 'a message'} that is not there", where=f"{digest:.64}"))
+        elif is_node and digest not in nodes:
+            nodes.add(digest)
+            found = [(value.hex(), number == 2) for number, value in _fields(data) if number < 3 and len(value) == 32]
+            waiting += reversed(found)
+        elif not is_node:
+            inner = data if data[:1] == b"{" else next((value for number, value in _fields(data) if number == 4), b"")
+            said = fields(decoded(inner))
+            if said.get("role") is None:
+                tell(problems, Problem("a message that is not JSON", where=f"{digest:.64}"))
+            else:
+                yield digest, said
+    tell(problems, Problem(f"more than {_MOST:,} messages"))
+
+
+def _blob(base: Strange, digest: str) -> bytes | None:
+    row = next(base.rows("blobs", "id = ?", (digest,), only=("data",)), None)
+    value = row[0] if row is not None else None
+    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a message of protobuf that have a length; what cannot be one ends it."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        match tag & 7:
+            case 0:
+                _, at = _varint(data, at)
+            case 1:
+                at += 8
+            case 5:
+                at += 4
+            case 2:
+                size, at = _varint(data, at)
+                if at + size > len(data):
+                    return
+                yield tag >> 3, data[at : at + size]
+                at += size
+            case _:
+                return
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+    return 7, len(data)  # no field is of that kind: it ends there
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _entries(said: dict[str, Any], model: str | None) -> list[Message | Compaction | Note]:
+    content, role = said.get("content"), said.get("role")
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
+    if role == "tool" and isinstance(said.get("tool_call_id"), str):  # as OpenAI has it
+        return [Message(role="tool", blocks=[ToolResult(call=said["tool_call_id"], content=_words(parts))])]
+    blocks = [_block(part) for part in parts]
+    blocks += [_call(fields(call.get("function")), call.get("id")) for call in items(said.get("tool_calls"))]
+    if fields(fields(said.get("providerOptions")).get("cursor")).get("isSummary") is True:
+        return [Compaction(replacement=[Message(role="user", blocks=blocks)])]
+    if role == "user":
+        return [_prompt(blocks)]
+    if role == "assistant":
+        is_call = any(isinstance(block, ToolCall) for block in blocks)
+        return [Message(role="assistant", blocks=blocks, model=model, stop="tool_use" if is_call else "end")]
+    if role in ("tool", "system"):
+        return [Message(role=role, blocks=blocks)]
+    return [Note(text="a message of an unknown role", data=said)]
+
+
+def _words(parts: list[Any]) -> str:
+    return " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
+
+
+def _prompt(blocks: list[AnyBlock]) -> Message:
+    """A person's message: what they typed stands between tags; what has no such place was put there by Cursor."""
+    whole = "\n".join(block.text for block in blocks if isinstance(block, Text))
+    typed = _QUERY.findall(whole)
+    is_wrapped = whole.lstrip().startswith(("<user_info>", "<system_reminder>", "<timestamp>", "<user_query>"))
+    display = "\n".join(typed) if typed else False if is_wrapped else None
+    return Message(role="user", blocks=blocks, at=_moment(whole), display=display)
+
+
+def _moment(whole: str) -> datetime | None:
+    found = _TIME.search(whole)
+    if found is None:
+        return None
+    hours, minutes = int(found[2] or 0), int(found[3] or 0)
+    try:
+        zone = timezone(timedelta(hours=hours, minutes=-minutes if hours < 0 else minutes))
+        return datetime.strptime(found[1], "%b %d, %Y, %I:%M %p").replace(tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _block(raw: Any) -> AnyBlock:
+    part = fields(raw)
+    match part.get("type"):
+        case "text" if isinstance(part.get("text"), str):
+            return Text(text=part["text"])
+        case "reasoning" if isinstance(part.get("text"), str):
+            return Thinking(text=part["text"])
+        case "tool-call" if text(part.get("toolCallId")) and text(part.get("toolName")):
+            return ToolCall(id=part["toolCallId"], name=part["toolName"], input=part.get("args"))
+        case "tool-result" if text(part.get("toolCallId")):
+            given = part.get("result")
+            content = given if isinstance(given, str) else json_text(given)
+            return ToolResult(call=part["toolCallId"], name=text(part.get("toolName")), content=content)
+        case "image":
+            return _image(part) or unknown(_NAME, raw)
+        case _:
+            return unknown(_NAME, raw)
+
+
+def _image(part: dict[str, Any]) -> Image | None:
+    given = fields(part.get("image")).get("hex")
+    try:
+        data = bytes.fromhex(given) if isinstance(given, str) else b""
+    except ValueError:
+        return None
+    kind = next((kind for sign, kind in _SIGNS.items() if data.startswith(sign)), None)
+    return Image(media_type=kind, data=data) if data else None
+
+
+def _call(function: dict[str, Any], id: Any) -> AnyBlock:
+    if text(function.get("name")) is None or text(id) is None:
+        return unknown(_NAME, {"type": "tool_call", "id": id, "function": function})
+    given = decoded(function.get("arguments"))
+    return ToolCall(id=id, name=function["name"], input=function.get("arguments") if given is None else given)
+
+
+# ── a transcript ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _transcript(source: Source) -> Reading:
+    folder = os.path.dirname(source.path)
+    is_child = os.path.basename(folder) == "subagents"
+    parent = os.path.basename(os.path.dirname(folder))
+    stores = _stores(_base_of(source.path), parent if is_child else _id_of(source.path))
+    header = SessionHeader(
+        id=_id_of(source.path),
+        workspace=text(_told(stores[0]).get("cwd")) if stores else None,
+        spawned=Spawn(parent) if is_child else None,
+    )
+    reading = Reading(header=header, steps=iter(()))
+    reading.steps = _lines(source, reading.problems)
+    return reading
+
+
+def _lines(source: Source, problems: list[Problem]) -> Iterator[Step]:
+    """Lines have neither ids nor times, and no results: a call is known by its place."""
+    others, calls = UnknownRecords(), 0
+    for row in rows(source.path, problems, marks=("role", "type")):
+        role, content = row.data.get("role"), fields(row.data.get("message")).get("content")
+        if role not in ("user", "assistant"):
+            kind = str(row.data.get("type"))
+            if kind == "error":
+                yield Record(entry=Note(text=text(row.data.get("error")) or "an error", data=row.data))
+            elif kind != "turn_ended":
+                yield Record(entry=others.note(kind, row.data))
+            continue
+        blocks: list[AnyBlock] = []
+        for part in listed(content):
+            if fields(part).get("type") == "tool_use" and text(part.get("name")):
+                calls += 1
+                blocks.append(ToolCall(id=f"call_{calls}", name=part["name"], input=part.get("input")))
+            else:
+                blocks.append(_block(part))
+        yield Record(entry=_prompt(blocks) if role == "user" else Message(role=role, blocks=blocks))
+    for told in others.told():
+        tell(problems, Problem(told, is_news=True))
+
+
+FORMAT = Format(
+    "Cursor CLI: its chats, and transcripts of subagents",
+    homes,
+    find,
+    read,
+    resume=Resuming(command=lambda id, path, workspace: ["cursor-agent", "--resume", id], ids=UUIDS),
+    watch=Watching(by_file=True, sidecars=_told_in),
+)
