@@ -1,6 +1,7 @@
 """A framework's own tests, from its source distribution, with our store in the place of its own."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,13 @@ def snippet(title: str) -> str:
     """The Python of a section of the guide."""
     guide = (ROOT / "docs/guide/frameworks.md").read_text()
     return guide.partition(f"\n## {title}\n")[2].partition("```python\n")[2].partition("```")[0]
+
+
+def program(guide: str, function: str) -> str:
+    """The Python of a guide that has that function in it."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guide" / guide).read_text(), re.DOTALL)
+    [found] = [block for block in blocks if f"async def {function}(" in block]
+    return found
 
 
 def run(framework: str, folder: Path, tests: list[str], *options: str, **settings: str) -> dict[str, str]:
