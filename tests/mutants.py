@@ -1028,14 +1028,14 @@ MUTANTS = [
     # What is folded.
     Mutant(
         "a fold is believed although somebody edited it",
-        "log/fold.py",
+        "log/fold/__init__.py",
         "    if entry.unverified or entry.state is None or",
         "    if entry.state is None or",
         (DOUBT,),
     ),
     Mutant(
         "a fold is believed although it was counted by other rules",
-        "log/fold.py",
+        "log/fold/__init__.py",
         " or entry.rules != RULES:\n",
         ":\n",
         (HOMES,),
@@ -1056,7 +1056,7 @@ MUTANTS = [
     ),
     Mutant(
         "a fold is believed whatever it claims to know",
-        "log/fold.py",
+        "log/fold/__init__.py",
         "    return state if state.seq == entry.upto else None\n",
         "    return state\n",
         (DOUBT,),
@@ -1070,7 +1070,7 @@ MUTANTS = [
     ),
     Mutant(
         "what a fork inherits counts as its own",
-        "log/fold.py",
+        "log/fold/__init__.py",
         "    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()\n",
         "    child.requests = []\n",
         (FORKS,),

@@ -58,7 +58,19 @@ def measure(ground: Ground) -> list[Row]:
             bytes=size,
         )
         for what, job in (("resume, context", context), ("resume, title, get, usage()", facts))
-    ] + [_memory(homes)]
+    ] + [_memory(homes), _pending(ground)]
+
+
+def _pending(ground: Ground) -> Row:
+    """What is open in a session that was never compacted."""
+    sessions: dict[str, turnlog.Session] = {}
+    with ground.building(ground.folder / "open") as home:
+        for count in (4_800, 48):
+            session = sessions[f"{count:,} messages"] = home.create()
+            ground.fill(session, count)
+            session.assistant([turnlog.ToolCall(id="open", name="bash")])
+        times = take_turns({name: session.pending for name, session in sessions.items()}, rounds=ROUNDS)
+        return ratio("pending() of a long session", times, *sessions, bar=3.0)
 
 
 def _build(ground: Ground, folder: Path, size_bytes: int) -> int:

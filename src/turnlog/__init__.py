@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from turnlog.log.context import Context
     from turnlog.log.entry import (
         Alias,
+        Answer,
         AnyEntry,
+        Ask,
         Changed,
         Checkpoint,
         Child,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
         Set,
         Spent,
         Start,
+        Started,
         Stop,
         Track,
         Turn,
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
         Writer,
     )  # fmt: skip
     from turnlog.log.erasure.content import Erasure
+    from turnlog.log.fold.opencall import PendingCall
     from turnlog.log.origin import Fork, Spawned
     from turnlog.log.tokens import Tokens
     from turnlog.log.usage import Usage, UsageReport
@@ -107,18 +111,19 @@ if TYPE_CHECKING:
     from turnlog.workspace.tree import TreeNode
 
 __all__ = [
-    "Alias", "AlreadyExists", "Ambiguous", "AnyBlock", "AnyEntry", "Blame", "BlamedLine", "Branch", "Card", "Catalog",
-    "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame", "CommitTurn",
-    "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison", "Conflict", "Context",
-    "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Drop", "DroppedTenant", "Durability",
-    "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts", "Exported", "File", "Fold",
-    "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits", "Home", "Image", "Imported", "Info",
-    "Intent", "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound",
-    "Note", "OutOfSpace", "Outcome", "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed",
-    "Role", "Root", "Session", "Set", "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Stats", "Step",
-    "Stop", "Synced", "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track",
-    "Transferred", "TreeNode", "Turn", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact",
-    "Unknown", "UnknownBlock", "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "instructions", "open",
+    "Alias", "AlreadyExists", "Ambiguous", "Answer", "AnyBlock", "AnyEntry", "Ask", "Blame", "BlamedLine", "Branch",
+    "Card", "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame",
+    "CommitTurn", "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison",
+    "Conflict", "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Drop",
+    "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts",
+    "Exported", "File", "Fold", "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits",
+    "Home", "Image", "Imported", "Info", "Intent", "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss",
+    "Message", "NeededBlob", "NotFound", "Note", "OutOfSpace", "Outcome", "PendingCall", "Plan", "Problem", "Purged",
+    "ReadOnlySession", "Ref", "Remnant", "Removed", "Role", "Root", "Session", "Set", "Source", "Spawned", "Spending",
+    "Spent", "Standing", "Start", "Started", "Stats", "Step", "Stop", "Synced", "Target", "Text", "Thinking",
+    "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "Transferred", "TreeNode", "Turn", "TurnState",
+    "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown", "UnknownBlock", "Unsupported", "Usage",
+    "UsageReport", "Writer", "__version__", "instructions", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
@@ -140,10 +145,11 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.log.codec": "Damage",
         "turnlog.log.context": "Context",
         "turnlog.log.entry": (
-            "Alias AnyEntry Changed Checkpoint Child Compaction Custom Drop Edit Entry Fold Git Head Intent "
-            "Message Note Ref Role Root Set Spent Start Stop Track Turn TurnState Uncompact Unknown Writer"
+            "Alias Answer AnyEntry Ask Changed Checkpoint Child Compaction Custom Drop Edit Entry Fold Git Head Intent "
+            "Message Note Ref Role Root Set Spent Start Started Stop Track Turn TurnState Uncompact Unknown Writer"
         ),
         "turnlog.log.erasure.content": "Erasure",
+        "turnlog.log.fold.opencall": "PendingCall",
         "turnlog.log.origin": "Fork Spawned",
         "turnlog.log.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",

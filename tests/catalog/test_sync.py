@@ -9,6 +9,7 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine, answers, same
+from turnlog.catalog.index.cards import WAITING, CardMaker
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import indexer
 
@@ -484,3 +485,20 @@ def test_whatever_happens_it_answers_as_a_new_one_would(machine: Machine, monkey
             same(catalog, fresh)
     with machine.catalog() as catalog:
         assert len(answers(catalog)["docs"]) > 50
+
+
+def test_a_session_that_asks_is_waiting_whoever_is_there(machine: Machine):
+    with turnlog.open(machine.home) as home, home.create() as s:
+        s.user("clean up")
+        s.assistant([turnlog.ToolCall(id="rm", name="bash")])
+        ask = s.ask("rm", "it deletes quokkas")
+        with machine.catalog() as catalog:
+            assert [card.state for card in catalog.cards("is:waiting")] == ["waiting"]
+            assert [hit.seq for hit in catalog.search("quokkas")] == [ask.seq]
+            s.answer(ask, allow=True)
+        with machine.catalog() as catalog:
+            assert [card.state for card in catalog.cards()] == ["running"]
+        s.ask("rm")
+    assert CardMaker().state(1, WAITING, "", 0) == "waiting", "also when its process is gone"
+    with machine.catalog() as catalog:
+        assert [line.state for line in catalog.lines()] == ["waiting"]

@@ -182,6 +182,8 @@ def _hints(value: typing.Any) -> dict[str, object]:
     names |= {name: object for name in ("Progress", "Tell", "Keep", "Query", "Index", "Feed", "_T")}
     for other in ("turnlog.rewind.files", "turnlog.store", "turnlog.formats", "turnlog.thread.report"):
         names |= {key: item for key, item in vars(import_module(other)).items() if isinstance(item, type)}
+    for base in getattr(value, "__mro__", ()):
+        names |= vars(sys.modules[base.__module__]) if base.__module__.startswith("turnlog") else {}
     return typing.get_type_hints(value, globalns={**names, **vars(module)})
 
 

@@ -25,6 +25,7 @@ from turnlog import (
     Info,
     Message,
     Note,
+    PendingCall,
     Ref,
     Session,
     Set,
@@ -123,7 +124,8 @@ def reading(s: Session) -> None:
     assert_type(s.follow(after=0), Iterator[AnyEntry])
     assert_type(s.find("id"), AnyEntry | None)
     assert_type(s.branches(), list[Branch])
-    assert_type(s.pending(), list[ToolCall])
+    assert_type(s.pending(), list[PendingCall])
+    assert_type(s.pending()[0].is_started, bool)
     assert_type(s.children(), list[Info])
     assert_type(s.child(ToolCall(id="c1", name="task")), Info | None)
     assert_type(s.damage, list[Damage])

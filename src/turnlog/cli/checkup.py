@@ -193,6 +193,8 @@ class _Folds:
         for other in self._recent:
             if other.seq > said.seq:
                 self._fold(said, other)
+        if self._state is not None and None in (said.calls, self._state.calls):
+            said.calls = self._state.calls = said.calls or self._state.calls  # a fold may know more of these, or less
         if self._is_whole and said != self._state:
             self._wrong.append((self._last, entry.seq))
         self._state = said

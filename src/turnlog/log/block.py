@@ -6,6 +6,7 @@ that are not Unicode; there the stand-in is all that text can say.
 """
 
 # Without `from __future__ import annotations`, as in `entry`: msgspec reads types sooner than texts of them.
+from collections.abc import Iterable
 from typing import Any, cast, get_args
 
 import msgspec
@@ -102,6 +103,11 @@ AnyBlock = Text | Thinking | ToolCall | ToolResult | Image | File | UnknownBlock
 BLOCKS: dict[str, type[Block]] = {
     str(cls.__struct_config__.tag): cls for cls in get_args(AnyBlock) if cls is not UnknownBlock
 }
+
+
+def calls_in(blocks: Iterable[AnyBlock]) -> list[ToolCall]:
+    """The calls that somebody here has to answer."""
+    return [block for block in blocks if isinstance(block, ToolCall) and block.by != "provider"]
 
 
 # ── what is made of them, as JSON ──────────────────────────────────────────────────────────────────

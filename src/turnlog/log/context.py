@@ -8,7 +8,7 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError
-from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult, calls_in
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Role, Uncompact
 from turnlog.log.tokens import Tokens, estimate
 
@@ -221,22 +221,27 @@ def text_of(blocks: Iterable[AnyBlock]) -> str:
 
 
 def _calls(message: Message) -> list[ToolCall]:
-    if message.role != "assistant":
-        return []
-    return [b for b in message.blocks if isinstance(b, ToolCall) and b.by != "provider"]
+    return calls_in(message.blocks) if message.role == "assistant" else []
+
+
+def unanswered(messages: Iterable[Message]) -> list[tuple[Message, ToolCall]]:
+    """Tool calls without a result, oldest first, each with the message that it is in."""
+    waiting: list[tuple[Message, ToolCall]] = []
+    for message in messages:
+        if message.role == "tool":
+            for block in message.blocks:
+                for index in range(len(waiting) - 1, -1, -1):
+                    if isinstance(block, ToolResult) and waiting[index][1].id == block.call:
+                        del waiting[index]
+                        break
+        else:
+            waiting.extend((message, call) for call in _calls(message))
+    return waiting
 
 
 def pending(messages: Iterable[Message]) -> list[ToolCall]:
     """Tool calls without a result, oldest first."""
-    waiting: list[ToolCall] = []
-    for message in messages:
-        if message.role == "tool":
-            for block in message.blocks:
-                if isinstance(block, ToolResult):
-                    _take(waiting, block.call)
-        else:
-            waiting.extend(_calls(message))
-    return waiting
+    return [call for _, call in unanswered(messages)]
 
 
 def _take(waiting: list[ToolCall], call: str) -> ToolCall | None:

@@ -14,6 +14,7 @@ from turnlog.log.block import AnyBlock, json_text
 from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
 from turnlog.log.ids import new_id
 from turnlog.log.origin import Fork, Spawned
+from turnlog.log.root import Git, Root
 from turnlog.log.usage import Usage
 
 FORMAT = 1
@@ -191,38 +192,6 @@ class Turn(Entry, tag="turn", frozen=True):
     """The turn of another session that it is a part of: that of the `turnlog run` which the agent was started by."""
 
 
-class Root(Struct, frozen=True, omit_defaults=True):
-    """One folder that a checkpoint covers."""
-
-    name: str
-    path: str
-    tree: BlobRef
-    """The digest of its tree."""
-    rules: BlobRef | None = None
-    """The blob with the ignore rules that are not in the tree itself."""
-    tracked: list[str] = []
-    """Paths in it that are covered whatever the rules say."""
-    is_partial: bool = False
-    """Whether nothing but what is tracked is covered."""
-    mode: Number | None = None
-    """The permission bits of the folder itself."""
-    is_gone: bool = False
-    """Whether there was no such folder; its tree is empty then."""
-    is_private: bool = False
-    """Whether it holds ignored files: their contents stay in the home that they were taken in."""
-
-
-class Git(Struct, frozen=True, omit_defaults=True):
-    """Where git stood, a digest of what was staged, how long its log of HEAD was. Nothing of it is put back."""
-
-    branch: str | None = None
-    """The ref that HEAD names; None where it names a commit."""
-    commit: str | None = None
-    index: str | None = None
-    stash: str | None = None
-    log_bytes: Number = 0
-
-
 class Checkpoint(Quiet, tag="checkpoint", frozen=True):
     """The files as they are now: one tree per root, what was skipped, and why."""
 
@@ -316,6 +285,35 @@ class Note(Entry, tag="note", frozen=True):
     data: Json = None
 
 
+class Ask(Entry, tag="ask", frozen=True):
+    """Somebody has to say whether tool call `call` of entry `entry` may be run."""
+
+    merges = True
+    call: str
+    entry: EntryRef = 0
+    text: LongText = ""
+    data: Json = None
+
+
+class Answer(Entry, tag="answer", frozen=True):
+    """Whether it may: the answer to entry `ask`. The first one counts."""
+
+    merges = True
+    ask: EntryRef
+    allow: bool
+    by: str | None = None
+    text: LongText = ""
+    data: Json = None
+
+
+class Started(Quiet, tag="started", frozen=True):
+    """Tool call `call` of entry `entry` is about to be run. Without a result, nobody knows how far it came."""
+
+    merges = True
+    call: str
+    entry: EntryRef = 0
+
+
 class Child(Entry, tag="child", frozen=True):
     """A subagent's session was started from here."""
 
@@ -380,8 +378,8 @@ class Unknown(Entry, tag="?", frozen=True):
 # fmt: off
 AnyEntry = (
     Message | Compaction | Uncompact | Edit | Custom
-    | Start | Turn | Checkpoint | Track | Changed | Intent | Head | Set | Spent | Note | Child | Alias | Writer | Fold
-    | Drop
+    | Start | Turn | Checkpoint | Track | Changed | Intent | Head | Set | Spent | Note | Ask | Answer | Started
+    | Child | Alias | Writer | Fold | Drop
     | Unknown
 )
 # fmt: on

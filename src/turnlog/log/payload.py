@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import Unreadable, body_text, decode_block, decode_body, without_surrogates
-from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Ref, Set, Unknown
+from turnlog.log.entry import Answer, Ask, Compaction, Custom, Edit, Entry, Message, Note, Ref, Set, Unknown
 from turnlog.log.field import RefersToBlob, every, shape
 
 PAYLOAD_LIMIT = 64 << 10
@@ -148,7 +148,7 @@ def used_blobs(entry: Entry) -> list[str]:
 def keep_bytes(entry: Entry, blobs: Blobs) -> Entry:
     """The entry with text that is not Unicode replaced by what can be read, its bytes kept in `blobs`."""
     entry = _with_blocks(entry, lambda block: _keep_block_bytes(block, blobs))
-    if isinstance(entry, Note):
+    if isinstance(entry, (Note, Ask, Answer)):
         return _keep_field_bytes(entry, "text", blobs)
     if isinstance(entry, Set):
         return _keep_field_bytes(entry, "value", blobs)

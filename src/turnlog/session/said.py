@@ -74,6 +74,11 @@ def cause_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:1000]
 
 
+def id_of(call: str | ToolCall) -> str:
+    """The id of a call."""
+    return call.id if isinstance(call, ToolCall) else call
+
+
 def blocks_of(content: Content) -> list[AnyBlock]:
     """Text, or blocks."""
     return [Text(content)] if isinstance(content, str) else listed(content)
@@ -91,7 +96,7 @@ def answer_of(
 ) -> Message:
     """A tool's answer. What is neither text nor blocks is JSON, and a model reads it as that."""
     result = ToolResult(
-        call=call.id if isinstance(call, ToolCall) else call,
+        call=id_of(call),
         content=_output(content),
         is_error=is_error,
         name=call.name if isinstance(call, ToolCall) else None,

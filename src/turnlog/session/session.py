@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import NotFound
 from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.context import Context
 from turnlog.log.entry import (
+    Answer,
     AnyEntry,
+    Ask,
     Changed,
     Checkpoint,
     Child,
@@ -29,13 +31,13 @@ from turnlog.log.entry import (
     Set,
     Spawned,
     Spent,
+    Started,
     Stop,
     Track,
     Turn,
     Uncompact,
 )  # fmt: skip
 from turnlog.log.fold import State
-from turnlog.log.ids import new_id
 from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
 from turnlog.session.erasable import ErasableSession, Owner
@@ -49,9 +51,11 @@ from turnlog.session.said import (
     SessionFields,
     answer_of,
     blocks_of,
-    cause_of,
+    id_of,
 )  # fmt: skip
+from turnlog.session.turn import bracketed
 from turnlog.thread.appender import Appender, batch_of
+from turnlog.thread.call.approval import answer, ask, start
 from turnlog.thread.compaction import KeptEnd, applying, check_compaction, compaction
 from turnlog.thread.fact import check_fact
 from turnlog.thread.history import History
@@ -194,6 +198,23 @@ class Session(ErasableSession):
 
         return Live(self.history.log, stream)
 
+    def ask(self, call: str | ToolCall, text: str = "", *, data: Any = None) -> Ask:
+        """Whether that open call may be run: somebody has to say so. Until then the session is `waiting`."""
+        with self.history.mutex:
+            return ask(self._appender, Ask(call=id_of(call), text=text, data=data))
+
+    def answer(self, ask: Target, *, allow: bool, by: str | None = None, text: str = "", data: Any = None) -> Answer:
+        """That it may, or not. Also from another process. `Conflict` where somebody answered before."""
+        with self.history.mutex:
+            return answer(self._appender, Answer(ask=seq_of(ask), allow=allow, by=by, text=text, data=data))
+
+    def tool_start(self, call: str | ToolCall) -> Started:
+        """That open call is about to be run: after a crash, one that was not started may be run. `Conflict` where it
+        waits for an answer, or was denied.
+        """
+        with self.history.mutex:
+            return start(self._appender, Started(call=id_of(call)))
+
     def note(self, text: str, *, data: Any = None) -> Note:
         """Something for people to see; no model does."""
         return self._append([Note(text=text, data=data)])[0]
@@ -210,31 +231,8 @@ class Session(ErasableSession):
 
         Where there can be no checkpoint, a note in the log says why; the turn goes on.
         """
-        turn = new_id()
-        try:
-            with self.history.mutex:
-                if self._appender.turn is not None:
-                    raise Invalid("a turn has begun already and not ended", hint="turns do not nest")
-                self._appender.turn = turn
-            self._append_end(Turn(state="begin", turn=turn), "begin")
-        except BaseException:
-            if self._appender.turn == turn:
-                self._appender.turn = None
-            raise
-        state, error = "completed", None
-        try:
+        with bracketed(self._appender, self._append_end) as turn:
             yield turn
-        except Exception as reason:
-            state, error = "failed", cause_of(reason)
-            raise
-        except BaseException:
-            state = "aborted"
-            raise
-        finally:
-            try:
-                self._append_end(Turn(state=state, error=error, turn=turn), "end")
-            finally:
-                self._appender.turn = None
 
     # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 

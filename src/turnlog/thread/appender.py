@@ -340,6 +340,10 @@ class Appender:
     def _write_fold(self) -> None:
         with self.history.mutex:
             self.history.renew()  # what was erased since must not come back with it
+            if self.state.calls is None:
+                from turnlog.thread.call.pending import open_calls  # only after a rewind, or in a log of before
+
+                open_calls(self.history)
             # Nothing happens by it: it has the time of what it is about, and a listing shows no other.
             draft, blobs = prepare(replace(to_fold(self.state), at=self.state.last_at))
             size = len(draft.body) + sum(len(data) for data in blobs.values())

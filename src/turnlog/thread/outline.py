@@ -18,7 +18,21 @@ from turnlog.formats import unknown_type
 from turnlog.log.asked import is_prompt
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
-from turnlog.log.entry import AnyEntry, Child, Compaction, Custom, Edit, Head, Message, Note, Set, Spent, Turn
+from turnlog.log.entry import (
+    Answer,
+    AnyEntry,
+    Ask,
+    Child,
+    Compaction,
+    Custom,
+    Edit,
+    Head,
+    Message,
+    Note,
+    Set,
+    Spent,
+    Turn,
+)  # fmt: skip
 from turnlog.log.prompt import typed, without_preamble
 from turnlog.log.text import one_line
 
@@ -258,7 +272,7 @@ def _about(entry: AnyEntry, calls: dict[str, str]) -> tuple[int, int, str, str]:
         return 0, 0, "", entry.session
     if isinstance(entry, Set):
         return 0, 0, "", one_line(str(entry.value), LABEL)
-    if isinstance(entry, Note):
+    if isinstance(entry, (Note, Ask, Answer)):
         return len(entry.text), 0, "", one_line(entry.text, LABEL)
     return 0, 0, "", ""
 

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
-from turnlog.log.context import Context, pending, said_otherwise, split_system, text_of, visible
+from turnlog.log.context import Context, said_otherwise, split_system, text_of, visible
 from turnlog.log.context import repair as repaired
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Checkpoint, Custom, Edit, Entry, Message
 from turnlog.log.fold import State
+from turnlog.log.fold.opencall import PendingCall
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Store
 from turnlog.store.derived import find, listen
+from turnlog.thread.call.pending import pending_calls
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
 from turnlog.thread.target import Target, branches, node_at, seq_of, state_as_of
@@ -211,12 +213,16 @@ class SessionReader:
         """The content of a picture, a file or a large payload, by the digest in its block."""
         return self._store.get(digest)
 
-    def pending(self) -> list[ToolCall]:
-        """Tool calls of the conversation that have no result yet."""
+    def pending(self) -> list[PendingCall]:
+        """Tool calls of the conversation that have no result yet; `state` says how far each of them came.
+
+        Costs nothing, however long the session is. After a rewind, and after an edit of what was no result, the first
+        one reads the conversation once.
+        """
         with self.history.mutex:
             self.history.renew()
-            replaced, kept = self._visible(self._state.head)
-            return pending(replaced + kept)
+            _ = self._state  # looked up anew if need be
+            return pending_calls(self.history)
 
     @overload
     def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> Iterator[_E]: ...

@@ -11,7 +11,9 @@ from msgspec import Struct, json
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
+    Answer,
     AnyEntry,
+    Ask,
     Child,
     Compaction,
     Custom,
@@ -159,6 +161,10 @@ class Rows:
             if entry.blocks:
                 yield Event(entry.seq, entry.kind, "", entry.at)
                 yield from self._blocks(entry.blocks, entry.seq, entry.role)
+        elif isinstance(entry, Ask):
+            call = self._calls.get(entry.call)
+            about = entry.call if call is None else f"{call.name} {telling(call.input)}".strip()
+            yield Event(entry.seq, "asked", f"may {about} be run? {entry.text}".strip(), entry.at)
         else:
             event = _EVENTS.get(type(entry), _other)(entry)
             if event is not None:
@@ -353,6 +359,12 @@ def _spent(entry: Spent) -> Event | None:
     return Event(entry.seq, "spent", f"{used(entry.usage)} for {entry.why}", entry.at) if entry.why else None
 
 
+def _answer(entry: Answer) -> Event:
+    by = f"by {entry.by}" if entry.by else ""
+    said = " ".join(filter(None, (by, f"(to entry {entry.ask})", entry.text)))
+    return Event(entry.seq, "allowed" if entry.allow else "denied", said, entry.at)
+
+
 def _note(entry: Note) -> Event | None:
     from turnlog.formats import unknown_type  # few sessions have notes
 
@@ -375,6 +387,7 @@ _EVENTS: dict[type, Callable[[Any], Event | None]] = {
     Set: _set,
     Child: _child,
     Spent: _spent,
+    Answer: _answer,
     Note: _note,
     Unknown: lambda entry: Event(entry.seq, entry.kind, "an entry of a newer version", entry.at, entry.json),
 }

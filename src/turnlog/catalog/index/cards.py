@@ -29,6 +29,8 @@ CARD = (
 )
 OPEN = ("turn", "call", "result", "asked")
 """The endings inside a turn."""
+WAITING = "ask"
+"""Where a session stopped in which somebody has to say whether a tool may be run: it waits, whoever is there."""
 UNREAD = "unread"
 """Where a session stopped of which only a glance was taken: nobody knows."""
 _SIMPLE = (
@@ -41,7 +43,7 @@ _LINE = (
     "ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END, unpriced <> ''"
 )
 """As a `ListingRow` has them, but for the state."""
-_STATE = f"CASE WHEN ending IN {OPEN} THEN 'stopped' ELSE 'idle' END"
+_STATE = f"CASE WHEN ending IN {OPEN} THEN 'stopped' WHEN ending = '{WAITING}' THEN 'waiting' ELSE 'idle' END"
 
 
 def merged(parts: list[list[Card]]) -> list[Card]:
@@ -138,6 +140,8 @@ class CardMaker:
 
     def state(self, is_ours: int, ending: str, writer: str, updated: int | None) -> str:
         """running, waiting, idle, stopped or crashed: from where it ended, and whether anybody is there to go on."""
+        if ending == WAITING:
+            return "waiting"
         is_open = ending in OPEN
         is_there = self._is_there(writer) if is_ours else None
         if is_there or (is_there is None and (writer or not is_ours) and self._is_young(updated)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, Before
-from turnlog.catalog.index.cards import ms_of
+from turnlog.catalog.index.cards import WAITING, ms_of
 from turnlog.catalog.index.outlines import OutlineIntake
 from turnlog.catalog.index.settle import TOLD
 from turnlog.catalog.index.sqlite.watchlist import Stamp
@@ -26,6 +26,7 @@ from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of, word_of
 from turnlog.machine.proof import proof
+from turnlog.thread.call.pending import is_waiting
 from turnlog.thread.history import History
 from turnlog.thread.report import is_net
 
@@ -80,7 +81,8 @@ def _take(
         proven = _proof(path, stamp.size)
         kept = _Carried(state.seq, story.freeze(), stamp.size, origin, spent, proven, taking.copied)
         mark = msgspec.msgpack.encode(kept)
-    return {**_row(native, state, story), "writer": "\n".join(map(_writer, _writers(history, story))),
+    row = _row(native, state, story) | ({"ending": WAITING} if is_waiting(history) else {})
+    return {**row, "writer": "\n".join(map(_writer, _writers(history, story))),
             **copy_of(taking), "damage": damage, "mark": mark, "origin": _origins(origin, state), "before": spent,
             "size": max(stamp.size, 0), "problem": shrank(stamp, before), **_dates(history, story, stamp)}  # fmt: skip
 

@@ -10,7 +10,7 @@ from turnlog.catalog.index.batch import Passage
 from turnlog.catalog.index.texts import MAX_TEXT, clean, sum_of
 from turnlog.formats import unknown_type
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.log.entry import Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
+from turnlog.log.entry import Answer, Ask, Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
 from turnlog.log.secret import is_secret_name
 
 _FILE_KEYS = frozenset((
@@ -42,7 +42,7 @@ def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | No
         return _said(Passage("summary", "", [], []), _summary(cast("Compaction", entry), seen))
     if unknown_type(entry):
         return None
-    if kind is Note:
+    if kind is Note or kind is Ask or kind is Answer:
         return _said(Passage("note", "", [], []), [cast("Note", entry).text])
     parts = []
     found = Passage("note", "", [], [])

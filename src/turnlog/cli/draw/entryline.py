@@ -8,7 +8,9 @@ from typing import Any
 from turnlog.cli.draw.text import clip, one_line
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import (
+    Answer,
     AnyEntry,
+    Ask,
     Changed,
     Checkpoint,
     Child,
@@ -24,6 +26,7 @@ from turnlog.log.entry import (
     Set,
     Spent,
     Start,
+    Started,
     Track,
     Turn,
     Uncompact,
@@ -133,6 +136,11 @@ def _checkpoint(entry: Checkpoint) -> str:
     )
 
 
+def _answer(entry: Answer) -> str:
+    by = f" by {entry.by}" if entry.by else ""
+    return f"{'allowed' if entry.allow else 'denied'}{by} (entry {entry.ask}) {entry.text}".rstrip()
+
+
 def _writer(entry: Writer) -> str:
     return f"process {entry.pid} on {entry.host}, turnlog {entry.version}"
 
@@ -153,6 +161,9 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Set: _set,
     Spent: lambda entry: f"{used(entry.usage)}{f' for {entry.why}' if entry.why else ''}",
     Note: lambda entry: entry.text,
+    Ask: lambda entry: f"may {entry.call} be run?{f' {entry.text}' if entry.text else ''}",
+    Answer: _answer,
+    Started: lambda entry: f"{entry.call} is about to be run",
     Child: lambda entry: f"subagent {entry.agent or ''} in {entry.session}",
     Writer: _writer,
     Fold: lambda entry: f"everything known as of entry {entry.upto}",

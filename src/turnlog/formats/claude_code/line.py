@@ -52,16 +52,16 @@ class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
     is_error: Any = field(default=None, name="isApiErrorMessage")
 
 
-class Answer(ClaudeLine, tag="assistant"):
+class ClaudeAnswer(ClaudeLine, tag="assistant"):
     """What a model said."""
 
 
-decode_line = Decoder(ClaudeLine | Answer).decode
+decode_line = Decoder(ClaudeLine | ClaudeAnswer).decode
 
 
 def line_of(record: dict[str, Any]) -> ClaudeLine:
     """The same of a record that was decoded whole."""
-    kind = Answer if record["type"] == "assistant" else ClaudeLine
+    kind = ClaudeAnswer if record["type"] == "assistant" else ClaudeLine
     return convert({**record, "message": fields(record.get("message"))}, kind)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from turnlog.formats import Problem
 from turnlog.formats._shared.value import fields, items
-from turnlog.formats.claude_code.line import Answer, ClaudeLine
+from turnlog.formats.claude_code.line import ClaudeAnswer, ClaudeLine
 
 _MOST = 64
 """So many records are waited with: then it is the beginning that is lost."""
@@ -24,7 +24,7 @@ def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Ite
     wanted = ""
     for offset, record in records:
         uuid, parent = _link(record)
-        is_early = uuid and parent and (parent in waiting if early else type(record) is Answer)
+        is_early = uuid and parent and (parent in waiting if early else type(record) is ClaudeAnswer)
         if is_early and len(early) < _MOST and not _is_asked(record):
             wanted = wanted or parent
             waiting.add(uuid)

@@ -24,7 +24,16 @@ from turnlog.formats.claude_code.blocks import CLEARED, block, larger, plain_ans
 from turnlog.formats.claude_code.chain import Chain
 from turnlog.formats.claude_code.facts import take_facts
 from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
-from turnlog.formats.claude_code.line import Answer, ClaudeLine, about, decode_line, ending, is_live, key_of, line_of
+from turnlog.formats.claude_code.line import (
+    ClaudeAnswer,
+    ClaudeLine,
+    about,
+    decode_line,
+    ending,
+    is_live,
+    key_of,
+    line_of,
+)
 from turnlog.formats.claude_code.order import in_order
 from turnlog.formats.claude_code.state import Arriving, ClaudeState
 from turnlog.log.block import AnyBlock, ToolResult
@@ -96,7 +105,7 @@ class _Reader:
         """What goes on behind the record before it, as a new prompt or a new answer, closes all that was open."""
         if line.parent != self._before or not self._before or self._boundary:
             return
-        if type(line) is Answer:
+        if type(line) is ClaudeAnswer:
             is_new = self._open is None or line.message.id != self._open.id
         else:
             content = line.message.content
@@ -152,7 +161,7 @@ class _Reader:
     def _said(self, line: ClaudeLine) -> None:
         """What people, tools or a model said."""
         parent = self._parent(line.uuid, line.parent, line.logical)
-        if type(line) is Answer:
+        if type(line) is ClaudeAnswer:
             self._assistant(line, parent)
         elif line.is_summary:
             self._close()
@@ -212,7 +221,7 @@ class _Reader:
         if uuid:
             self._chain.hang(uuid, parent, key, said=said, live=live)
 
-    def _assistant(self, line: Answer, parent: str) -> None:
+    def _assistant(self, line: ClaudeAnswer, parent: str) -> None:
         found, uuid, message = self._open, line.uuid, line.message
         id = text(message.id) or uuid
         content = message.content

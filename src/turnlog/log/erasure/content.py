@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import (
+    Answer,
     AnyEntry,
+    Ask,
     Compaction,
     Custom,
     Edit,
@@ -115,7 +117,7 @@ def stand_in(entry: AnyEntry) -> AnyEntry:
     if isinstance(entry, Compaction):
         said = Message(role="user", blocks=[_SAID], id=f"{entry.id}/erased")
         return replace(entry, replacement=[said, *entry.replacement])
-    if isinstance(entry, Note):
+    if isinstance(entry, (Note, Ask, Answer)):
         return replace(entry, text=ERASED)
     return entry
 
@@ -175,7 +177,7 @@ _RULES: dict[type[Entry], Callable[[Any], dict[str, Any]]] = {
     Compaction: _of_compaction,
     Edit: _of_edit,
     Custom: lambda entry: {"data": None, "blocks": []},
-    Note: lambda entry: {"text": "", "data": None},
+    **dict.fromkeys((Note, Ask, Answer), lambda entry: {"text": "", "data": None}),
     Set: _of_set,
     Turn: lambda entry: {"error": None},
     Start: lambda entry: {"title": None, "labels": {}},

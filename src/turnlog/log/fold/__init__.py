@@ -1,7 +1,7 @@
 """Everything a session knows, folded from its log. Pure: entries in, state out.
 
 `State` is what a `fold` entry carries, so a session can be resumed from its tail. Leaving every fold entry
-out gives the same state.
+out gives the same state, but for calls that somebody looked up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from turnlog.log.entry import (
     FORMAT,
     WIDE_FACTS,
     Alias,
+    Answer,
+    Ask,
     Child,
     Compaction,
     Custom,
@@ -31,11 +33,15 @@ from turnlog.log.entry import (
     Set,
     Spent,
     Start,
+    Started,
     Track,
     Turn,
+    Uncompact,
     Unknown,
     Writer,
 )  # fmt: skip
+from turnlog.log.fold.counts import Counts, Inherited
+from turnlog.log.fold.opencall import OpenCall, with_compaction, with_edit, with_mark, with_message
 from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
 from turnlog.log.usage import Usage
@@ -46,33 +52,6 @@ RULES = 3
 _REQUESTS = 256
 """How many request ids are remembered, so that a response split over several messages counts once."""
 _WRITERS = 8
-
-
-class Counts(Struct, omit_defaults=True):
-    """What happened, abandoned branches included."""
-
-    messages: dict[str, int] = {}
-    tool_calls: int = 0
-    turns: int = 0
-    busy_ms: int = 0
-    """How long messages took."""
-
-    def plus(self, other: Counts) -> Counts:
-        """Both together."""
-        roles = dict(self.messages)
-        for role, count in other.messages.items():
-            roles[role] = roles.get(role, 0) + count
-        tools, turns, busy = self.tool_calls + other.tool_calls, self.turns + other.turns, self.busy_ms + other.busy_ms
-        return Counts(roles, tools, turns, busy)
-
-
-class Inherited(Struct, omit_defaults=True):
-    """What was spent and done before a fork, in the sessions it continues."""
-
-    usage: Usage = Usage()
-    counts: Counts = field(default_factory=Counts)
-    peak: int = 0
-    first_at: datetime | None = None
 
 
 class Undoable(Struct, array_like=True):
@@ -97,6 +76,8 @@ class State(Struct, omit_defaults=True):
     """The system messages the conversation begins with, and the edits (or they themselves) that say how they read."""
     opened: bool = False
     """Whether anything but a system message was said."""
+    calls: list[OpenCall] | None = None
+    """The calls that have no result yet; None where the entries alone do not tell, and the path has to be read."""
     models: dict[str, Usage] = {}
     requests: list[str] = []
     peak: int = 0
@@ -200,12 +181,18 @@ def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
             _fold_message(state, entry)
             return
         if isinstance(entry, Compaction):
+            if state.calls is not None:
+                state.calls = with_compaction(state.calls, entry)
             if entry.usage is not None:
                 _spend(state, entry.usage, entry.model, entry.request)
         elif isinstance(entry, Custom) and entry.blocks:
             state.opened = True
+            if state.calls is not None:
+                with_message(state.calls, entry)
         elif isinstance(entry, Edit):
             _fold_edit(state, entry)
+        elif isinstance(entry, Uncompact):
+            state.calls = None
         elif isinstance(entry, Unknown):
             _fold_unknown(state, entry)
         return
@@ -224,6 +211,8 @@ def _fold_message(state: State, message: Message) -> None:
             state.system[message.seq] = message.seq
         return
     state.opened = True
+    if message.role != "user" and state.calls is not None:
+        with_message(state.calls, message)
     if message.role == "assistant":
         for block in message.blocks:
             if type(block) is ToolCall:
@@ -238,6 +227,8 @@ def _fold_edit(state: State, entry: Edit) -> None:
     """A system message is looked up by number, so its edit takes its place."""
     if entry.entry in state.system:
         state.system[entry.entry] = entry.seq
+    elif state.calls is not None:
+        state.calls = with_edit(state.calls, entry)
 
 
 def _spend(state: State, usage: Usage, model: str | None, request: str | None) -> None:
@@ -265,6 +256,8 @@ def fold_start(state: State, start: Start) -> None:
     state.start["id"] = start.id
     if start.format != FORMAT:
         state.start["format"] = start.format
+    if start.fork is None:
+        state.calls = []
     _move_tracked(state, start.workspace)
     for name in ("title", "workspace"):
         if getattr(start, name) is not None:
@@ -307,7 +300,7 @@ def _fold_intent(state: State, entry: Intent) -> None:
 def _fold_head(state: State, entry: Head) -> None:
     if entry.intent == state.intent:
         state.intent = 0
-    state.head = entry.to
+    state.head, state.calls = entry.to, None
     state.facts = dict(entry.facts)
     state.system = dict(entry.system)
     state.opened = entry.to != 0 and entry.to not in entry.system and entry.to not in entry.system.values()
@@ -341,6 +334,11 @@ def _fold_spent(state: State, entry: Spent) -> None:
     _spend(state, entry.usage, entry.model, entry.request)
     if entry.why == "import":
         state.peak = peak  # a total of many requests says nothing of the largest one
+
+
+def _fold_about_call(state: State, entry: Entry) -> None:
+    if state.calls is not None:
+        with_mark(state.calls, entry)
 
 
 def _fold_child(state: State, entry: Child) -> None:
@@ -378,6 +376,9 @@ _MARKS: dict[type[Entry], Any] = {
     Intent: _fold_intent,
     Drop: _fold_drop,
     Spent: _fold_spent,
+    Ask: _fold_about_call,
+    Answer: _fold_about_call,
+    Started: _fold_about_call,
     Child: _fold_child,
     Alias: _fold_alias,
     Writer: _fold_writer,

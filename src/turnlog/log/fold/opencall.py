@@ -1,0 +1,130 @@
+"""The tool calls of a conversation that have no result yet, and what is known of each: asked for, allowed, started."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from turnlog.log.block import ToolCall, ToolResult, calls_in
+from turnlog.log.entry import Answer, Ask, Compaction, Custom, Edit, Entry, Message, Started
+
+if TYPE_CHECKING:
+    CallState = Literal["open", "waiting", "allowed", "denied", "started"]
+else:
+    CallState = str
+
+
+class OpenCall(Struct, omit_defaults=True):
+    """A call without a result: where it stands, and the newest entries about it."""
+
+    entry: int
+    call: str
+    ask: int = 0
+    answer: int = 0
+    """The first answer to that."""
+    allow: bool = False
+    started: int = 0
+
+    @property
+    def state(self) -> CallState:
+        """What was said of it last."""
+        if self.started > max(self.ask, self.answer):
+            return "started"
+        if not self.ask:
+            return "open"
+        if not self.answer:
+            return "waiting"
+        return "allowed" if self.allow else "denied"
+
+
+class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
+    """A call without a result, and how far it came. As a block it is the call and nothing else."""
+
+    @property
+    def _known(self) -> OpenCall:
+        return self.__dict__["known"]
+
+    @property
+    def state(self) -> CallState:
+        """`open`, `waiting` for an answer, `allowed`, `denied`, or `started`: it may have run, or a part of it."""
+        return self._known.state
+
+    @property
+    def ask(self) -> int:
+        """The entry that asks whether it may be run; 0 for none."""
+        return self._known.ask
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it was ever started, whatever was asked since."""
+        return self._known.started > 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ToolCall) and all(
+            getattr(self, name) == getattr(other, name) for name in ToolCall.__struct_fields__
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = ToolCall.__hash__
+
+
+def pending_call(call: ToolCall, known: OpenCall) -> PendingCall:
+    """A call with what is known of it."""
+    made = PendingCall(**{name: getattr(call, name) for name in ToolCall.__struct_fields__})
+    vars(made)["known"] = copy(known)
+    return made
+
+
+def newest(opened: list[OpenCall], call: str) -> OpenCall | None:
+    """The newest of that id."""
+    return next((known for known in reversed(opened) if known.call == call), None)
+
+
+# ── one more entry ────────────────────────────────────────────────────────────────────────────────
+# Each gives None where the entries alone do not tell: then the path is read again.
+
+
+def with_message(opened: list[OpenCall], entry: Message | Custom) -> None:
+    """A message asks for tools, or has their results."""
+    if entry.role == "tool":
+        for block in entry.blocks:
+            if isinstance(block, ToolResult):
+                places = (place for place in range(len(opened) - 1, -1, -1) if opened[place].call == block.call)
+                if (place := next(places, None)) is not None:
+                    del opened[place]  # the newest: providers use ids again after an interrupted turn
+    elif entry.role == "assistant":
+        opened += [OpenCall(entry.seq, call.id) for call in calls_in(entry.blocks)]
+
+
+def with_compaction(opened: list[OpenCall], entry: Compaction) -> list[OpenCall] | None:
+    """What is no longer seen waits for nothing."""
+    for item in entry.replacement:
+        if not isinstance(item, Message) or calls_in(item.blocks):
+            return None
+    return [known for known in opened if entry.keep and known.entry >= entry.keep]
+
+
+def with_edit(opened: list[OpenCall], entry: Edit) -> list[OpenCall] | None:
+    """Shortened results are results; anything else may have been a call, or the only result of one."""
+    blocks = entry.blocks or []
+    return opened if blocks and all(isinstance(block, ToolResult) for block in blocks) else None
+
+
+def with_mark(opened: list[OpenCall], entry: Entry) -> None:
+    """Something was said about a call."""
+    if isinstance(entry, Answer):
+        known = next((known for known in opened if known.ask == entry.ask), None)
+        if known is not None and not known.answer:
+            known.answer, known.allow = entry.seq, entry.allow
+    elif isinstance(entry, (Ask, Started)):
+        known = next((known for known in opened if (known.entry, known.call) == (entry.entry, entry.call)), None)
+        if known is None:
+            return
+        if isinstance(entry, Started):
+            known.started = entry.seq
+        else:
+            known.ask, known.answer, known.allow = entry.seq, 0, False
