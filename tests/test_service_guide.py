@@ -51,7 +51,11 @@ class Model:
 @contextmanager
 def served(home: Path, model: Model) -> Iterator[int]:
     """The guide's program on a port."""
-    names: dict[str, Any] = {"HOME": home, "stream_from_model": model.stream}
+    names: dict[str, Any] = {
+        "HOME": home,
+        "stream_from_model": model.stream,
+        "tenant_of": lambda request: request.headers.get("x-customer", "acme"),
+    }
     exec(compile(PROGRAM, "service.md", "exec"), names)
     config = uvicorn.Config(names["app"], port=0, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
@@ -128,10 +132,12 @@ def test_a_browser_sees_what_is_said_while_it_is_said_and_what_it_missed(tmp_pat
         with browser(port, "chat-1") as response:
             turns = (said(data) for name, _, data in events(response) if name == "message")
             assert [next(turns) for _ in range(6)][4:] == ["still there?", "Hello, Ada"]
-        with browser(port, "nobody") as response:
-            assert response.status == 404
+        for id, customer in (("nobody", "acme"), ("chat-1", "other")):
+            with browser(port, id, **{"X-Customer": customer}) as response:
+                assert response.status == 404
     assert sorted(len(one["messages"]) for one in model.asked) == [1, 1, 3, 5]
-    with turnlog.open(tmp_path / "home") as home:
+    with turnlog.open(tmp_path / "home") as whole:
+        home = whole.tenant("acme", create=False)
         assert home.resume("chat-1").usage().own.output_tokens == 6
         assert [one.role for one in home.resume("chat-2").messages()] == ["user"]
 
