@@ -144,7 +144,7 @@ def test_anothers_session_takes_no_more_than_reading_it(name: str, process: Cli)
     assert "turnlog.formats.claude_code.reading" in loaded
     writing = {"turnlog.formats.claude_code.writing", "turnlog.formats._shared.tally", "turnlog.exchange.transcript"}
     if name == "show":  # to go on with it, what is gone is put back, and it matters where git is
-        writing |= {"turnlog.exchange.kept", "turnlog.workspace", "turnlog.store.files.sessionfile"}
+        writing |= {"turnlog.exchange.kept", "turnlog.workspace", "turnlog.store.files.sessionfile", "turnlog.catalog"}
     assert loaded & (UNNEEDED | writing | {"turnlog.wire"}) == set()
 
 

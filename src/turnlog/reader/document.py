@@ -16,7 +16,6 @@ from turnlog.catalog.waiter import while_wanted
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
-from turnlog.reader.figure import blob_size, spent
 from turnlog.reader.part import Part
 from turnlog.view.number import count, used
 
@@ -168,7 +167,7 @@ def _text(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterat
     entries = Part(opened.session.head).entries(opened.session)
     if redactor is not None:
         entries = map(redactor.entry, entries)
-    rows = Rows(price=Costs(), size=blob_size(opened.home)).paired(entries)
+    rows = Rows(price=Costs(), size=opened.blob_size).paired(entries)
     for part in page.parts(rows) if form == "html" else document.parts(rows):
         yield part.encode("utf-8", "backslashreplace")
 
@@ -185,7 +184,7 @@ def _for_people(form: str, opened: OpenedSession, about: dict[str, Any], told: s
         count(about["messages"], "message"),
         count(about["turns"], "turn"),
         used(usage) if usage.all_input_tokens else "",
-        spent(found),
+        opened.spent(),
         about["workspace"] or "",
     ]
     title = str(about["title"] or "") or _preview(opened) or "(no title)"

@@ -24,6 +24,7 @@ from turnlog.log.ids import imported_id
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import in_repository, newest_cards, newest_conversation, newest_with_files, sessions_here
+from turnlog.reader.lastseen import last_seen
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
@@ -247,6 +248,12 @@ class SessionNames:
 
     def foreign(self, word: str) -> SessionRef | None:
         """Another agent's session by `agent:id`, or a unique beginning of it."""
+        seen = last_seen(self._home.made.location, word)
+        if seen is not None:
+            from turnlog.formats import Source
+
+            native, agent, path, workspace = seen
+            return SessionRef(native, Source(agent, path), workspace)
         from turnlog.catalog.ask.naming import Fits
 
         try:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid
+from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
+from turnlog.view.number import money
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
@@ -42,6 +43,20 @@ class OpenedSession(Struct, frozen=True):
     def name(self) -> str:
         """What to type for it."""
         return self.session.id if self.source is None else f"{self.source.agent}:{self.native}"
+
+    def blob_size(self, digest: str) -> int | None:
+        """How large a blob of its home is; None if that is not there."""
+        try:
+            return len(self.home.get_blob(digest))
+        except (NotFound, Corrupt):
+            return None
+
+    def spent(self) -> str:
+        """What it cost in all, for people; empty where that is not known."""
+        total = self.session.cost().total
+        if not total.micros:
+            return ""
+        return money(total.micros) + ("" if total.is_complete else " and more")
 
 
 class SessionOpener:

@@ -25,7 +25,6 @@ from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import Header, body_text
 from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
-from turnlog.reader.figure import blob_size
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader
@@ -146,7 +145,7 @@ def _print(
         print(line, file=out)
     if part.note:
         print(screen.paint(part.note, "dim"), file=out)
-    rows = Rows(price=Costs(), size=blob_size(opened.home))
+    rows = Rows(price=Costs(), size=opened.blob_size)
     rows.take(part.before(opened.session))
     if system:
         entries = [Message(role="system", blocks=[Text(text=system)]), *entries]

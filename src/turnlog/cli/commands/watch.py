@@ -17,7 +17,6 @@ from turnlog.cli.frame.output import json_version, write_line
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
-from turnlog.reader.figure import blob_size
 from turnlog.reader.follow import follow
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import part_of
@@ -77,7 +76,7 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
     from turnlog.view.row import Row, Rows
 
     found, screen = opened.session, this_screen(is_full=is_full)
-    rows = Rows(price=Costs(), size=blob_size(opened.home))
+    rows = Rows(price=Costs(), size=opened.blob_size)
     for line in header(opened, screen, is_whole=False):
         print(line)
     begun = found.seq

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
-from turnlog.reader.figure import spent
 from turnlog.view.markdown import InlineSpan
 from turnlog.view.number import count, used
 from turnlog.view.typeset import Screen, wrapped
@@ -30,7 +29,7 @@ def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> l
         count(stats.messages, "message"),
         count(stats.turns, "turn"),
         used(usage) if usage.all_input_tokens or usage.output_tokens else "",
-        spent(found),
+        opened.spent(),
         found.workspace or "",
     ]
     title = one_line(found.title or found.preview() or "(no title)")

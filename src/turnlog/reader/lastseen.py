@@ -1,0 +1,44 @@
+"""Where another agent's session was when the catalog saw it last: asked of its file, without the catalog.
+
+Who says exactly which session he means, and finds it there, needs no look at all the others first: what is shown is
+read from the session itself.
+"""
+
+from __future__ import annotations
+
+import os
+
+from turnlog.errors import Unsupported
+from turnlog.machine.environment import cache_folders
+from turnlog.machine.location import key_of
+
+_WAIT_S = 0.2
+_FOUND = """
+SELECT native, agent, path, key, workspace, is_ours FROM sessions WHERE name = ?1 AND NOT is_deleted
+UNION ALL SELECT '', '', '', '', '', 1 FROM sessions WHERE native = ?1 AND NOT is_deleted LIMIT 2
+"""
+
+
+def last_seen(location: str | None, name: str) -> tuple[str, str, str, str | None] | None:
+    """The id, agent, path and workspace of the one session of that name, if it has a file of its own, still there."""
+    if location is None or ":" not in name:
+        return None
+    import sqlite3  # who reads a session of ours needs none
+
+    try:
+        path = f"{next(cache_folders())}/{key_of(location)}.sqlite"
+        if not os.access(path, os.R_OK):
+            return None
+        database = sqlite3.connect(path, timeout=_WAIT_S)
+        try:
+            database.execute("PRAGMA query_only = 1")
+            rows = database.execute(_FOUND, (name,)).fetchall()
+        finally:
+            database.close()
+    except (sqlite3.Error, Unsupported, UnicodeEncodeError):
+        return None  # the catalog knows what to do about that
+    match rows:
+        case [(str(native), str(agent), str(there), "", str() | None as workspace, 0)] if os.access(there, os.R_OK):
+            return native, agent, there, workspace
+        case _:
+            return None
