@@ -117,8 +117,8 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
             store |= {"ok": False, "reason": error.code, "problem": error.message, "hint": error.hint}
         if repair:
             checkups = [_repair(home, checkup, damaged) for checkup in checkups]
-    agents = _agents() if session is None and not repair else []
     is_up = bool(store.get("ok", True))
+    agents = _agents(home_location() if is_up else "memory:") if session is None and not repair else []
     left = [checkup for checkup in checkups if not checkup.is_well]
     if as_json:
         sessions = [_plain(checkup) for checkup in checkups]
@@ -148,10 +148,10 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
         context.exit(Unsupported.exit_code)
 
 
-def _agents() -> list[AgentPresence]:
+def _agents(location: str | None) -> list[AgentPresence]:
     from turnlog.reader.presence import agents_here
 
-    with catalog(home_location()) as asked:
+    with catalog(location) as asked:
         return agents_here(asked)
 
 
