@@ -1343,6 +1343,13 @@ MUTANTS = [
         (PG_TENANTS,),
     ),
     Mutant(
+        "a compaction hides what came after the context it sums up",
+        "thread/compaction.py",
+        "    first = cut_for_keep(kept, keep.count(kept), seen=seen)\n",
+        "    first = cut_for_keep(kept, keep.count(kept), seen=None)\n",
+        ("tests/session/test_random_programs.py",),
+    ),
+    Mutant(
         "a slow listener loses what its pipe does not take",
         "store/broadcast.py",
         "                yield _encode(Delta(self.id, piece, kind, block, at))\n"
@@ -1350,13 +1357,6 @@ MUTANTS = [
         "                told[block], is_silent = at + len(piece), False\n"
         "                yield _encode(Delta(self.id, piece, kind, block, at))\n",
         (SHOWN,),
-    ),
-    Mutant(
-        "a writer that died is not missed",
-        "thread/live.py",
-        "if now - at > SILENT_S]",
-        "if now - at > 1e9]",
-        (f"{SHOWN}::test_a_writer_that_is_killed_leaves_nothing_behind",),
     ),
     Mutant(
         "nobody is told that a log has grown",

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import turnlog  # noqa: E402
 from tests.blame import test_model as authors  # noqa: E402
 from tests.live.killlab import SCENES  # noqa: E402
 from tests.session import interruptscenes as scenes  # noqa: E402
+from tests.session.randomprogram import run as run_program  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
 from tests.store import test_io_errors as errors  # noqa: E402
 from tests.store import test_threads as threads  # noqa: E402
@@ -219,6 +221,12 @@ def erasures(seed: int) -> str:
     return f"10 programs, {done} entries erased, {kills} kills"
 
 
+def programs(seed: int) -> str:
+    """200 random programs of two writers, two homes and a model that sums up."""
+    done: Counter[str] = sum((run_program(seed + number) for number in range(200)), Counter())
+    return f"{done['compact']} compactions, {done['compact beside another']} beside another writer"
+
+
 def signals(seed: int) -> str:
     """Real signals, at real moments."""
     rng = random.Random(seed)
@@ -232,6 +240,7 @@ def signals(seed: int) -> str:
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
     nested_lives, blamed_lines, killed_hooks, given_up, interrupts, signals, broken_streams, cut_transfers, erasures,
+    programs,
 )  # fmt: skip
 
 
