@@ -18,7 +18,17 @@ INTERRUPTED = "[no result: the tool call was interrupted]"
 class Context(Sequence[Message]):
     """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
 
-    __slots__ = ("_said_otherwise", "_tokens", "edited", "get_blob", "head", "head_id", "messages", "system", "tools")
+    __slots__ = {  # noqa: RUF023 - with what each is, for who looks it up
+        "messages": "The messages themselves; the context is a sequence of them.",
+        "system": "The system prompt: the fact `system` and the system messages at the beginning.",
+        "tools": "The tools that the fact `tools` declares.",
+        "get_blob": "Fetches the pictures and files that the messages refer to.",
+        "head": "The `seq` of the entry up to which it was made; 0 where there was none.",
+        "head_id": "The id of that entry.",
+        "edited": "The `seq`s of entries that read otherwise than they were said.",
+        "_said_otherwise": "",
+        "_tokens": "",
+    }
 
     def __init__(
         self,
@@ -36,13 +46,10 @@ class Context(Sequence[Message]):
         self.system = system
         self.tools: list[Any] = [] if tools is None else tools
         self.get_blob = get_blob
-        """Fetches the pictures and files that the messages refer to."""
         self._said_otherwise = said_otherwise or []
         self.head = head
-        """The `seq` of the entry up to which it was made; 0 where there was none."""
         self.head_id = head_id
         self.edited = frozenset(edited)
-        """The `seq`s of entries that read otherwise than they were said."""
         self._tokens: Tokens | None = None
 
     @property

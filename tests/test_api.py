@@ -1,0 +1,48 @@
+"""docs/api.md: every public member is in it, as its docstring says it now."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from tests.apireference import COSTS, HEAD, HELD, RAISES, members, reference
+from turnlog import aio, errors
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs/api.md").read_text(encoding="utf-8")
+HOW = "python -m tests.apireference > docs/api.md"
+OWNERS = [cls for cls in HELD if cls is not turnlog.ReadOnlySession]
+NAMES = {f"{cls.__name__}.{name}" for cls in OWNERS for name in members(cls)}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="types are written in another way there")
+def test_the_page_is_as_the_docstrings_are():
+    assert reference() == PAGE, HOW
+
+
+def test_every_public_member_is_on_the_page():
+    inherited = {f"Session.{name}" for name in members(turnlog.ReadOnlySession)}
+    values = set(turnlog.__all__) - {"__version__", "open", "instructions", *(cls.__name__ for cls in HELD)}
+    there = set(re.findall(r"^### (\S+)", PAGE, re.MULTILINE))
+    assert len(there) > 250
+    assert not ((NAMES - inherited) | values) - there, HOW
+    assert not {name for name in members(aio.Home) if f"Home.{name}\n" not in PAGE}, HOW
+
+
+def test_every_member_says_what_it_does_raises_and_costs():
+    assert not [
+        f"{cls.__name__}.{name}" for cls in OWNERS for name in members(cls) if not inspect.getdoc(getattr(cls, name))
+    ]
+    assert not NAMES - COSTS.keys(), "say in tests/apireference.py what it costs"
+    known = NAMES | {"aio.Home.search", "aio.Home.usage", "Live.id"}
+    assert not (COSTS.keys() | RAISES.keys()) - known, "these are gone: tests/apireference.py"
+    assert all(hasattr(errors, name) for told in RAISES.values() for name in re.findall(r"`([A-Z]\w+)`", told))
+
+
+def test_the_examples_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TURNLOG_HOME", str(tmp_path / "home"))
+    for code in re.findall(r"```python\n(.*?)```", HEAD, re.DOTALL):
+        exec(compile(code, "api.md", "exec"), {})
+    assert '"type":"message"' in capsys.readouterr().out
