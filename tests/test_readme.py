@@ -101,7 +101,8 @@ def test_the_python_of_the_guide_runs(empty, monkeypatch, face):
 
 
 def test_what_a_store_of_a_framework_is_built_with_runs(empty):
-    _, _, _, code, program = blocks("python", BUILDING)
+    [code] = [block for block in blocks("python", BUILDING) if "s.path(last=20)" in block]
+    [program] = [block for block in blocks("python", BUILDING) if 's.tool_result("c2", {' in block]
     with turnlog.open(empty / "home") as home:
         s = home.create()
         ask = s.user("hi")
