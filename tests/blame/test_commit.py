@@ -11,7 +11,7 @@ from tests.blame.lab import Lab
 from turnlog import Usage
 from turnlog.blame.commit import blame_commit, sessions_behind
 from turnlog.blame.trace import trace_record
-from turnlog.errors import NotFound
+from turnlog.errors import Invalid, NotFound
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_record_says_what_agent_trace_asks_for(lab):
     assert lab.home.blame(lab.folder / "f").revision is None
 
 
-def test_the_sessions_behind_a_range_of_commits(lab):
+def test_the_sessions_behind_a_range_of_commits(lab, monkeypatch):
     def turn(session, *lines):
         lab.turn_that(lambda: lab.write("f", *lab.lines("f"), *lines), session)
 
@@ -150,3 +150,8 @@ def test_the_sessions_behind_a_range_of_commits(lab):
     assert sessions_behind(lab.home.store, f"{first}..") == [other.id]
     with pytest.raises(NotFound, match="no commit 'nowhere'"):
         sessions_behind(lab.home.store, "nowhere..HEAD")
+    monkeypatch.setattr("turnlog.blame.repository._MOST_IN_RANGE", 2)
+    assert len(sessions_behind(lab.home.store, f"{base}..HEAD")) == 2
+    monkeypatch.setattr("turnlog.blame.repository._MOST_IN_RANGE", 1)
+    with pytest.raises(Invalid, match="more than 1 commits"):
+        sessions_behind(lab.home.store, f"{base}..HEAD")

@@ -202,3 +202,23 @@ def test_the_texts_of_files_are_redacted_with_the_rest(process: Cli):
     assert key in plain.out
     assert key not in clean.out
     assert "settings.txt" in clean.out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_who_somebody_is_is_taken_out_where_that_is_asked_for(cli: Cli, form: str):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(id="told", workspace="/home/hanna/webshop", agent="mine")
+        session.user("I am hanna, write to hanna@webshop.de about /home/hanna/webshop/app.py")
+    plain = cli("export", "told", "--to", form, "-o", "-").out
+    assert "hanna@webshop.de" in plain
+    done = cli("export", "told", "--to", form, "-o", "-", "--redact-also", "paths,names,emails")
+    assert "hanna" not in done.out
+    assert "webshop/app.py" in done.out
+    assert "e-mail address" in done.err
+
+
+def test_what_else_is_redacted_has_to_be_known(cli: Cli, leaky: str):
+    done = cli("export", leaky, "--to", "html", "-o", "-", "--redact-also", "faces")
+    assert done.code == 2
+    assert "paths,names,emails" in done.err
+    assert cli("export", leaky, "--to", "html", "-o", "-", "--redact-also", "paths", "--no-redact").code == 2

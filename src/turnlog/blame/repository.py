@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 
 from turnlog.blame.version import LARGEST_BYTES, lines_of
-from turnlog.errors import NotFound, Unavailable
+from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.log.entry import Git
 from turnlog.machine.environment import environment
 from turnlog.workspace.git import git_now, head_log
@@ -184,12 +184,17 @@ class Repository:
         return full_id.decode()
 
     def commits(self, revisions: str) -> list[str]:
-        """One commit, or all of a range `A..B`, without merges; of a very long one the newest."""
+        """One commit, or all of a range `A..B`, without merges; `Invalid` for a very long one."""
         old, dots, new = revisions.partition("..")
         if not dots:
             return [self.commit(revisions)]
         span = f"^{self.commit(old)}", self.commit(new.lstrip(".") or "HEAD")
-        return self.run("rev-list", "--no-merges", f"--max-count={_MOST_IN_RANGE}", *span, "--").decode().split()
+        most = f"--max-count={_MOST_IN_RANGE + 1}"
+        found = self.run("rev-list", "--no-merges", most, *span, "--").decode().split()
+        if len(found) > _MOST_IN_RANGE:
+            told = f"{revisions:.80} has more than {_MOST_IN_RANGE:,} commits"
+            raise Invalid(told, hint="take a part of it, such as one release: commit:v1.2..v1.3")
+        return found
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit; none where nobody can tell."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -38,12 +38,13 @@ class Document(Struct, frozen=True):
     redacted: dict[str, int] | None
 
 
-def write(opened: OpenedSession, form: str, *, is_redacted: bool) -> Document:
-    """The session in that form."""
+def write(opened: OpenedSession, form: str, *, is_redacted: bool, also: Collection[str] = ()) -> Document:
+    """The session in that form; `also` of `view.personal.KINDS` is taken out with its secrets."""
     from turnlog.view.redact import Redactor  # to know every secret takes longer than to show a session
 
-    redactor = Redactor() if is_redacted else None
+    redactor = Redactor(also) if is_redacted else None
     if redactor is not None:
+        redactor.value(opened.session.workspace or "", is_learning=True)
         for entry in _entries(opened):
             redactor.learn(entry)
     body = list(while_wanted((_lines if form in ("json", "jsonl") else _text)(opened, form, redactor)))
@@ -52,7 +53,7 @@ def write(opened: OpenedSession, form: str, *, is_redacted: bool) -> Document:
     if form in ("json", "jsonl"):
         data = _for_programs(form, {**about, "redacted": redacted}, body)
     else:
-        data = _for_people(form, opened, about, notice(redacted), body)
+        data = _for_people(form, opened, about, notice(redacted), body, redactor)
     return Document(data, redacted)
 
 
@@ -172,7 +173,9 @@ def _text(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterat
         yield part.encode("utf-8", "backslashreplace")
 
 
-def _for_people(form: str, opened: OpenedSession, about: dict[str, Any], told: str, body: list[bytes]) -> bytes:
+def _for_people(
+    form: str, opened: OpenedSession, about: dict[str, Any], told: str, body: list[bytes], redactor: Redactor | None
+) -> bytes:
     from turnlog.view import document, page
 
     found = opened.session
@@ -187,18 +190,18 @@ def _for_people(form: str, opened: OpenedSession, about: dict[str, Any], told: s
         opened.spent(),
         about["workspace"] or "",
     ]
-    title = str(about["title"] or "") or _preview(opened) or "(no title)"
+    title = str(about["title"] or "") or _preview(opened, redactor) or "(no title)"
     kind = page if form == "html" else document
     foot = page.FOOT.encode() if form == "html" else b""
     return kind.head(title, facts, told).encode("utf-8", "backslashreplace") + b"".join(body) + foot
 
 
-def _preview(opened: OpenedSession) -> str:
+def _preview(opened: OpenedSession, redactor: Redactor | None) -> str:
     """The first thing that was said; it may have a secret in it, and then the document goes without."""
     preview = opened.session.preview()
     from turnlog.view.redact import Redactor
 
-    return preview if Redactor().text(preview) == preview else ""
+    return preview if (redactor or Redactor()).text(preview) == preview else ""
 
 
 def _moment(at: datetime | None) -> str:

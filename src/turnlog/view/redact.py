@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from turnlog.log.codec import body_text, decode_body
 from turnlog.log.entry import AnyEntry, Unknown
 from turnlog.view.assigned import Spot, is_strong, named_secret
+from turnlog.view.personal import names_in, personal
 from turnlog.view.secret import spots
 
 _LEAST = 8
@@ -33,11 +34,13 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]*")
 
 
 class Redactor:
-    """Takes secrets out, and counts what it took by kind."""
+    """Takes secrets out, and `also` what of `personal.KINDS` is asked for; counts what it took by kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: Collection[str] = ()) -> None:
         self.found: Counter[str] = Counter()
         self._known: dict[str, str] = {}
+        self._also = also
+        self._names: set[str] = set()
 
     def mask(self, kind: str) -> str:
         """What stands in the place of a secret."""
@@ -55,6 +58,8 @@ class Redactor:
 
     def _spots(self, text: str) -> list[Spot]:
         found = list(spots(text))
+        if self._also:
+            found += personal(text, self._also, self._names)
         for secret, kind in self._known.items():
             start = text.find(secret)
             while start >= 0:
@@ -113,9 +118,9 @@ class Redactor:
         data = msgspec.json.encode(clean)
         return replace(entry, json=data.decode()) if isinstance(entry, Unknown) else decode_body(data, entry)
 
-    def value(self, value: Any, name: str = "") -> Any:
-        """Any JSON without its secrets. The same object comes back where there were none."""
-        return self._value(value, name)
+    def value(self, value: Any, name: str = "", *, is_learning: bool = False) -> Any:
+        """Any JSON without its secrets. The same object comes back where there were none, and who is only learning."""
+        return self._value(value, name, is_learning=is_learning)
 
     def _value(self, value: Any, name: str, *, is_learning: bool = False) -> Any:
         if isinstance(value, str):
@@ -152,6 +157,8 @@ class Redactor:
                 self._remember(text, kind)
             for start, end, found in spots(text):
                 self._remember(text[start:end], found)
+            if self._also:
+                self._names.update(names_in(text))
             return text
         if kind:
             self.found[kind] += 1

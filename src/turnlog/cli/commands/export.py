@@ -20,6 +20,7 @@ from turnlog.formats import names as agents
 
 if TYPE_CHECKING:
     from turnlog.reader.opener import OpenedSession
+    from turnlog.view.redact import Redactor
 
 _TEXTS = ("markdown", "html", "json", "jsonl")
 _SHORT = {"md": "markdown"}
@@ -45,6 +46,7 @@ FIELDS = {
 @click.option(
     "--redact/--no-redact", "redact", default=None, help="Take secrets out. [default: yes, but not for an agent]"
 )
+@click.option("--redact-also", "also", metavar="KINDS", help="With the secrets: paths, names, emails, or all three.")
 @click.option(
     "--format-version", "version", type=int, metavar="N", help="A newer vocabulary of the agent's. [default: its first]"
 )
@@ -57,6 +59,7 @@ def command(
     output: str | None,
     force: bool,
     redact: bool | None,
+    also: str | None,
     version: int | None,
     include_ignored: bool,
     key: str | None,
@@ -67,7 +70,8 @@ def command(
     Markdown and HTML are the conversation as it is read; the HTML is one file that fetches nothing. JSON and JSON lines
     are every entry, branches included. From these four, API keys, tokens, authorization headers, private keys and
     passwords are taken out, and it is said what: --no-redact leaves them in. For an agent nothing is taken out unless
-    --redact is given. Look through what you publish all the same: nobody knows every secret.
+    --redact is given. --redact-also takes out who you are, too: home folders (paths), the names of their users
+    (names), e-mail addresses (emails). Look through what you publish all the same: nobody knows every secret.
 
     What is written for an agent is read back before it is put anywhere, and the report says what was carried, changed
     and lost. Every release of the agent opens it, unless the session came from a newer one; --format-version asks for
@@ -79,6 +83,7 @@ def command(
     \b
     turnlog export k3f9 --to html              a file in this folder
     turnlog export k3f9 --to markdown -o -     to stdout
+    turnlog export k3f9 --to html --redact-also paths,names,emails
     turnlog export k3f9 --to rho
     turnlog export k3f9 --to sofos -o .sofos/sessions/
     """
@@ -87,27 +92,43 @@ def command(
     form = _SHORT.get(form, form)
     if form not in _TEXTS and not is_known(form):
         raise NotFound(f"no form {form!r:.80}", hint=f"one of {', '.join(_TEXTS)}, or an agent: {', '.join(agents())}")
+    kinds = _kinds(also, redact)
     with session_to_read(session, key=key) as opened:
         if form in _TEXTS:
             if version is not None:
                 raise click.UsageError(f"--format-version is for agents, and {form} is none")
-            _write(opened, form, output, is_redacted=redact is not False, force=force, as_json=as_json)
+            _write(opened, form, output, kinds, is_redacted=redact is not False, force=force, as_json=as_json)
         else:
-            _send(
-                opened, form, output, version, include_ignored, is_redacted=bool(redact), force=force, as_json=as_json
-            )
+            from turnlog.view.redact import Redactor
+
+            redactor = Redactor(kinds) if redact or kinds else None
+            _send(opened, form, output, version, include_ignored, redactor, force=force, as_json=as_json)
+
+
+def _kinds(also: str | None, redact: bool | None) -> tuple[str, ...]:
+    """What is to be taken out besides secrets."""
+    from turnlog.view.personal import KINDS
+
+    kinds = tuple(dict.fromkeys(also.split(","))) if also is not None else ()
+    wrong = next((kind for kind in kinds if kind not in KINDS), None)
+    if wrong is not None:
+        raise Invalid(f"--redact-also {wrong!r:.40}", hint=f"one or several of {','.join(KINDS)}")
+    if kinds and redact is False:
+        raise click.UsageError("either --no-redact or --redact-also")
+    return kinds
 
 
 def _write(
-    opened: OpenedSession, form: str, output: str | None, *, is_redacted: bool, force: bool, as_json: bool
-) -> None:
+    opened: OpenedSession, form: str, output: str | None, also: tuple[str, ...], *, is_redacted: bool, force: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     from turnlog.cli.frame.progress import patience
     from turnlog.formats import put_file
     from turnlog.machine.folder import absolute
     from turnlog.reader.document import ENDINGS, notice, write
 
     with patience():
-        written = write(opened, form, is_redacted=is_redacted)
+        written = write(opened, form, is_redacted=is_redacted, also=also)
     told = notice(written.redacted)
     if output == "-":
         sys.stdout.flush()
@@ -138,8 +159,8 @@ def _send(
     output: str | None,
     version: int | None,
     include_ignored: bool,
+    redactor: Redactor | None,
     *,
-    is_redacted: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -148,10 +169,8 @@ def _send(
     from turnlog.formats import format_of
     from turnlog.machine.folder import lies_in_home
     from turnlog.reader.document import without_secrets
-    from turnlog.view.redact import Redactor
 
     transcript = transcript_of(opened.session, include_ignored=include_ignored)
-    redactor = Redactor() if is_redacted else None
     if redactor is not None:
         transcript = without_secrets(transcript, redactor)
     is_free = output is not None and lies_in_home(format_of(agent), output)
