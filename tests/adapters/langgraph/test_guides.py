@@ -6,6 +6,7 @@ import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 
 import turnlog
 from tests.adapters import theirs
@@ -41,3 +42,25 @@ def test_a_service(store, tmp_path, monkeypatch):
     if store == OURS:
         with turnlog.open(tmp_path / "home") as home:
             assert len(home.resume("chat-1").messages()) == 4
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_a_tool_that_somebody_allows(allow, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(theirs.program("asking.md", "run_langgraph"), "asking.md", "exec"), names)
+    deleted = []
+
+    def delete(state):
+        if interrupt("may old.log go?"):
+            deleted.append("old.log")
+        return {"messages": [AIMessage("done")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("delete", delete)
+    builder.add_edge(START, "delete")
+    begun = asyncio.run(names["run_langgraph"](builder, "r1", {"messages": [("user", "remove it")]}))
+    assert [one.value for one in begun["__interrupt__"]] == ["may old.log go?"]
+    ended = asyncio.run(names["run_langgraph"](builder, "r1", Command(resume=allow)))
+    assert ended["messages"][-1].content == "done"
+    assert deleted == (["old.log"] if allow else [])

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from agents import Agent
-from agents.testing import ScriptedModel, assistant_message
+from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
 
 import turnlog
 from tests.adapters import theirs
@@ -34,3 +34,28 @@ def test_a_service(store, tmp_path, monkeypatch):
     if store == OURS:
         with turnlog.open(tmp_path / "home") as home:
             assert len(home.resume("chat-1").messages()) == 4
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_a_tool_that_somebody_allows(allow, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(theirs.program("asking.md", "begin_openai"), "asking.md", "exec"), names)
+    deleted = []
+
+    @function_tool(needs_approval=True)
+    def delete(name: str) -> str:
+        deleted.append(name)
+        return "gone"
+
+    def agent(*steps):
+        model = ScriptedModel()
+        for step in steps:
+            model.enqueue([step])
+        return Agent(name="a", model=model, tools=[delete])
+
+    asked = function_call("delete", {"name": "old.log"}, call_id="c1")
+    assert not asyncio.run(names["begin_openai"](agent(asked), "remove it"))
+    assert deleted == []
+    assert asyncio.run(names["go_on_openai"](agent(assistant_message("done")), allow=allow)) == "done"
+    assert deleted == (["old.log"] if allow else [])
