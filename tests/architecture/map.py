@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from turnlog.hooks import agent, names
@@ -13,9 +14,16 @@ SRC = ROOT / "src" / "turnlog"
 DOCUMENTS = {"docs/architecture.md": ("map",), "CONTRIBUTING.md": ("rooms",), "docs/guide/live.md": ("agents",)}
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module, parsed."""
+    return ast.parse(path.read_bytes())
+
+
+@cache
 def first_line(path: Path) -> str:
     """The first line of a module's docstring."""
-    return (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0].strip()
+    return (ast.get_docstring(tree_of(path)) or "").partition("\n")[0].strip()
 
 
 def rooms() -> list[str]:

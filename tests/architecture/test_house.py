@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import turnlog
+from tests.architecture.map import tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "turnlog"
@@ -103,7 +104,7 @@ def swallows(handler: ast.ExceptHandler) -> bool:
 
 @pytest.mark.parametrize("path", MODULES, ids=below_src)
 def test_no_error_is_swallowed(path: Path):
-    tree = ast.parse(path.read_bytes())
+    tree = tree_of(path)
     lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and swallows(node)]
     assert not lines, f"{below_src(path)}: catch the errors you expect"
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.architecture.map import ROOT, SRC
+from tests.architecture.map import ROOT, SRC, tree_of
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 APART = ("aio", "testing")
@@ -21,7 +21,7 @@ def public_classes() -> dict[str, list[str]]:
         name = path.relative_to(SRC).as_posix()
         if name.split("/")[0].removesuffix(".py") in APART:
             continue
-        for node in ast.parse(path.read_bytes()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(name)
     return found

@@ -45,10 +45,8 @@ class Kitchen:
 
     def with_package(self) -> None:
         """Let the steps change Turnlog itself."""
-        shutil.copytree(SRC, self.folder / "src" / "turnlog", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(
-            ROOT / "tests", self.folder / "tests", ignore=shutil.ignore_patterns("__pycache__", "node_modules")
-        )
+        shutil.copytree(SRC, self.folder / "src" / "turnlog")  # with bytecode: nothing is compiled again
+        shutil.copytree(ROOT / "tests", self.folder / "tests", ignore=shutil.ignore_patterns("node_modules"))
         shutil.copytree(ROOT / "docs", self.folder / "docs")
         for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, self.folder / name)

@@ -104,10 +104,10 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(server: Server):
     load = Load(server.url)
     with load.running():
         for _ in range(3):
-            load.wait_for(400)
+            load.wait_for(150)
             server.kill()
             server.start(wait=False)
-        load.wait_for(400)
+        load.wait_for(150)
     load.check()
     load.store.close()
 
@@ -116,12 +116,12 @@ def test_nothing_is_lost_when_a_backend_is_killed_and_the_server_resets_itself(s
     load = Load(server.url)
     with load.running():
         for _ in range(3):
-            load.wait_for(300)
+            load.wait_for(120)
             with psycopg.connect(server.url) as connection:
                 query = "select pid from pg_stat_activity where application_name = 'turnlog' limit 1"
                 [(pid,)] = connection.execute(query).fetchall()
             os.kill(pid, signal.SIGKILL)
-        load.wait_for(300)
+        load.wait_for(120)
     load.check()
     load.store.close()
 

@@ -347,4 +347,4 @@ def _compare(wanted: Files, now: Files, before: Files) -> None:
 
 TestWorkspace = Workspace.TestCase
 # The soak's profile has more examples than this; whoever sets fewer gets fewer.
-TestWorkspace.settings = settings(max_examples=max(60, settings().max_examples // 4), stateful_step_count=15)
+TestWorkspace.settings = settings(max_examples=max(40, settings().max_examples // 4), stateful_step_count=15)
