@@ -1396,7 +1396,7 @@ MUTANTS = [
     Mutant(
         "the newest file has the newest entry",
         "store/files/newest.py",
-        "not is_wrong and known[-1].order[0] > changed[-1][0]",
+        "not is_wrong and known[-1].order.at_ms / 1000 > changed[-1][0]",
         "not is_wrong",
         ("tests/store/test_listing.py",),
     ),

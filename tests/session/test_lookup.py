@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import nullcontext
+from itertools import count
 
 import pytest
 
@@ -286,3 +287,23 @@ def test_a_file_in_the_place_of_the_home_is_an_error_of_ours(files):
         files.open().create()
     assert files.folder.read_text() == "a file where a folder should be"
     files.folder.unlink()
+
+
+@pytest.mark.parametrize("what", ["grows", "goes"])
+def test_pages_by_cursor_show_each_session_once(what: str):
+    ticks = count(1_700_000_000_000, 7)
+    with turnlog.open("memory:", clock=ticks.__next__) as home:
+        ids = [home.create().id for _ in range(10)]
+        seen: list[str] = []
+        after = None
+        while page := home.sessions(limit=3, after=after):
+            seen += [row.id for row in page]
+            after = page[-1].cursor
+            if what == "grows":
+                home.resume(page[-1].id).note("more")
+            else:
+                home.purge(page[-1].id)
+        assert seen == ids[::-1]
+        for bad in ("~nonsense", "~"):
+            with pytest.raises(turnlog.NotFound):
+                home.sessions(after=bad)

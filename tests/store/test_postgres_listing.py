@@ -61,7 +61,7 @@ def test_the_newest_are_exactly_those_whatever_grew_when(
         expected = sorted(store.listing(), key=lambda found: found.order, reverse=True)
         assert list(derived.newest(store)) == expected
         behind = rng.randrange(40)
-        assert list(islice(derived.newest(store, after=expected[behind].id), 7)) == expected[behind + 1 : behind + 8]
+        assert list(islice(derived.newest(store, after=expected[behind].order), 7)) == expected[behind + 1 : behind + 8]
 
 
 def plan(location: str, query: str, values: tuple) -> str:

@@ -225,7 +225,11 @@ class Home(Disposal):
         limit: int | None = None,
         after: str | None = None,
     ) -> list[Info]:
-        """Sessions, the one with the newest entry first. `after` is the last id of the page before."""
+        """Sessions, the one with the newest entry first. `after` is the `cursor` of the last one of the page before.
+
+        No session comes twice, and none that stays as it is is left out, whatever becomes of the one at the cursor; one
+        that grows meanwhile is at the top of a new listing. An id will do, as long as that session is there.
+        """
         found = rows(self.store, deleted=deleted, is_paged=limit is not None, after=after)
         return list(islice(chosen(found, workspace, labels, parent), limit))
 

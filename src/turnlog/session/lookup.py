@@ -12,7 +12,7 @@ from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.layout import MARKS
 from turnlog.log.ids import handle_of
 from turnlog.machine.folder import workspace_path
-from turnlog.store import Listed, Log, Store, behind, derived
+from turnlog.store import Listed, ListingCursor, Log, Store, behind, derived
 from turnlog.thread.history import History
 from turnlog.thread.report import NET, Info, info_of, is_net
 
@@ -90,12 +90,23 @@ def is_net_in(store: Store, row: Info) -> bool:
 
 def rows(store: Store, *, deleted: bool, is_paged: bool, after: str | None) -> Iterator[Listed]:
     """Sessions, the one with the newest entry first, behind `after`."""
+    place = None if after is None else _place(store, after, deleted)
     if is_paged:
-        return derived.newest(store, deleted=deleted, after=after)
+        return derived.newest(store, deleted=deleted, after=place)
     # Every one of them, whatever grows meanwhile; only then in their order.
     return behind(
-        iter(sorted(derived.sessions(store, deleted=deleted), key=lambda row: row.order, reverse=True)), after
+        iter(sorted(derived.sessions(store, deleted=deleted), key=lambda row: row.order, reverse=True)), place
     )
+
+
+def _place(store: Store, after: str, deleted: bool) -> ListingCursor:
+    """That of a cursor; or of a session by its id, as long as it is there."""
+    _refuse_no_text(after)
+    named = (row.order for row in derived.sessions(store, deleted=deleted, ids=[after]))
+    found = ListingCursor.of(after) or next(named, None)
+    if found is None:
+        raise NotFound(f"no session {after!r:.80} in this listing", hint="go on with `cursor` of the last row, or anew")
+    return found
 
 
 def _refuse_no_text(name: object) -> None:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import os
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Literal, Protocol
+from itertools import dropwhile
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.codec import Damage
-from turnlog.log.draft import Draft
+from turnlog.log.draft import Draft, to_ms
 from turnlog.log.entry import AnyEntry, Fork, Set, Start
 from turnlog.log.ids import handle_of
 from turnlog.log.written import WrittenLine
 
 IMPORTED = "import-"
 """How the names of what an import has to know of its source begin, among what is derived."""
+_CURSOR = "~"
 Clock = Callable[[], int]
 """Milliseconds since 1970."""
 
@@ -52,10 +55,37 @@ class Listed(Struct, frozen=True):
         return self.start.id if self.start is not None else self.id
 
     @property
-    def order(self) -> tuple[float, str]:
+    def order(self) -> ListingCursor:
         """The newer, the greater; where the last entries are of one moment, the id decides."""
-        at = self.last.at if self.last is not None else None
-        return (at.timestamp() if at is not None else 0.0, self.id)
+        return place_of(self.last.at if self.last is not None else None, self.id)
+
+
+class ListingCursor(NamedTuple):
+    """A place in a listing: that of a session which was last written to at that time, whatever became of it."""
+
+    at_ms: int
+    id: str
+
+    def __str__(self) -> str:
+        text = f"{self.at_ms} {self.id}".encode("utf-8", "surrogatepass")
+        return _CURSOR + urlsafe_b64encode(text).decode().rstrip("=")
+
+    @classmethod
+    def of(cls, text: str) -> ListingCursor | None:
+        """The place that a text stands for; None if no cursor reads like that."""
+        try:
+            data = text.removeprefix(_CURSOR)
+            whole = urlsafe_b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "surrogatepass")
+            at, _, name = whole.partition(" ")
+            found = cls(int(at), name)
+        except ValueError:
+            return None
+        return found if str(found) == text else None
+
+
+def place_of(at: datetime | None, session_id: str) -> ListingCursor:
+    """Where a session stands in a listing."""
+    return ListingCursor(0 if at is None else to_ms(at), session_id)
 
 
 def is_like(session_id: str, like: str) -> bool:
@@ -63,11 +93,9 @@ def is_like(session_id: str, like: str) -> bool:
     return session_id.startswith(like) or handle_of(session_id).startswith(like)
 
 
-def behind(found: Iterator[Listed], after: str | None) -> Iterator[Listed]:
-    """The rest of a listing, behind that session."""
-    if after is not None and not any(one.id == after for one in found):
-        raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
-    return found
+def behind(found: Iterator[Listed], after: ListingCursor | None) -> Iterator[Listed]:
+    """The rest of a listing, behind that place."""
+    return found if after is None else dropwhile(lambda one: one.order >= after, found)
 
 
 def no_session(session_id: str, *, for_fork: bool = False, is_deleted: bool = False) -> NotFound:

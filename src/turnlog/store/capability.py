@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from turnlog.log.entry import AnyEntry
 from turnlog.log.erasure.content import ErasingPlan, Erasure
-from turnlog.store import Blobs, Listed, Log, Logs
+from turnlog.store import Blobs, Listed, ListingCursor, Log, Logs
 
 if TYPE_CHECKING:
     from turnlog.store.broadcast import Delta, LiveText
@@ -95,7 +95,7 @@ class LogIndex(Protocol):
         """See `derived.ids`."""
         ...
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+    def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
         """See `derived.newest`."""
         ...
 

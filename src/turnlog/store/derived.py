@@ -10,7 +10,7 @@ from turnlog.errors import Invalid, Unavailable, Unsupported
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.erasure.content import Erasure
 from turnlog.log.ids import word
-from turnlog.store import Blobs, Listed, Log, Logs, Place, Store, behind, is_like
+from turnlog.store import Blobs, Listed, ListingCursor, Log, Logs, Place, Store, behind, is_like
 from turnlog.store import capability as can
 from turnlog.store.capability import ability
 
@@ -28,10 +28,10 @@ def sessions(store: Logs, *, deleted: bool = False, ids: Collection[str] | None 
     return store.listing("deleted" if deleted else "live", ids=ids)
 
 
-def newest(store: Logs, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+def newest(store: Logs, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
     """The same in their `order`, the newest first: with an index, who stops early has not paid for the rest.
 
-    `after` is the session to begin behind; raises `NotFound`. One that grows meanwhile may be missed.
+    `after` is the place to begin behind. One that grows meanwhile may be missed.
     """
     index = ability(store, can.LogIndex)
     if index is not None:

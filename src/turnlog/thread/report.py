@@ -12,7 +12,7 @@ from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Compaction, Fork, Message, Uncompact
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
-from turnlog.store import Listed, Store
+from turnlog.store import Listed, Store, place_of
 
 NET = "turnlog"
 """The agent of sessions that `turnlog run` and `turnlog checkpoint` open."""
@@ -49,6 +49,11 @@ class Info(Struct, frozen=True):
     """What the fact `listed` says, a dict of the caller's; empty where that is too big for a line."""
     call: str | None = None
     """The tool call of the `parent` that started this one."""
+
+    @property
+    def cursor(self) -> str:
+        """For the page behind this one: `home.sessions(after=…)`, whatever becomes of the session meanwhile."""
+        return str(place_of(self.updated_at, self.id))
 
 
 def info_of(found: Listed) -> Info:

@@ -74,7 +74,7 @@ def work(
     if as_json:
         from turnlog.cli.frame.itemlist import PrintedList
 
-        listed = PrintedList(found, key=lambda card: card.name, limit=limit)
+        listed = PrintedList(found, key=lambda card: card.name, limit=limit, time=_updated_ms)
         listed.items = _for_programs(list(listed.items), home, deleted)
         print_json({"sessions": listed, "indexed": indexed, "pending": pending})
         return
@@ -83,6 +83,10 @@ def work(
     sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, ids=ids)) + "\n")
     if sys.stdout.isatty():
         _footer(len(found), len(shown), where)
+
+
+def _updated_ms(card: Card) -> int:
+    return 0 if card.updated_at is None else max(0, int(card.updated_at.timestamp() * 1000))
 
 
 def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:

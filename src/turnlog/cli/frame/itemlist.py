@@ -23,9 +23,16 @@ class PrintedList:
     """Values, or JSON as bytes."""
 
     def __init__(
-        self, everything: Sequence[Any], *, key: Callable[[Any], str] | None = None, limit: int | None = None
+        self,
+        everything: Sequence[Any],
+        *,
+        key: Callable[[Any], str] | None = None,
+        limit: int | None = None,
+        time: Callable[[Any], int] | None = None,
     ) -> None:
+        """`key` tells items apart. Where the newest come first, `time` says when an item was changed."""
         self._all = everything
+        self._time = time
         self._key = key or _whole
         self._first = 0 if JsonAsked.cursor is None or not everything else self._behind(JsonAsked.cursor)
         self.items = everything[self._first :][: limit or None]
@@ -33,10 +40,21 @@ class PrintedList:
     def _behind(self, cursor: str) -> int:
         """Behind the item that it names; where that is gone, behind as many as there were."""
         at, _, name = cursor.partition("-")
-        if not (at.isascii() and at.isdecimal()):
+        parts = at.split(".")
+        if len(parts) != (1 if self._time is None else 2) or not all(p.isascii() and p.isdecimal() for p in parts):
             raise bad_cursor(cursor)
+        if self._time is not None:
+            return self._behind_time(int(parts[0]), int(parts[1]), name=name)
         found = [index for index, item in enumerate(self._all) if self._name(item) == name]
         return found[0] + 1 if found else int(at)
+
+    def _behind_time(self, time: int, place: int, *, name: str) -> int:
+        """Behind that time, where it was the item in that place; whether it has gone, or moved to the front."""
+        assert self._time is not None
+        times = [self._time(item) for item in self._all]
+        first = next((index for index, one in enumerate(times) if one <= time), len(times))
+        same = [self._name(item) for item, one in zip(self._all, times, strict=True) if one == time]
+        return first + min(place if name in same else place - 1, len(same))
 
     def _name(self, item: Any) -> str:
         return f"{crc32(self._key(item).encode('utf-8', 'surrogatepass')):08x}"
@@ -44,7 +62,13 @@ class PrintedList:
     def cursor(self, shown: int) -> str | None:
         """What goes on behind so many items; None at the end."""
         last = self._first + shown
-        return f"{last}-{self._name(self._all[last - 1])}" if 0 < last < len(self._all) else None
+        if not 0 < last < len(self._all):
+            return None
+        item, place = self._all[last - 1], str(last)
+        if self._time is not None:
+            time = self._time(item)
+            place = f"{time}.{sum(1 for one in self._all[:last] if self._time(one) == time)}"
+        return f"{place}-{self._name(item)}"
 
     def beside(self, shown: int) -> Mapping[str, Any]:
         """What else the document says when so many items are in it."""

@@ -25,7 +25,7 @@ from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Fork
 from turnlog.log.written import entries_of, entry_of
-from turnlog.store import Clock, Listed, Place, behind, is_like, no_session, now_ms, taken
+from turnlog.store import Clock, Listed, ListingCursor, Place, behind, is_like, no_session, now_ms, taken
 from turnlog.store.capability import Repaired, Surveyed
 from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import Disk, disk_errors
@@ -290,7 +290,7 @@ class FileStore:
                 log.close()
         return None
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+    def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
         return behind(self._newest(TRASH if deleted else SESSIONS), after)
 
     def _newest(self, place: str) -> Iterator[Listed]:

@@ -30,11 +30,11 @@ def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[List
     known: list[Listed] = []
     is_wrong = False
     while changed or known:
-        if known and (not changed or (not is_wrong and known[-1].order[0] > changed[-1][0])):
+        if known and (not changed or (not is_wrong and known[-1].order.at_ms / 1000 > changed[-1][0])):
             yield known.pop()
             continue
         time, name = changed.pop()
         found = glimpse(disk, folder, name)
         if found is not None:
             insort(known, found, key=lambda found: found.order)
-            is_wrong = is_wrong or found.order[0] > time
+            is_wrong = is_wrong or found.order.at_ms / 1000 > time

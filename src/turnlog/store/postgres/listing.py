@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
-from turnlog.errors import NotFound
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Set, Start
-from turnlog.store import Listed, Place, is_like
+from turnlog.store import Listed, ListingCursor, Place, is_like
 from turnlog.store.postgres.log import read_line
 from turnlog.store.postgres.names import LONGEST, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Pool
 
 _FIRST_PAGE, _PAGE, _IDS = 64, 512, 2000
+_MINUTE_MS = 60_000
 _END = (1 << 63) - 1
 _DOING = "listing sessions"
 _PLACES: dict[Place, str] = {"live": "live", "deleted": "deleted", "aside": "base"}
@@ -39,7 +39,6 @@ _NEWEST: LiteralString = (
     + " and s.recent <= %s and (s.recent, s.last_ms, s.id) < (%s, %s, %b)"
     + " order by s.recent desc, s.last_ms desc, s.id desc limit %s"
 )
-_PLACE = "select recent, last_ms, id from turnlog.session where tenant = %s and place = %s and key = %b"
 _IDS_BY_KEY = """
 select key, id from turnlog.session where tenant = %s and place = %s and key >= %b and key < %b order by key limit %s
 """
@@ -79,16 +78,10 @@ class Listing:
             yield from map(_found, rows)
             begin = _next(rows)
 
-    def newest(self, *, deleted: bool = False, after: str | None = None) -> Iterator[Listed]:
+    def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
         place: tuple[int, int, bytes] = (_END, _END, b"")
         if after is not None:
-            rows = self._pool.rows(_DOING, _PLACE, (self._tenant, _state(deleted), key_of(after)))
-            if not rows:
-                raise NotFound(f"no session {after!r} in this listing", hint="list again from the beginning")
-            place = rows[0]
-        return self._behind(place, deleted)
-
-    def _behind(self, place: tuple[int, int, bytes], deleted: bool) -> Iterator[Listed]:
+            place = after.at_ms // _MINUTE_MS, after.at_ms, id_bytes(after.id)
         size = _FIRST_PAGE
         while rows := self._pool.rows(_DOING, _NEWEST, (self._tenant, _state(deleted), place[0], *place, size)):
             yield from map(_found, rows)
