@@ -25,6 +25,8 @@ sys.path.insert(0, str(ROOT))
 import turnlog  # noqa: E402
 from tests.blame import test_model as authors  # noqa: E402
 from tests.live.killlab import SCENES  # noqa: E402
+from tests.pgbouncer import PROGRAM  # noqa: E402
+from tests.pgserver import Server  # noqa: E402
 from tests.session import interruptscenes as scenes  # noqa: E402
 from tests.session.randomprogram import run as run_program  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
@@ -32,6 +34,7 @@ from tests.store import test_io_errors as errors  # noqa: E402
 from tests.store import test_threads as threads  # noqa: E402
 from tests.store.crashlab import Explorer, Findings, Scenario, fast_folder, go_on, random_life  # noqa: E402
 from tests.store.killlab import SESSIONS, check_kills, kill_loop  # noqa: E402
+from tests.store.servicelab import lived  # noqa: E402
 from tests.workspace import randomlife  # noqa: E402
 from tests.workspace import test_given_up as checkpoints  # noqa: E402
 
@@ -86,6 +89,23 @@ def kills(seed: int) -> str:
         acks = list(kill_loop(folder, seed, kills=150, writers=rng.randrange(2, 6), durability=durability))
         counts = check_kills(folder, acks)
     return f"150 kills, {counts['acknowledged']} acknowledged, {counts['damaged']} damaged"
+
+
+def services(seed: int) -> str:
+    """A service of many tenants, killed and started again, its server as well; through a pooler every other time."""
+    rng = random.Random(seed)
+    server = Server(max_connections="100")
+    try:
+        with tempfile.TemporaryDirectory(prefix="turnlog-soak-") as folder:
+            pooled = PROGRAM is not None and bool(seed % 2)
+            seconds = rng.uniform(10, 30)
+            life = lived(server, Path(folder), pooled=pooled, tenants=1_000, sessions=200, seconds=seconds)
+    finally:
+        server.remove()
+    told, hearts = life.found, life.hearts
+    return (
+        f"{told.acknowledged} acknowledged, {told.tenants} tenants, late because of us: {hearts['late_ours']:.0f} beats"
+    )
 
 
 def failing_disks(seed: int) -> str:
@@ -203,7 +223,6 @@ def interrupts(seed: int) -> str:
 def erasures(seed: int) -> str:
     """Random programs over files and PostgreSQL that erase, with kills in between: nothing of it is found anywhere."""
     from tests.moving.erasinglab import Program
-    from tests.pgserver import Server
     from turnlog.store.postgres import lease
 
     lease.TERM_S = 2.0  # so long the lease of one that was killed is waited for
@@ -240,7 +259,7 @@ def signals(seed: int) -> str:
 ROUNDS = (
     crashes, second_crashes, kills_then_crashes, kills, failing_disks, racing_threads, failing_calls, properties,
     nested_lives, blamed_lines, killed_hooks, given_up, interrupts, signals, broken_streams, cut_transfers, erasures,
-    programs,
+    programs, services,
 )  # fmt: skip
 
 

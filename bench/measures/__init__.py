@@ -15,7 +15,7 @@ from typing import Any
 MODULES = (
     "append", "together", "growth", "load", "tail", "resume", "fork", "listing", "checkpoint", "blame", "hook",
     "statusline", "disk",
-    "reading", "start", "catalog", "mcp", "tui", "web", "paint", "postgres", "adapters",
+    "reading", "start", "catalog", "mcp", "tui", "web", "paint", "postgres", "service", "adapters",
 )  # fmt: skip
 
 
