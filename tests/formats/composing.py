@@ -10,14 +10,13 @@ from typing import Any
 import turnlog
 from turnlog import Compaction, Message, Text, ToolCall, ToolResult
 from turnlog.exchange.source import bring_all
+from turnlog.exchange.transcript import writing_of
 from turnlog.formats import Rendered, Source, format_of
 
 
 def placed(agent: str, written: Rendered, folder: str) -> str:
     """Where a session lies that was written for an agent, in a folder of its."""
-    writing = format_of(agent).write
-    assert writing is not None
-    return writing.place(written, folder)
+    return writing_of(format_of(agent), agent).place(written, folder)
 
 
 def lines(path: Path, records: Iterable[Any]) -> Path:

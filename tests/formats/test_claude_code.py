@@ -280,27 +280,14 @@ def test_a_chain_as_long_as_that_of_a_gigabyte_can_be_built_and_freed() -> None:
     del chain
 
 
-def test_the_usual_answer_is_read_as_the_wire_reads_it() -> None:
-    from turnlog.formats.claude_code.blocks import plain_answer
-    from turnlog.formats.claude_code.line import ClaudeSaid
-    from turnlog.wire import anthropic
+def test_the_usual_blocks_of_an_answer_are_read_as_the_wire_reads_them() -> None:
+    from turnlog.formats.claude_code.blocks import answer
+    from turnlog.wire.anthropic.answer import answered_block
 
-    content = [
-        {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "x"},
-        {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}},
-    ]  # fmt: skip
-    usage = {
-        "input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 7, "output_tokens": 4,
-        "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4},
-    }  # fmt: skip
-    for reason in ("end_turn", "tool_use", "max_tokens"):
-        raw = {"id": "m", "model": "c", "stop_reason": reason}
-        mine = plain_answer(ClaudeSaid(**raw), {}, content, usage, None)
-        theirs = anthropic.draft({**raw, "content": content, "usage": usage})
-        assert mine is not None
-        assert (mine.blocks, mine.usage, mine.stop, mine.model) == (
-            theirs.blocks,
-            theirs.usage,
-            theirs.stop,
-            theirs.model,
-        )
+    for raw in (
+        {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "x"}, {"type": "text", "text": "x", "citations": [1]}, {"type": "text", "text": None},
+        {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}}, {"type": "new", "x": 1},
+        {"type": "tool_use", "id": "t", "name": "n", "input": {"~input": "a"}},
+    ):  # fmt: skip
+        assert answer(raw) == answered_block(raw, {}, None)

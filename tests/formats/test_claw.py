@@ -20,7 +20,7 @@ from turnlog.formats import Places, Source
 from turnlog.formats._shared.rust import claw as rendered
 from turnlog.formats.seeds import claw
 from turnlog.formats.seeds.claw.dialect import decode
-from turnlog.formats.seeds.claw.naming import file_name, partition_of
+from turnlog.formats.seeds.claw.record import file_name, partition_of
 from turnlog.log.entry import Compaction
 
 SEEDS = Path(__file__).parent / "seeds" / "claw"

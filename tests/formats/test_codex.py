@@ -11,7 +11,7 @@ import zstandard
 
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
-from turnlog import Note, Usage
+from turnlog import Message, Note, Usage
 
 ONE, TWO = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
 
@@ -257,16 +257,17 @@ def test_record_by_record_it_becomes_the_same_session(folder: Path) -> None:
     grows_alike("codex", folder / name(ONE), records)
 
 
-def test_the_usual_items_are_read_as_the_wire_reads_them() -> None:
-    from turnlog.formats.codex.items import answered
+def test_the_usual_items_are_read_as_the_wire_reads_them(folder: Path) -> None:
     from turnlog.wire import openai
 
     output = [
         {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "e"},
         {"type": "function_call", "name": "n", "arguments": '{"a":1}', "call_id": "c"},
     ]
-    mine, theirs = answered(output), openai.draft({"output": output})
-    assert (mine.blocks, mine.stop) == (theirs.blocks, theirs.stop)
+    [step] = steps("codex", lines(folder / name(ONE), [meta(), *(item(**one) for one in output)]))[1]
+    theirs = openai.draft({"output": output})
+    assert isinstance(step.entry, Message)
+    assert (step.entry.blocks, step.entry.stop) == (theirs.blocks, theirs.stop)
 
 
 def test_keys_do_not_depend_on_times(folder: Path) -> None:

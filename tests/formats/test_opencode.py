@@ -15,7 +15,7 @@ from tests.formats.composing import bring, lines, talk, what
 from turnlog import Usage
 from turnlog.exchange.transcript import transcript_of
 from turnlog.formats import Places
-from turnlog.formats.opencode.model import configured
+from turnlog.formats.opencode import configured
 from turnlog.formats.opencode.writing import write
 
 SES = "ses_0000000000001aaaaaaaaaaaaa"

@@ -444,8 +444,8 @@ def test_sessions_are_found_in_a_file_its_folder_a_workspace_and_above(tmp_path:
         assert list(owlen.find(str(place))) == found, place
     assert list(owlen.find(str(folder / FIRST.name))) == [Source("owlen", str(folder / FIRST.name))]
     assert list(owlen.find(str(tmp_path / "nothing"))) == []
-    assert owlen.homes(Places(home="/h", workspace="/w")) == ["/w/.owlen/checkpoints"]
-    assert owlen.homes(Places(home="/h")) == []
+    assert owlen.FORMAT.homes(Places(home="/h", workspace="/w")) == ["/w/.owlen/checkpoints"]
+    assert owlen.FORMAT.homes(Places(home="/h")) == []
 
 
 def test_a_file_of_which_nothing_is_left_is_told(home: Any, tmp_path: Path) -> None:

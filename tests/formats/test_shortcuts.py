@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from turnlog import Message, ToolCall
-from turnlog.formats import Record, Source, format_of, qwen_code
+from turnlog import Message, Thinking, ToolCall
+from turnlog.formats import Record, Source, format_of
 from turnlog.formats._shared.json import MAX_DEPTH, is_deep
+from turnlog.wire import gemini
 
 _AT = "2026-01-01T00:00:00.000Z"
 
@@ -24,15 +26,12 @@ def answer(parts: list[dict[str, Any]], spent: Any) -> dict[str, Any]:
     return {**about, "message": {"role": "model", "parts": parts}, "usageMetadata": spent}
 
 
-def none(*_: object) -> None:
-    """No answer is a usual one."""
-
-
 @pytest.mark.parametrize(
     "parts",
     [
         [{"text": "hm", "thought": True}, {"text": "so"}],
         [{"text": "so"}, {"functionCall": {"id": "c", "name": "ls", "args": {"p": [1]}}}],
+        [{"functionCall": {"name": "ls"}}, {"text": "signed", "thoughtSignature": "s"}, {"text": ""}],
         [],
     ],
 )
@@ -45,15 +44,15 @@ def none(*_: object) -> None:
         {"prompt_token_count": 9, "candidates_token_count": 3, "promptTokensDetails": [{"modality": "TEXT"}]},
     ],
 )
-def test_usual_answers_of_qwen_code(
-    parts: list[dict[str, Any]], spent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_usual_answers_of_qwen_code(parts: list[dict[str, Any]], spent: Any, tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text(json.dumps(answer(parts, spent)) + "\n")
     [short] = entries("qwen-code", path)
-    monkeypatch.setattr(qwen_code, "_plain", none)
-    [whole] = entries("qwen-code", path)
-    assert short == whole and isinstance(short, Message)
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+    whole = gemini.draft({"candidates": [candidate], "responseId": "a", "usageMetadata": spent})
+    blocks = [replace(block, provider="qwen") if isinstance(block, Thinking) else block for block in whole.blocks]
+    assert isinstance(short, Message)
+    assert (short.blocks, short.usage, short.stop) == (blocks, whole.usage, whole.stop)
 
 
 def test_bytes_that_are_no_text_damage_nothing_where_nobody_looks(tmp_path: Path) -> None:

@@ -649,8 +649,8 @@ def test_sessions_are_found_in_a_file_its_folder_a_workspace_and_above(tmp_path:
     assert list(sofos.find(both[0].path)) == both[:1]
     assert list(sofos.find(str(folder / "index.json"))) == []
     assert list(sofos.find(str(tmp_path / "nothing"))) == []
-    assert sofos.homes(Places(home="/h", workspace="/w")) == ["/w/.sofos/sessions"]
-    assert sofos.homes(Places(home="/h")) == []
+    assert sofos.FORMAT.homes(Places(home="/h", workspace="/w")) == ["/w/.sofos/sessions"]
+    assert sofos.FORMAT.homes(Places(home="/h")) == []
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

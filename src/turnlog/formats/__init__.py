@@ -37,10 +37,10 @@ from turnlog.formats._shared.place import OutputFile as OutputFile
 from turnlog.formats._shared.place import Taken as Taken
 from turnlog.formats._shared.place import private_folders as private_folders
 from turnlog.formats._shared.place import put_file as put_file
-from turnlog.formats._shared.prompt import preview as preview
 from turnlog.formats._shared.transcript import Loss as Loss
 from turnlog.formats._shared.transcript import Rendered, Transcript
 from turnlog.formats._shared.transcript import TouchedFile as TouchedFile
+from turnlog.formats._shared.transcript import preview as preview
 from turnlog.formats._shared.unknown import unknown_type as unknown_type
 from turnlog.log.entry import AnyEntry
 from turnlog.log.usage import Usage

@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Step, Watching
+from turnlog.formats import Format, Reading, Record, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import files_under, head_of
+from turnlog.formats._shared.records import files_under, head_of, inside
 from turnlog.formats._shared.value import moment
 from turnlog.log.block import Text
 from turnlog.log.entry import Message, Note, Spent
@@ -31,11 +31,6 @@ _TOKENS = re.compile(
     rf"Tokens: {_N} sent(?:, {_N} cache write)?(?:, {_N} cache hit)?, {_N} received\."
     r"(?:\s+Cost: \$(\d{1,6}\.\d+) message)?"
 )
-
-
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    return [os.path.join(places.workspace, ".aider.chat.history.md")] if places.workspace else []
 
 
 def find(path: str) -> Iterator[Source]:
@@ -111,4 +106,4 @@ _BY_CHAT = Watching(
     by_file=True,
     stamps=lambda path: {key: str(sum(map(len, lines))) for key, lines in _chats(path).items()},
 )
-FORMAT = Format("aider: a project's chat history", homes, find, read, watch=_BY_CHAT)
+FORMAT = Format("aider: a project's chat history", inside(".aider.chat.history.md"), find, read, watch=_BY_CHAT)

@@ -6,9 +6,7 @@ a message says is what tells it from others.
 
 from __future__ import annotations
 
-import binascii
 import os
-from base64 import b64decode
 from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha256
@@ -17,24 +15,12 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import (
-    Forked,
-    Format,
-    Places,
-    Problem,
-    Reading,
-    Record,
-    Resuming,
-    SessionHeader,
-    Source,
-    Spawn,
-    Step,
-)
-from turnlog.formats._shared.json import decode, document, salvage
+from turnlog.formats import Forked, Format, Places, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.json import decoded, from_base64
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import head_of, tell
+from turnlog.formats._shared.records import Problems, head_of, loaded, of_unknown_role, report
 from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -50,11 +36,11 @@ def homes(places: Places) -> list[str]:
     environ = places.environ
     base = environ.get("CLINE_DIR") or os.path.join(places.home, ".cline")
     base = environ.get("CLINE_DATA_DIR") or os.path.join(base, "data")
-    found = [environ.get("CLINE_SESSION_DATA_DIR") or os.path.join(base, "sessions")]
+    folders = [environ.get("CLINE_SESSION_DATA_DIR") or os.path.join(base, "sessions")]
     for folder in (".config", "Library/Application Support", "AppData/Roaming", ".vscode-server/data"):
         inner = ["User"] if "vscode-server" in folder else ["Code", "User"]
-        found.append(os.path.join(places.home, folder, *inner, "globalStorage", _EXTENSION, "tasks"))
-    return found
+        folders.append(os.path.join(places.home, folder, *inner, "globalStorage", _EXTENSION, "tasks"))
+    return folders
 
 
 def find(path: str) -> Iterator[Source]:
@@ -83,31 +69,21 @@ def _is_ours(path: str) -> bool:
 
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
-    problems: list[Problem] = []
-    value = _load(source.path, problems, must=True)
-    task = _Task(source, value, problems) if os.path.basename(source.path) == _HISTORY else None
-    session = _Session(source, fields(value), problems) if task is None else None
-    header = task.header if task is not None else cast("_Session", session).header
-    reading = Reading(header=header, steps=iter(()), problems=problems)
-    if task is not None:
-        reading.steps = task.steps(reading)
-    elif session is not None:
-        reading.steps = session.steps(reading)
+    problems: Problems = []
+    value = loaded(source.path, problems)
+    is_task = os.path.basename(source.path) == _HISTORY
+    session = _Task(source, value, problems) if is_task else _Session(source, fields(value), problems)
+    reading = Reading(header=session.header, steps=iter(()), problems=problems)
+    reading.steps = session.steps(reading)
     return reading
 
 
-def _load(path: str, problems: list[Problem], *, must: bool = False) -> Any:
+def _beside(path: str, problems: Problems) -> Any:
+    """What a file beside the session says; None where there is none."""
     try:
-        data, told = document(path)
+        return loaded(path, problems, os.path.basename(path))
     except OSError:
-        if must:
-            raise
         return None
-    value, more = salvage(data)
-    where = "" if must else os.path.basename(path)
-    for problem in [*told, *more]:
-        tell(problems, replace(problem, where=where))
-    return value
 
 
 # ── sessions of the SDK ───────────────────────────────────────────────────────────────────────────
@@ -116,13 +92,13 @@ def _load(path: str, problems: list[Problem], *, must: bool = False) -> Any:
 class _Session:
     """A manifest, the messages, and the state that a compaction left, if there was one."""
 
-    def __init__(self, source: Source, value: dict[str, Any], problems: list[Problem]) -> None:
+    def __init__(self, source: Source, value: dict[str, Any], problems: Problems) -> None:
         folder = os.path.dirname(os.path.abspath(source.path))
         stem = os.path.basename(source.path).removesuffix(_MESSAGES)
         self._value = value
         self._problems = problems
-        self._compacted = fields(_load(os.path.join(folder, f"{stem}.compaction.json"), problems))
-        manifest = fields(_load(os.path.join(folder, f"{stem}.json"), problems))
+        self._compacted = fields(_beside(os.path.join(folder, f"{stem}.compaction.json"), problems))
+        manifest = fields(_beside(os.path.join(folder, f"{stem}.json"), problems))
         about = fields(manifest.get("metadata"))
         session = os.path.basename(folder)
         is_sub = stem != session and os.path.isfile(os.path.join(folder, session + _MESSAGES))
@@ -163,27 +139,26 @@ class _Session:
         if not state or not items(state.get("messages")):
             return -1
         if type(number) is not int or not 0 < number <= len(listed):
-            told = "a compaction of messages that are not there any more: it does not apply"
-            tell(self._problems, Problem(told, where="compaction"))
+            problem = "a compaction of messages that are not there any more: it does not apply"
+            report(self._problems, problem, where="compaction")
             return -1
         id = text(listed[number - 1].get("id"))
         if "source_prefix_hash" not in state and last is not None and last.startswith("id:") and last != f"id:{id}":
-            told = "a compaction up to a message that is another one now: it does not apply"
-            tell(self._problems, Problem(told, where="compaction"))
+            problem = "a compaction up to a message that is another one now: it does not apply"
+            report(self._problems, problem, where="compaction")
             return -1
         return number
 
     def _compaction(self) -> Record:
         state = items(self._compacted.get("messages"))
-        made = [entry for raw in state for entry in _entries(raw, []) if isinstance(entry, Message)]
+        messages = [entry for raw in state for entry in _entries(raw, []) if isinstance(entry, Message)]
         about = next(
             (fields(raw.get("metadata")) for raw in state if fields(raw.get("metadata")).get("kind")), fields(None)
         )
-        before = about.get("tokensBefore")
         entry = Compaction(
-            replacement=[replace(message, at=None, usage=None) for message in made],
+            replacement=[replace(message, at=None, usage=None) for message in messages],
             trigger="manual" if about.get("reason") == "manual_compaction" else None,
-            tokens_before=before if type(before) is int else None,
+            tokens_before=whole(about.get("tokensBefore")),
             at=moment(self._compacted.get("updated_at")),
         )
         what = sha256(msgspec.json.encode(state, order="deterministic")).hexdigest()[:24]
@@ -196,15 +171,15 @@ class _Session:
 class _Task:
     """What went to the model, what the window showed of it, and a line in the list of tasks."""
 
-    def __init__(self, source: Source, value: Any, problems: list[Problem]) -> None:
+    def __init__(self, source: Source, value: Any, problems: Problems) -> None:
         folder = os.path.dirname(os.path.abspath(source.path))
         id = os.path.basename(folder)
         self._listed = items(value)
         self._problems = problems
-        self._shown = items(_load(os.path.join(folder, "ui_messages.json"), problems))
-        self._used = items(fields(_load(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
+        self._shown = items(_beside(os.path.join(folder, "ui_messages.json"), problems))
+        self._used = items(fields(_beside(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
         state = os.path.join(os.path.dirname(os.path.dirname(folder)), "state", "taskHistory.json")
-        known = items(_load(state, []))
+        known = items(_beside(state, []))
         self._known = next((item for item in known if str(item.get("id")) == id), fields(None))
         first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
         title = text(self._known.get("task")) or first
@@ -229,22 +204,22 @@ class _Task:
         keys, at, sent = Keys(), self.header.created, list[tuple[str, list[Message]]]()
         for number, raw in enumerate(self._listed):
             # The index is that of the last message when the window showed something.
-            found = moment(raw.get("ts")) or times.get(number)
-            at = found if found is not None and (at is None or found > at) else at
-            made = _entries(raw, self._problems, at)
-            named = [(keys.of(entry), entry) for entry in made]
+            stamp = moment(raw.get("ts")) or times.get(number)
+            at = stamp if stamp is not None and (at is None or stamp > at) else at
+            entries = _entries(raw, self._problems, at)
+            named = [(keys.of(entry), entry) for entry in entries]
             yield from (Record(entry=entry, key=key) for key, entry in named)
-            sent.append((named[0][0], [entry for entry in made if isinstance(entry, Message)]))
+            sent.append((named[0][0], [entry for entry in entries if isinstance(entry, Message)]))
         yield from self._truncated(sent, at)
 
     def _truncated(self, sent: list[tuple[str, list[Message]]], at: datetime | None) -> Iterator[Step]:
         """A stretch that no longer goes to the model: what stands before it does, and what follows."""
-        found = self._known.get("conversationHistoryDeletedRange")
-        bounds = [bound for bound in cast("list[Any]", found) if type(bound) is int] if isinstance(found, list) else []
+        deleted = self._known.get("conversationHistoryDeletedRange")
+        bounds = [bound for bound in listed(deleted) if type(bound) is int]
         start, end = bounds if len(bounds) == 2 else (0, -1)
         if not 0 <= start <= end < len(sent):
             return
-        before = [replace(message, at=None, usage=None) for _, made in sent[:start] for message in made]
+        before = [replace(message, at=None, usage=None) for _, messages in sent[:start] for message in messages]
         keep = sent[end + 1][0] if end + 1 < len(sent) else ""
         entry = Compaction(replacement=list(before), at=at)
         names = {"keep": keep} if keep else {}
@@ -269,46 +244,32 @@ def _request(item: dict[str, Any]) -> Usage:
     """What the window showed of the cost of a request. It is put in when the answer is there."""
     if item.get("say") not in ("api_req_started", "deleted_api_reqs"):
         return Usage()
-    try:
-        about = fields(decode(str(item.get("text") or "{}").encode("utf-8", "replace")))
-    except ValueError:
-        return Usage()
-    return Usage(
-        input_tokens=count(about.get("tokensIn")),
-        cache_read_tokens=count(about.get("cacheReads")),
-        cache_write_tokens=count(about.get("cacheWrites")),
-        output_tokens=count(about.get("tokensOut")),
-        cost_micros=_micros(about.get("cost")),
-    )
-
-
-def _micros(cost: Any) -> int | None:
-    return round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None
+    about = fields(decoded(str(item.get("text") or "{}").encode("utf-8", "replace")))
+    return usage_in(about, "tokensIn", "tokensOut", "cacheReads", "cacheWrites", cost="cost")
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _entries(raw: dict[str, Any], problems: list[Problem], at: datetime | None = None) -> list[Message | Note]:
+def _entries(raw: dict[str, Any], problems: Problems, at: datetime | None = None) -> list[Message | Note]:
     """What tools answered comes apart from what was said."""
     role, content = raw.get("role"), raw.get("content")
     at = moment(raw.get("ts")) or at
     if role not in ("user", "assistant"):
-        tell(problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note"))
-        return [Note(text="a message of an unknown role", data=raw, at=at)]
+        return [of_unknown_role(role, raw, at, problems)]
     parts = cast("list[Any]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
     results: list[AnyBlock] = [_result(fields(part)) for part in parts if fields(part).get("type") == "tool_result"]
-    said = [part for part in parts if fields(part).get("type") != "tool_result"]
-    made: list[Message | Note] = []
+    others = [part for part in parts if fields(part).get("type") != "tool_result"]
+    entries: list[Message | Note] = []
     if results:
-        made.append(Message(role="tool", blocks=results, at=at))
-    if role == "assistant" and said:
-        made.append(_answer(raw, said, at))
-    elif said or not results:
-        shown = fields(raw.get("metadata")).get("displayRole")
-        display = False if shown == "system" else None
-        made.append(Message(role=role, blocks=[_block(part) for part in said], at=at, display=display))
-    return made
+        entries.append(Message(role="tool", blocks=results, at=at))
+    if role == "assistant" and others:
+        entries.append(_answer(raw, others, at))
+    elif others or not results:
+        display_role = fields(raw.get("metadata")).get("displayRole")
+        display = False if display_role == "system" else None
+        entries.append(Message(role=role, blocks=[_block(part) for part in others], at=at, display=display))
+    return entries
 
 
 def _answer(raw: dict[str, Any], parts: list[Any], at: datetime | None) -> Message:
@@ -322,17 +283,9 @@ def _answer(raw: dict[str, Any], parts: list[Any], at: datetime | None) -> Messa
 
 
 def _usage(raw: dict[str, Any]) -> Usage | None:
-    """Cline counts what a cache answered or took as input."""
-    about = fields(raw.get("metrics"))
-    cached, written = count(about.get("cacheReadTokens")), count(about.get("cacheWriteTokens"))
-    found = Usage(
-        input_tokens=max(0, count(about.get("inputTokens")) - cached - written),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        output_tokens=count(about.get("outputTokens")),
-        cost_micros=_micros(about.get("cost")),
-    )
-    return found if found != Usage() else None
+    about, cached = fields(raw.get("metrics")), ("cacheReadTokens", "cacheWriteTokens")
+    usage = usage_in(about, "inputTokens", "outputTokens", *cached, cost="cost", holds_cached=True)
+    return usage if usage != Usage() else None
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -354,29 +307,28 @@ def _block(raw: Any) -> AnyBlock:
     if kind == "image":
         source = fields(part.get("source")) or part
         media = text(source.get("media_type")) or text(source.get("mediaType")) or text(source.get("mimeType"))
-        try:
-            return Image(media_type=media, data=b64decode(source["data"], validate=True))
-        except (KeyError, TypeError, binascii.Error, ValueError):
-            return Image(media_type=media, url=source["url"]) if text(source.get("url")) else unknown(_NAME, raw)
+        picture = from_base64(source.get("data"))
+        if picture is not None or text(source.get("url")):
+            return Image(media_type=media, data=picture, url=source["url"] if picture is None else None)
     return unknown(_NAME, raw)
 
 
 def _result(part: dict[str, Any]) -> ToolResult:
     """Tools of the SDK answer with objects of their own, which the model sees as JSON."""
     content = part.get("content")
-    told: str | list[AnyBlock] = ""
+    answer: str | list[AnyBlock] = ""
     if isinstance(content, str):
-        told = content
+        answer = content
     elif isinstance(content, list):
-        listed = cast("list[Any]", content)
-        is_blocks = all(fields(inner).get("type") in ("text", "image") for inner in listed)
-        told = [_block(inner) for inner in listed] if is_blocks else json_text(listed)
+        inner = cast("list[Any]", content)
+        is_blocks = all(fields(one).get("type") in ("text", "image") for one in inner)
+        answer = [_block(one) for one in inner] if is_blocks else json_text(inner)
     elif content is not None:
-        told = json_text(content)
+        answer = json_text(content)
     return ToolResult(
         call=str(part.get("tool_use_id") or ""),
         name=text(part.get("name")),
-        content=told,
+        content=answer,
         is_error=part.get("is_error") is True,
     )
 

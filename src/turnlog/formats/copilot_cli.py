@@ -16,8 +16,6 @@ from msgspec.structs import replace
 from turnlog.formats import (
     Format,
     Jump,
-    Places,
-    Problem,
     Reading,
     Record,
     ResumePoint,
@@ -31,9 +29,18 @@ from turnlog.formats import (
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import files_under, first_records, heads, record_at, record_in, rows, tell
-from turnlog.formats._shared.unknown import UnknownRecords
-from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.records import (
+    UnknownRecords,
+    beneath,
+    files_under,
+    first_records,
+    heads,
+    record_at,
+    record_in,
+    report,
+    rows,
+)
+from turnlog.formats._shared.value import fields, items, json_text, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -52,16 +59,10 @@ _QUIET = (
 """How the types begin of what says nothing that other events do not say."""
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    base = places.environ.get("COPILOT_HOME") or os.path.join(places.home, ".copilot")
-    return [os.path.join(base, "session-state"), os.path.join(base, "history-session-state")]
-
-
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    for place in files_under(path):
-        yield from _in_file(place)
+    for file in files_under(path):
+        yield from _in_file(file)
 
 
 def sidecars(source: Source) -> list[str]:
@@ -90,17 +91,6 @@ def _is_ours(path: str) -> bool:
     )
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
-    return _reading(source)
-
-
-def grown(source: Source, mark: ResumePoint) -> Reading | None:
-    """See `turnlog.formats`."""
-    state = growth.state_of(source, mark, _State)
-    return growth.settled(_reading(source, mark, state)) if state is not None else None
-
-
 class _State(Struct, omit_defaults=True):
     """What is known at a mark; `title` and `facts` are those of now."""
 
@@ -113,7 +103,8 @@ class _State(Struct, omit_defaults=True):
     facts: dict[str, Any] = {}
 
 
-def _reading(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+    """See `turnlog.formats`; with a mark, only what comes behind it."""
     start: dict[str, Any] = {}
     at: Any = None
     for number, row in enumerate(rows(source.path, [])):
@@ -147,11 +138,11 @@ def _beside(folder: str) -> dict[str, str]:
     """What `workspace.yaml` says in single lines."""
     try:
         with open(os.path.join(folder, "workspace.yaml"), encoding="utf-8", errors="replace") as file:
-            said = [line.partition(": ") for line in file.read(1 << 16).splitlines()]
+            pairs = [line.partition(": ") for line in file.read(1 << 16).splitlines()]
     except OSError:
         return {}
-    found = {key: value.strip().strip("'\"") for key, _, value in said}
-    return {key: value for key, value in found.items() if value and value not in ("|-", "|", ">-", ">", "null")}
+    values = {key: value.strip().strip("'\"") for key, _, value in pairs}
+    return {key: value for key, value in values.items() if value and value not in ("|-", "|", ">-", ">", "null")}
 
 
 class _Reader:
@@ -187,8 +178,7 @@ class _Reader:
             state = replace(self._known, title=self._title, facts=growth.small(self._reading.facts))
             self._reading.mark = replace(self._mark, state=to_builtins(state))
         self._reading.header = replace(self._reading.header, title=self._title or self._beside)
-        for told in self._unknown.told():
-            tell(self._reading.problems, Problem(told, is_news=True))
+        self._unknown.report(self._reading.problems)
 
     def _taken(self, record: dict[str, Any], offset: int) -> Iterator[Step]:
         id, parent = text(record.get("id")) or f"at {offset}", text(record.get("parentId")) or ""
@@ -248,9 +238,9 @@ class _Reader:
     ) -> Iterator[Step]:
         kind = str(record.get("type"))
         if kind == "user.message":
-            shown, sent = text(data.get("content")) or "", text(data.get("transformedContent"))
-            blocks: list[AnyBlock] = [Text(text=sent or shown)]
-            display = shown if sent is not None and sent != shown else None
+            typed, sent = text(data.get("content")) or "", text(data.get("transformedContent"))
+            blocks: list[AnyBlock] = [Text(text=sent or typed)]
+            display = typed if sent is not None and sent != typed else None
             attached = items(data.get("attachments"))
             meta = {"attachments": attached} if attached else None
             yield self._node(id, Message(role="user", blocks=blocks, display=display, at=at, meta=meta))
@@ -285,7 +275,7 @@ class _Reader:
             yield Record(entry=replace(self._unknown.note(kind, record, "an event"), at=at), key=id)
 
     def _compacted(self, id: str, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
-        summary, before = text(data.get("summaryContent")), data.get("preCompactionTokens")
+        summary = text(data.get("summaryContent"))
         if summary is None or data.get("success") is False:
             return
         used = fields(data.get("compactionTokensUsed"))
@@ -293,14 +283,14 @@ class _Reader:
         spent = _usage({**{names.get(key, key): value for key, value in used.items()}})
         model = text(used.get("model")) or self._model
         self._count(model, spent)
-        made = Compaction(
+        compaction = Compaction(
             replacement=[Message(role="user", blocks=[Text(text=summary)])],
-            tokens_before=before if type(before) is int else None,
+            tokens_before=whole(data.get("preCompactionTokens")),
             usage=spent if spent != Usage() else None,
             model=model if spent != Usage() else None,
             at=at,
         )
-        yield self._node(id, made)
+        yield self._node(id, compaction)
 
     def _answer(self, data: dict[str, Any]) -> Message:
         blocks: list[AnyBlock] = []
@@ -324,15 +314,9 @@ class _Reader:
         """At its end a session tells what each model spent in all: what no event told before is booked here."""
         for model, metrics in sorted(fields(data.get("modelMetrics")).items()):
             total = _usage(fields(fields(metrics).get("usage")))
-            known = self._counted.get(model, Usage())
-            more = Usage(
-                input_tokens=max(0, total.input_tokens - known.input_tokens),
-                cache_read_tokens=max(0, total.cache_read_tokens - known.cache_read_tokens),
-                cache_write_tokens=max(0, total.cache_write_tokens - known.cache_write_tokens),
-                output_tokens=max(0, total.output_tokens - known.output_tokens),
-                reasoning_tokens=max(0, total.reasoning_tokens - known.reasoning_tokens),
-            )
-            self._counted[model] = known + more
+            counted = self._counted.get(model, Usage())
+            more = total.beyond(counted)
+            self._counted[model] = counted + more
             if more != Usage():
                 yield Record(entry=Spent(usage=more, model=model, why="session", at=at), key=f"{id} {model}")
 
@@ -342,46 +326,40 @@ class _Reader:
         if self._start is not None and target not in self._offsets:
             raise growth.Back
         if target not in self._places:
-            told = f"a rewind to event {target!r:.40}, which is not there"
-            tell(self._reading.problems, Problem(told, offset=offset))
+            problem = f"a rewind to event {target!r:.40}, which is not there"
+            report(self._reading.problems, problem, offset=offset)
             return
         del self._nodes[self._places[target] :]
         yield Jump(to=self._nodes[-1] if self._nodes else "", key=id, why="rewind", at=at)
 
 
 def _result(data: dict[str, Any], names: dict[str, str]) -> ToolResult:
-    found, error = fields(data.get("result")), data.get("error")
+    result, error = fields(data.get("result")), data.get("error")
     is_error = data.get("success") is False
-    told = found.get("content") if found else fields(error).get("message") or error
-    detail = found.get("detailedContent")
+    answer = result.get("content") if result else fields(error).get("message") or error
+    detail = result.get("detailedContent")
     return ToolResult(
         call=str(data.get("toolCallId") or ""),
         name=names.get(str(data.get("toolCallId"))),
-        content=told if isinstance(told, str) else "" if told is None else json_text(told),
+        content=answer if isinstance(answer, str) else "" if answer is None else json_text(answer),
         is_error=is_error,
-        details={"detailed": detail} if text(detail) and detail != told else None,
+        details={"detailed": detail} if text(detail) and detail != answer else None,
     )
 
 
 def _usage(raw: dict[str, Any]) -> Usage:
     """Copilot counts cached input as input."""
-    cached, written = count(raw.get("cacheReadTokens")), count(raw.get("cacheWriteTokens"))
-    return Usage(
-        input_tokens=max(0, count(raw.get("inputTokens")) - cached - written),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        output_tokens=count(raw.get("outputTokens")),
-        reasoning_tokens=count(raw.get("reasoningTokens")),
-    )
+    cached = ("cacheReadTokens", "cacheWriteTokens")
+    return usage_in(raw, "inputTokens", "outputTokens", *cached, "reasoningTokens", holds_cached=True)
 
 
 FORMAT = Format(
     "GitHub Copilot CLI",
-    homes,
+    beneath("COPILOT_HOME", ".copilot", "session-state", "history-session-state"),
     find,
     read,
     # Behind a blank, the id would be taken for a prompt.
     resume=Resuming(command=lambda id, path, workspace: ["copilot", f"--resume={id}"], ids=UUIDS),
-    growth=grown,
+    growth=growth.growing(_State, read),
     watch=Watching(by_file=True, sidecars=sidecars),
 )

@@ -29,12 +29,11 @@ from turnlog.formats import (
     Watching,
 )
 from turnlog.formats._shared.json import decoded, document, salvage
-from turnlog.formats._shared.records import files_under, first_records, names_in, rows, tell
+from turnlog.formats._shared.key import UUIDS
+from turnlog.formats._shared.records import UnknownRecords, files_under, first_records, names_in, rows, tell
 from turnlog.formats._shared.sqlite import ERRORS, Strange, is_database, opened
 from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text
-from turnlog.formats._shared.view import UUIDS
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 
@@ -363,8 +362,7 @@ def _lines(source: Source, problems: list[Problem]) -> Iterator[Step]:
             else:
                 blocks.append(_block(part))
         yield Record(entry=_prompt(blocks) if role == "user" else Message(role=role, blocks=blocks))
-    for told in others.told():
-        tell(problems, Problem(told, is_news=True))
+    others.report(problems)
 
 
 FORMAT = Format(

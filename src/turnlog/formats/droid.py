@@ -6,32 +6,28 @@ total in the settings; no message says it.
 
 from __future__ import annotations
 
-import binascii
 import os
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, cast
 
-from turnlog.formats import (
-    Forked,
-    Format,
-    Places,
-    Problem,
-    Reading,
-    Record,
-    Resuming,
-    SessionHeader,
-    Source,
-    Spawn,
-    Step,
-    Watching,
-)
-from turnlog.formats._shared.json import document, salvage
+from msgspec.structs import replace
+
+from turnlog.formats import Forked, Format, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.json import from_base64
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import RawRecord, files_under, first_records, rows, tell
+from turnlog.formats._shared.records import (
+    Problems,
+    RawRecord,
+    UnknownRecords,
+    beneath,
+    first_records,
+    found_by,
+    loaded,
+    report,
+    rows,
+)
 from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.unknown import UnknownRecords
-from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, text
+from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, text, usage_in
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -40,17 +36,6 @@ _NAME = "droid"
 _QUIET = ("session_start", "agent_turn_outcome")
 _SIDE = "btw"
 """The folder of side conversations, which its own list does not show."""
-
-
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    base = places.environ.get("FACTORY_HOME_OVERRIDE") or places.home
-    return [os.path.join(base, ".factory", "sessions")]
-
-
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
-    yield from (Source(_NAME, place) for place in files_under(path) if _is_ours(place))
 
 
 def _is_ours(path: str) -> bool:
@@ -67,7 +52,7 @@ def _settings_of(source: Source) -> list[str]:
 
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
-    problems: list[Problem] = []
+    problems: Problems = []
     first: dict[str, Any] = {}
     created = None
     for row in rows(source.path, []):
@@ -96,18 +81,15 @@ def _fork(parent: str, source: Source) -> Forked:
     return Forked(parent, source=Source(_NAME, beside) if os.path.isfile(beside) else None)
 
 
-def _settings(source: Source, problems: list[Problem]) -> dict[str, Any]:
+def _settings(source: Source, problems: Problems) -> dict[str, Any]:
     [path] = _settings_of(source)
     if not os.path.isfile(path):
         return {}
     try:
-        data, told = document(path)
+        return fields(loaded(path, problems))
     except OSError as error:
-        tell(problems, Problem(f"its settings cannot be read, and so what it spent is not known: {error.strerror}"))
+        report(problems, f"its settings cannot be read, and so what it spent is not known: {error.strerror}")
         return {}
-    value, more = salvage(data)
-    problems += [*told, *more]
-    return fields(value)
 
 
 def _settle(reading: Reading, settings: dict[str, Any]) -> None:
@@ -122,13 +104,8 @@ def _settle(reading: Reading, settings: dict[str, Any]) -> None:
             reading.facts[key] = value
     used = fields(settings.get("tokenUsage"))
     # Input is without what a cache answered or took; output has the thinking in it.
-    usage = Usage(
-        input_tokens=count(used.get("inputTokens")),
-        cache_read_tokens=count(used.get("cacheReadTokens")),
-        cache_write_tokens=count(used.get("cacheCreationTokens")),
-        output_tokens=count(used.get("outputTokens")),
-        reasoning_tokens=min(count(used.get("thinkingTokens")), count(used.get("outputTokens"))),
-    )
+    usage = usage_in(used, "inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens", "thinkingTokens")
+    usage = replace(usage, reasoning_tokens=min(usage.reasoning_tokens, usage.output_tokens))
     if usage != Usage():
         reading.totals[model or ""] = usage
 
@@ -144,9 +121,9 @@ def _steps(source: Source, reading: Reading) -> Iterator[Step]:
             if id in used:
                 continue
             used.add(id)
-            made = _messages(row)
+            entries = _messages(row)
             seen.append((id, id))
-            for number, entry in enumerate(made):
+            for number, entry in enumerate(entries):
                 yield Record(entry=entry, key=f"{id}#{number}" if number else id)
         elif kind == "compaction_state":
             yield _compaction(row, seen)
@@ -155,20 +132,19 @@ def _steps(source: Source, reading: Reading) -> Iterator[Step]:
             yield Record(entry=note, key=text(row.data.get("id")) or f"at {row.offset}")
         elif kind not in _QUIET:
             yield Record(entry=unknown_records.note(str(kind), row.data), key=f"at {row.offset}")
-    for told in unknown_records.told():
-        tell(reading.problems, Problem(told, is_news=True))
+    unknown_records.report(reading.problems)
 
 
 def _compaction(row: RawRecord, seen: list[tuple[str, str]]) -> Record:
     """A summary stands for all up to a message; what follows that one stays."""
     raw = row.data
     anchor = fields(raw.get("anchorMessage")).get("id")
-    place = next((number for number, (id, _) in enumerate(seen) if id == anchor), len(seen) - 1)
-    kept = seen[place + 1][1] if place + 1 < len(seen) else None
-    said = text(raw.get("summaryText")) or text(fields(raw.get("summary")).get("body")) or ""
+    index = next((number for number, (id, _) in enumerate(seen) if id == anchor), len(seen) - 1)
+    kept = seen[index + 1][1] if index + 1 < len(seen) else None
+    summary = text(raw.get("summaryText")) or text(fields(raw.get("summary")).get("body")) or ""
     at = moment(raw.get("timestamp"))
     entry = Compaction(
-        replacement=[Message(role="user", blocks=[Text(text=said)])],
+        replacement=[Message(role="user", blocks=[Text(text=summary)])],
         tokens_after=count(raw.get("summaryTokens")) or None,
         trigger=text(raw.get("summaryKind")),
         at=at,
@@ -184,8 +160,8 @@ def _messages(row: RawRecord) -> list[Message | Note]:
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
     role = message.get("role")
     if role not in ("user", "assistant") or message.get("visibility") == "user_only":
-        told = " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
-        return [Note(text=told or "a message of an unknown role", data=message, at=at)]
+        words = " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
+        return [Note(text=words or "a message of an unknown role", data=message, at=at)]
     is_hidden = message.get("visibility") == "llm_only" or message.get("isUserVisible") is False
     display = False if is_hidden or message.get("hiddenFromUserViews") is True else None
     results: list[AnyBlock] = [_result(part) for part in items(parts) if part.get("type") == "tool_result"]
@@ -193,15 +169,15 @@ def _messages(row: RawRecord) -> list[Message | Note]:
     thought = text(message.get("openaiReasoningSummary"))
     if thought:
         blocks.insert(0, Thinking(text=thought, provider="openai"))
-    made: list[Message | Note] = []
+    entries: list[Message | Note] = []
     if results:
-        made.append(Message(role="tool", blocks=results, at=at, display=display))
+        entries.append(Message(role="tool", blocks=results, at=at, display=display))
     if blocks or not results:
         calls = any(isinstance(block, ToolCall) for block in blocks)
         stop = ("tool_use" if calls else "end") if role == "assistant" else None
         model = text(message.get("modelId"))
-        made.append(Message(role=role, blocks=blocks, at=at, display=display, stop=stop, model=model))
-    return made
+        entries.append(Message(role=role, blocks=blocks, at=at, display=display, stop=stop, model=model))
+    return entries
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -218,29 +194,27 @@ def _block(raw: Any) -> AnyBlock:
     if kind == "tool_use" and text(part.get("id")) is not None and text(part.get("name")) is not None:
         return ToolCall(id=part["id"], name=part["name"], input=part.get("input"))
     if kind in ("image", "document") and isinstance(source.get("data"), str):
-        make = Image if kind == "image" else File
-        try:
-            data = source["data"].encode() if source.get("type") == "text" else b64decode(source["data"], validate=True)
-        except (binascii.Error, ValueError):
-            return unknown(_NAME, raw)
-        return make(media_type=text(source.get("media_type")), data=data)
+        make, content = Image if kind == "image" else File, source["data"]
+        data = content.encode() if source.get("type") == "text" else from_base64(content)
+        if data is not None:
+            return make(media_type=text(source.get("media_type")), data=data)
     return unknown(_NAME, raw)
 
 
 def _result(part: dict[str, Any]) -> ToolResult:
     content: Any = part.get("content")
-    told: str | list[AnyBlock]
+    answer: str | list[AnyBlock]
     if isinstance(content, list):
-        told = [_block(one) for one in cast("list[Any]", content)]
+        answer = [_block(one) for one in cast("list[Any]", content)]
     else:
-        told = content if isinstance(content, str) else "" if content is None else json_text(content)
-    return ToolResult(call=str(part.get("tool_use_id") or ""), content=told, is_error=part.get("is_error") is True)
+        answer = content if isinstance(content, str) else "" if content is None else json_text(content)
+    return ToolResult(call=str(part.get("tool_use_id") or ""), content=answer, is_error=part.get("is_error") is True)
 
 
 FORMAT = Format(
     "Factory Droid, as 0.105 to 0.225 write it",
-    homes,
-    find,
+    beneath("FACTORY_HOME_OVERRIDE", "", ".factory/sessions"),
+    found_by(_NAME, _is_ours),
     read,
     resume=Resuming(command=lambda id, path, workspace: ["droid", "--resume", id], ids=UUIDS),
     watch=Watching(by_file=True, sidecars=_settings_of),

@@ -6,34 +6,20 @@ only the model sees follows.
 
 from __future__ import annotations
 
-import binascii
 import os
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import (
-    Format,
-    Places,
-    Problem,
-    Reading,
-    Record,
-    Resuming,
-    SessionHeader,
-    Source,
-    Spawn,
-    Step,
-    Watching,
-)
-from turnlog.formats._shared.json import decode, decoded, document, lines, salvage
+from turnlog.formats import Format, Places, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.json import decode, decoded, from_base64, lines
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import files_under, head_of, rows, tell
+from turnlog.formats._shared.records import Problems, files_under, head_of, loaded, of_unknown_role, report, rows
 from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
 from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.value import fields, items, json_text, moment, text, usage_in
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -50,16 +36,16 @@ def homes(places: Places) -> list[str]:
     if root:
         return [os.path.join(root, "data", "sessions")]
     base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
-    found = [os.path.join(base, "goose", "sessions")]
+    folders = [os.path.join(base, "goose", "sessions")]
     if places.environ.get("APPDATA"):
-        found.append(os.path.join(places.environ["APPDATA"], "Block", "goose", "data", "sessions"))
-    return found
+        folders.append(os.path.join(places.environ["APPDATA"], "Block", "goose", "data", "sessions"))
+    return folders
 
 
 def find(path: str) -> Iterator[Source]:
     """See `turnlog.formats`."""
-    for place in files_under(path):
-        yield from _in_file(place)
+    for file in files_under(path):
+        yield from _in_file(file)
 
 
 def _in_file(path: str) -> Iterator[Source]:
@@ -80,8 +66,8 @@ def _is_legacy(path: str) -> bool:
         for number, line in enumerate(lines(path, limit=64 << 20)):
             record = fields(decode(line.data))
             if number == 0:
-                known = "working_dir" in record and ("description" in record or "message_count" in record)
-                if not known or "role" in record or "type" in record:
+                is_head = "working_dir" in record and ("description" in record or "message_count" in record)
+                if not is_head or "role" in record or "type" in record:
                     return False
             elif line.data.strip():
                 return "role" in record and "content" in record
@@ -125,7 +111,7 @@ class _Shelf(Struct):
     ledger: list[dict[str, Any]]
 
 
-def _open(source: Source, problems: list[Problem]) -> _Shelf:
+def _open(source: Source, problems: Problems) -> _Shelf:
     if source.path.endswith(".db"):
         return _from_database(source, problems)
     if source.path.endswith(".jsonl"):
@@ -133,12 +119,10 @@ def _open(source: Source, problems: list[Problem]) -> _Shelf:
         head = [record for record in listed if "role" not in record][:1]
         info, listed = (head[0] if head else {}), [record for record in listed if "role" in record]
     else:
-        data, told = document(source.path)
-        value, more = salvage(data)
-        problems += [*told, *more]
-        info, listed = fields(value), items(fields(value).get("conversation") or fields(value).get("messages"))
-    made = [_row(raw) for raw in listed]
-    return _Shelf(info, [(row.is_sent, row.is_shown) for row in made], iter(made), [])
+        info = fields(loaded(source.path, problems))
+        listed = items(info.get("conversation") or info.get("messages"))
+    messages = [_row(raw) for raw in listed]
+    return _Shelf(info, [(row.is_sent, row.is_shown) for row in messages], iter(messages), [])
 
 
 def _row(raw: dict[str, Any]) -> _Row:
@@ -147,7 +131,7 @@ def _row(raw: dict[str, Any]) -> _Row:
     )
 
 
-def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
+def _from_database(source: Source, problems: Problems) -> _Shelf:
     with opened_for(source) as base:
         found = next(base.rows("sessions", "id = ?", (source.key,)), None)
         info = dict(found) if found is not None else {"id": source.key}
@@ -165,18 +149,18 @@ def _from_database(source: Source, problems: list[Problem]) -> _Shelf:
     return _Shelf(info, seen, _rows_of(source, problems), ledger)
 
 
-def _rows_of(source: Source, problems: list[Problem]) -> Iterator[_Row]:
+def _rows_of(source: Source, problems: Problems) -> Iterator[_Row]:
     try:
         with opened(source.path) as base:
             for row in base.rows("messages", "session_id = ?", (source.key,), order="id"):
                 raw: dict[str, Any] = dict(row)
                 content = decoded(raw.get("content_json"))
                 if content is None:
-                    tell(problems, Problem("a message that is not JSON", where=f"message {raw.get('id')}"))
+                    report(problems, "a message that is not JSON", where=f"message {raw.get('id')}")
                 about = fields(decoded(raw.get("metadata_json")))
                 yield _Row(text(raw.get("message_id")), raw.get("role"), content, raw.get("created_timestamp"), about)
     except ERRORS as error:
-        tell(problems, Problem(f"the database cannot be read any further: {error}"))
+        report(problems, f"the database cannot be read any further: {error}")
 
 
 # ── what it says ──────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +168,7 @@ def _rows_of(source: Source, problems: list[Problem]) -> Iterator[_Row]:
 
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
-    problems: list[Problem] = []
+    problems: Problems = []
     shelf = _open(source, problems)
     info = shelf.info
     parent, kind = text(info.get("parent_session_id")), info.get("session_type")
@@ -218,27 +202,14 @@ def read(source: Source) -> Reading:
 
 def _usage(raw: dict[str, Any], prefix: str, cost_name: str) -> Usage:
     """goose counts what a cache answered or took as input."""
-    cached, written = count(raw.get(f"{prefix}cache_read_tokens")), count(raw.get(f"{prefix}cache_write_tokens"))
-    cost = raw.get(cost_name)
-    return Usage(
-        input_tokens=max(0, count(raw.get(f"{prefix}input_tokens")) - cached - written),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        output_tokens=count(raw.get(f"{prefix}output_tokens")),
-        cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
-    )
+    names = (f"{prefix}{name}_tokens" for name in ("input", "output", "cache_read", "cache_write"))
+    return usage_in(raw, *names, cost=cost_name, holds_cached=True)
 
 
 def _minus(total: Usage, part: Usage) -> Usage:
     """What the totals of a session say beyond its requests: those from before requests were noted one by one."""
     cost = (total.cost_micros or 0) - (part.cost_micros or 0)
-    return Usage(
-        input_tokens=max(0, total.input_tokens - part.input_tokens),
-        cache_read_tokens=max(0, total.cache_read_tokens - part.cache_read_tokens),
-        cache_write_tokens=max(0, total.cache_write_tokens - part.cache_write_tokens),
-        output_tokens=max(0, total.output_tokens - part.output_tokens),
-        cost_micros=cost if cost > 1 else None,  # less is what rounding left
-    )
+    return replace(total.beyond(part), cost_micros=cost if cost > 1 else None)  # less is what rounding left
 
 
 def _steps(shelf: _Shelf, reading: Reading) -> Iterator[Step]:
@@ -246,11 +217,11 @@ def _steps(shelf: _Shelf, reading: Reading) -> Iterator[Step]:
     last = max((index for index, (_, is_shown) in enumerate(shelf.seen) if not is_shown), default=-1)
     was_hidden, summary = False, list[tuple[str, Message]]()
     for index, row in enumerate(shelf.rows):
-        made = _entries(row, reading.problems)
+        entries = _entries(row, reading.problems)
         if summary and row.is_shown:
             yield _compaction(summary)
             summary = []
-        for number, entry in enumerate(made):
+        for number, entry in enumerate(entries):
             key = f"{row.id}#{number}" if number else row.id
             if key is None or key in used:
                 key = keys.of(entry)
@@ -278,35 +249,34 @@ def _steps(shelf: _Shelf, reading: Reading) -> Iterator[Step]:
 
 def _compaction(summary: list[tuple[str, Message]]) -> Record:
     first = summary[0][1]
-    said = [replace(message, at=None, display=None) for _, message in summary]
-    return Record(entry=Compaction(replacement=list(said), at=first.at), key=f"compaction {summary[0][0]}")
+    messages = [replace(message, at=None, display=None) for _, message in summary]
+    return Record(entry=Compaction(replacement=list(messages), at=first.at), key=f"compaction {summary[0][0]}")
 
 
-def _entries(row: _Row, problems: list[Problem]) -> list[Message | Note]:
+def _entries(row: _Row, problems: Problems) -> list[Message | Note]:
     """A message of goose: what tools answered, what was said, or what only people see."""
     at = moment(row.created)
     parts = cast("list[Any]", row.content) if isinstance(row.content, list) else []
     aside = [fields(part) for part in parts if fields(part).get("type") in _ASIDE]
     rest = [part for part in parts if fields(part).get("type") not in _ASIDE]
     if row.role not in ("user", "assistant"):
-        tell(problems, Problem(f"a message of the unknown role {row.role!r:.40}: kept as a note"))
-        return [Note(text="a message of an unknown role", data=parts, at=at)]
+        return [of_unknown_role(row.role, parts, at, problems)]
     if aside and not rest:
-        told = next((text(part.get("msg")) for part in aside if part.get("msg")), None)
-        return [Note(text=told or str(aside[0]["type"]), data=aside, at=at)]
+        words = next((text(part.get("msg")) for part in aside if part.get("msg")), None)
+        return [Note(text=words or str(aside[0]["type"]), data=aside, at=at)]
     results: list[AnyBlock] = [_result(fields(part)) for part in rest if fields(part).get("type") == "toolResponse"]
     blocks = [_block(part) for part in rest if fields(part).get("type") != "toolResponse"]
     display = None if row.is_shown else False
-    made: list[Message | Note] = []
+    entries: list[Message | Note] = []
     if results:
-        made.append(Message(role="tool", blocks=results, at=at, display=display))
+        entries.append(Message(role="tool", blocks=results, at=at, display=display))
     if blocks or not results:
         model = text(fields(row.about.get("inference")).get("model"))
         meta = {"aside": aside} if aside else None
         calls = any(isinstance(block, ToolCall) for block in blocks)
         stop = ("tool_use" if calls else "end") if row.role == "assistant" else None
-        made.append(Message(role=row.role, blocks=blocks, at=at, display=display, stop=stop, meta=meta, model=model))
-    return made
+        entries.append(Message(role=row.role, blocks=blocks, at=at, display=display, stop=stop, meta=meta, model=model))
+    return entries
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -319,12 +289,8 @@ def _block(raw: Any) -> AnyBlock:
         value = fields(call.get("value"))
         if text(value.get("name")) is not None and isinstance(part.get("id"), str):
             return ToolCall(id=part["id"], name=value["name"], input=value.get("arguments"))
-    elif kind == "image":
-        try:
-            data = b64decode(part["data"], validate=True)
-        except (KeyError, TypeError, binascii.Error, ValueError):
-            return unknown(_NAME, raw)
-        return Image(media_type=text(part.get("mimeType")), data=data)
+    elif kind == "image" and (picture := from_base64(part.get("data"))) is not None:
+        return Image(media_type=text(part.get("mimeType")), data=picture)
     elif kind == "thinking" and isinstance(part.get("thinking"), str):
         signature = text(part.get("signature"))
         # Only Anthropic signs what goose keeps as thinking.
@@ -340,14 +306,14 @@ def _result(part: dict[str, Any]) -> ToolResult:
     value, error = answer.get("value"), answer.get("error")
     content: Any = cast("Any", value) if isinstance(value, list) else fields(value).get("content")
     is_error = answer.get("status") == "error" or fields(value).get("isError") is True
-    told: str | list[AnyBlock] = error if isinstance(error, str) else ""
+    reply: str | list[AnyBlock] = error if isinstance(error, str) else ""
     if isinstance(content, list):
-        told = [_block(inner) for inner in cast("list[Any]", content)]
-        if len(told) == 1 and isinstance(told[0], Text):
-            told = told[0].text
-    elif value is not None and not told:
-        told = json_text(value)
-    return ToolResult(call=str(part.get("id") or ""), content=told, is_error=is_error)
+        reply = [_block(inner) for inner in cast("list[Any]", content)]
+        if len(reply) == 1 and isinstance(reply[0], Text):
+            reply = reply[0].text
+    elif value is not None and not reply:
+        reply = json_text(value)
+    return ToolResult(call=str(part.get("id") or ""), content=reply, is_error=is_error)
 
 
 FORMAT = Format(

@@ -8,38 +8,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from turnlog.formats import (
-    Format,
-    Jump,
-    Places,
-    Problem,
-    Reading,
-    Record,
-    ResumePoint,
-    Resuming,
-    SessionHeader,
-    Source,
-    Step,
-    Watching,
-)
+from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, Resuming, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, UUIDS
 from turnlog.formats._shared.parts import parts_of, said
-from turnlog.formats._shared.records import files_under, first_records, heads, record_at, rows, tell
-from turnlog.formats._shared.unknown import UnknownRecords
-from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.records import (
+    UnknownRecords,
+    beneath,
+    first_records,
+    found_by,
+    heads,
+    record_at,
+    report,
+    rows,
+)
+from turnlog.formats._shared.value import fields, items, json_text, moment, text, whole
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Edit, Message, Note
-from turnlog.log.usage import Usage
-from turnlog.wire import gemini
+from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
+from turnlog.wire.gemini.answer import PartReader, usage_of
 
-_NAME = "qwen-code"
 _TYPES = ("user", "assistant", "tool_result", "system")
 _QUIET = ("ui_telemetry", "slash_command", "file_history_snapshot", "branch_checkpoint", "at_command", "custom_title")
 _BESIDE = (
@@ -48,18 +40,6 @@ _BESIDE = (
 )  # fmt: skip
 """Records that the conversation never ends at."""
 _PROVIDER = "qwen"
-
-
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    environ = places.environ
-    base = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or os.path.join(places.home, ".qwen")
-    return [os.path.join(base, "projects"), os.path.join(base, "tmp")]
-
-
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
-    yield from (Source(_NAME, place) for place in files_under(path) if _is_ours(place))
 
 
 def _is_ours(path: str) -> bool:
@@ -76,33 +56,6 @@ def _is_ours(path: str) -> bool:
     return False
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
-    first: dict[str, Any] = {}
-    for row in rows(source.path, []):
-        first = row.data
-        break
-    header = SessionHeader(
-        id=text(first.get("sessionId")) or os.path.basename(source.path).removesuffix(".jsonl"),
-        workspace=text(first.get("cwd")),
-        created=moment(first.get("timestamp")),
-        origin={"version": first["version"]} if text(first.get("version")) else None,
-    )
-    reading = Reading(header=header, steps=iter(()))
-    reading.steps = _Reader(source, reading).steps()
-    return reading
-
-
-def grown(source: Source, mark: ResumePoint) -> Reading | None:
-    """See `turnlog.formats`."""
-    state = growth.state_of(source, mark, _State)
-    if state is None:
-        return None
-    reading = read(source)
-    reading.steps = _Reader(source, reading, mark, state).steps()
-    return growth.settled(reading)
-
-
 class _State(Struct, omit_defaults=True):
     """What is known at a mark."""
 
@@ -110,6 +63,21 @@ class _State(Struct, omit_defaults=True):
     """The record before it, and its node."""
     last: str
     title: str | None = None
+
+
+def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+    """See `turnlog.formats`; with a mark, only what comes behind it."""
+    row = next(rows(source.path, []), None)
+    first: dict[str, Any] = row.data if row is not None else {}
+    header = SessionHeader(
+        id=text(first.get("sessionId")) or os.path.basename(source.path).removesuffix(".jsonl"),
+        workspace=text(first.get("cwd")),
+        created=moment(first.get("timestamp")),
+        origin={"version": first["version"]} if text(first.get("version")) else None,
+    )
+    reading = Reading(header=header, steps=iter(()))
+    reading.steps = _Reader(source, reading, mark, state or _State("", "")).steps()
+    return reading
 
 
 class _Open(Struct):
@@ -123,13 +91,10 @@ class _Open(Struct):
 
 
 class _Reader:
-    def __init__(
-        self, source: Source, reading: Reading, start: ResumePoint | None = None, state: _State | None = None
-    ) -> None:
+    def __init__(self, source: Source, reading: Reading, start: ResumePoint | None, state: _State) -> None:
         self._source = source
         self._reading = reading
         self._mark = self._start = start
-        state = state or _State("", "")
         self._before, self._last, self._title = state.before, state.last, state.title
         self._places = {self._before: self._last} if start is not None else {}
         self._live = ""
@@ -157,10 +122,9 @@ class _Reader:
         self._close()
         yield from out
         if self._live and self._places.get(self._live) != self._last:
-            place = self._places[self._live]
-            yield Jump(to=place, key=f"live {place} {self._last}")
-        for told in self._unknown.told():
-            tell(self._reading.problems, Problem(told, is_news=True))
+            node = self._places[self._live]
+            yield Jump(to=node, key=f"live {node} {self._last}")
+        self._unknown.report(self._reading.problems)
         if self._title:
             self._reading.header = replace(self._reading.header, title=self._title)
 
@@ -175,20 +139,20 @@ class _Reader:
         if is_known and record_at(self._source.path, self._offsets.get(uuid, 0)) == record:
             return
         self._offsets.setdefault(uuid, offset)
-        found = self._open
-        if found is not None and found.uuid == uuid and kind == "assistant":
-            found.parts += parts_of(fields(record.get("message")).get("parts"))
-            found.pieces += 1
-            known = {key: value for key, value in record.items() if value is not None}
-            found.record = {**found.record, **known}
+        arriving = self._open
+        if arriving is not None and arriving.uuid == uuid and kind == "assistant":
+            arriving.parts += parts_of(fields(record.get("message")).get("parts"))
+            arriving.pieces += 1
+            filled = {key: value for key, value in record.items() if value is not None}
+            arriving.record = {**arriving.record, **filled}
             return
-        if found is not None:
+        if arriving is not None:
             self._close()
         if is_known:
             if self._start is not None:
                 raise growth.Back  # how many there were before is not known
-            told = f"another record with the id {uuid!r:.60}: it follows what stands before it"
-            tell(self._reading.problems, Problem(told, offset=offset))
+            problem = f"another record with the id {uuid!r:.60}: it follows what stands before it"
+            report(self._reading.problems, problem, offset=offset)
             self._again += 1
             record = {**record, "parentUuid": self._before}
             uuid = f"{uuid} again {self._again}"
@@ -206,31 +170,32 @@ class _Reader:
             if record.get("subtype") == "rewind":
                 self._before = ""  # to before what is left of the file
             elif self._before:
-                told = f"hangs on record {parent!r:.40}, which is missing: it follows what stands before it"
-                tell(self._reading.problems, Problem(told, offset=offset))
+                problem = f"hangs on record {parent!r:.40}, which is missing: it follows what stands before it"
+                report(self._reading.problems, problem, offset=offset)
             parent = self._before
         self._before = uuid
-        place = self._places.get(parent, "")
-        self._places[uuid] = place
+        node = self._places.get(parent, "")
+        self._places[uuid] = node
         if record.get("subtype") not in _BESIDE:
             self._live = uuid
         message, at = fields(record.get("message")), moment(record.get("timestamp"))
         if kind == "assistant":
-            self._open = _Open(uuid, place, record, parts_of(message.get("parts")))
+            self._open = _Open(uuid, node, record, parts_of(message.get("parts")))
         elif kind == "system":
-            self._system(uuid, record, place, offset)
+            self._system(uuid, record, node, offset)
         else:
             blocks, results = said(message.get("parts"))
             results = _told(results, message, fields(record.get("toolCallResult")))
             if results:
-                made = Message(id="-", role="tool", blocks=results, at=at)
-                self._node(f"{uuid}#results" if blocks else uuid, place, made)
-                place = self._last
+                entry = Message(id="-", role="tool", blocks=results, at=at)
+                self._node(f"{uuid}#results" if blocks else uuid, node, entry)
+                node = self._last
             if blocks or not results:
                 display = text(fields(record.get("systemPayload")).get("displayText"))
-                shown = getattr(blocks[0], "text", None) if len(blocks) == 1 else None
-                made = Message(id="-", role="user", blocks=blocks, at=at, display=display if display != shown else None)
-                self._node(uuid, place, made)
+                if len(blocks) == 1 and display == getattr(blocks[0], "text", None):
+                    display = None
+                entry = Message(id="-", role="user", blocks=blocks, at=at, display=display)
+                self._node(uuid, node, entry)
             self._hidden(record)
             self._places[uuid] = self._last
 
@@ -255,25 +220,19 @@ class _Reader:
         self._last = key
 
     def _close(self) -> None:
-        found, self._open = self._open, None
-        if found is None:
+        arriving, self._open = self._open, None
+        if arriving is None:
             return
-        about = found.record
+        about = arriving.record
         spent, at, model = about.get("usageMetadata"), moment(about.get("timestamp")), text(about.get("model"))
-        entry = _plain(found.parts, spent, model, at)
-        if entry is None:
-            raw = {
-                "candidates": [{"content": {"role": "model", "parts": _sound(found.parts)}, "finishReason": "STOP"}],
-                "responseId": found.uuid,
-                "usageMetadata": spent,
-            }
-            made = gemini.draft(raw)
-            entry = replace(made, id="-", model=model, request=None, blocks=_own(made.blocks), at=at)
+        blocks = _answer(arriving.parts, {"responseId": arriving.uuid})
+        usage = usage_of(fields(spent)) if isinstance(spent, dict) else None
+        entry = Message(id="-", role="assistant", blocks=blocks, model=model, usage=usage, stop=_stop(blocks), at=at)
         # The first piece may have been all there was when the file was last read.
-        key = found.uuid if found.pieces == 1 else f"{found.uuid}+{found.pieces}"
-        self._node(key, found.parent, entry)
+        key = arriving.uuid if arriving.pieces == 1 else f"{arriving.uuid}+{arriving.pieces}"
+        self._node(key, arriving.parent, entry)
         self._hidden(about)
-        self._places[found.uuid] = self._last
+        self._places[arriving.uuid] = self._last
 
     def _system(self, uuid: str, record: dict[str, Any], place: str, offset: int) -> None:
         kind, about = str(record.get("subtype")), fields(record.get("systemPayload"))
@@ -282,12 +241,11 @@ class _Reader:
             self._title = about["customTitle"]
         elif kind == "chat_compression" and isinstance(about.get("compressedHistory"), list):
             history, info = items(about.get("compressedHistory")), fields(about.get("info"))
-            before, after = info.get("originalTokenCount"), info.get("newTokenCount")
             entry = Compaction(
                 replacement=[m for item in history for m in _content(item)],
                 trigger=text(about.get("trigger")),
-                tokens_before=before if type(before) is int else None,
-                tokens_after=after if type(after) is int else None,
+                tokens_before=whole(info.get("originalTokenCount")),
+                tokens_after=whole(info.get("newTokenCount")),
                 at=at,
             )
             self._node(uuid, place, entry)
@@ -299,38 +257,45 @@ class _Reader:
 def _told(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any]) -> list[AnyBlock]:
     """What tools answered, with what came besides text, and with what people were shown."""
     raws = [part["functionResponse"] for part in parts_of(message.get("parts")) if "functionResponse" in part]
-    found: list[AnyBlock] = []
+    complete: list[AnyBlock] = []
     for result, raw in zip(results, raws, strict=True):
-        made = cast("ToolResult", result)
+        answer = cast("ToolResult", result)
         inner = fields(raw).get("parts")
         media = said(inner)[0] if inner else []
-        if media and isinstance(made.content, str):
-            made = replace(made, content=[Text(text=made.content), *media])
+        if media and isinstance(answer.content, str):
+            answer = replace(answer, content=[Text(text=answer.content), *media])
         if len(results) == 1:
-            is_error, shown = made.is_error or about.get("status") in ("error", "cancelled"), about.get("resultDisplay")
-            if is_error or shown is not None:
-                made = replace(made, is_error=is_error, details=shown)
-        found.append(made)
-    return found
+            display = about.get("resultDisplay")
+            is_error = answer.is_error or about.get("status") in ("error", "cancelled")
+            if is_error or display is not None:
+                answer = replace(answer, is_error=is_error, details=display)
+        complete.append(answer)
+    return complete
 
 
-def _plain(parts: list[dict[str, Any]], spent: Any, model: str | None, at: datetime | None) -> Message | None:
-    """An answer of the usual kind, as `turnlog.wire` would read it, in less time; None for any other."""
+def _answer(parts: list[dict[str, Any]], owner: dict[str, Any]) -> list[AnyBlock]:
+    """What the model said: the usual parts in the shortest way, all others as `turnlog.wire` reads them."""
     blocks: list[AnyBlock] = []
-    stop = "end"
-    for part in parts:
+    reader: PartReader | None = None
+    for index, part in enumerate(parts):
         words = part.get("text")
         if type(words) is str and words and (len(part) == 1 or (len(part) == 2 and part.get("thought") is True)):
             blocks.append(Text(text=words) if len(part) == 1 else Thinking(text=words, provider=_PROVIDER))
-        elif len(part) == 1 and _is_usual(asked := fields(part.get("functionCall"))):
-            blocks.append(ToolCall(id=asked["id"], name=asked["name"], input=asked["args"]))
-            stop = "tool_use"
-        else:
-            return None
-    usage = _spent(cast("dict[str, Any]", spent)) if isinstance(spent, dict) else None
-    if usage is None and isinstance(spent, dict):
-        return None
-    return Message(id="-", role="assistant", blocks=blocks, model=model, usage=usage, stop=stop, at=at)
+        elif len(part) == 1 and _is_usual(call := fields(part.get("functionCall"))):
+            blocks.append(ToolCall(id=call["id"], name=call["name"], input=call["args"]))
+        elif any((sound := _sound(part)).values()):
+            reader = reader or PartReader(owner, {}, None)
+            block = reader.block(sound, index)
+            # Thoughts are not Gemini's, though they are written like those.
+            blocks.append(replace(block, provider=_PROVIDER) if isinstance(block, Thinking) else block)
+    return blocks
+
+
+def _stop(blocks: list[AnyBlock]) -> Stop:
+    for block in blocks:
+        if type(block) is ToolCall and block.by is None:
+            return "tool_use"
+    return "end"
 
 
 def _is_usual(call: dict[str, Any]) -> bool:
@@ -338,62 +303,38 @@ def _is_usual(call: dict[str, Any]) -> bool:
     return type(id) is str and id != "" and type(name) is str and type(given) is dict and WRAPPED not in given
 
 
-def _spent(raw: dict[str, Any]) -> Usage | None:
-    """What a request cost, where it is spelled as usual."""
-    for name, value in raw.items():
-        if type(value) is float or "_" in name:
-            return None
-    get = raw.get
-    cached, thoughts = count(get("cachedContentTokenCount")), count(get("thoughtsTokenCount"))
-    return Usage(
-        max(0, count(get("promptTokenCount")) - cached) + count(get("toolUsePromptTokenCount")),
-        cached,
-        output_tokens=count(get("candidatesTokenCount")) + thoughts,
-        reasoning_tokens=thoughts,
-    )
-
-
-def _sound(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Parts as an API would give them: text is text, and what is said of media, too."""
-    found: list[dict[str, Any]] = []
-    for part in parts:
-        made = dict(part)
-        for key, value in part.items():
-            if key == "text" and not isinstance(value, str):
-                made[key] = json_text(value)
-            elif key in ("inlineData", "fileData"):
-                made[key] = {name: item for name, item in fields(value).items() if isinstance(item, str)}
-        found.append(made)
-    return found
-
-
-def _own(blocks: list[AnyBlock]) -> list[AnyBlock]:
-    """Thoughts are not Gemini's, though they are written like those."""
-    return [replace(block, provider=_PROVIDER) if isinstance(block, Thinking) else block for block in blocks]
+def _sound(part: dict[str, Any]) -> dict[str, Any]:
+    """A part as an API would give it: text is text, and what is said of media, too."""
+    sound = dict(part)
+    if "text" in part and not isinstance(part["text"], str):
+        sound["text"] = json_text(part["text"])
+    for key in ("inlineData", "fileData"):
+        if key in part:
+            sound[key] = {name: item for name, item in fields(part[key]).items() if isinstance(item, str)}
+    return sound
 
 
 def _content(item: dict[str, Any]) -> list[Message]:
     """What went to the model, or came from it, as messages."""
     if item.get("role") == "model":
-        parts = _sound(parts_of(item.get("parts")))
-        made = gemini.draft({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
-        return [replace(made, request=None, blocks=_own(made.blocks))]
+        blocks = _answer(parts_of(item.get("parts")), item)
+        return [Message(role="assistant", blocks=blocks, stop=_stop(blocks))]
     blocks, results = said(item.get("parts"))
-    found: list[Message] = []
+    messages: list[Message] = []
     if results:
-        found.append(Message(role="tool", blocks=results))
+        messages.append(Message(role="tool", blocks=results))
     if blocks:
-        found.append(Message(role="user", blocks=blocks))
-    return found
+        messages.append(Message(role="user", blocks=blocks))
+    return messages
 
 
 FORMAT = Format(
     "qwen-code",
-    homes,
-    find,
+    beneath("QWEN_RUNTIME_DIR QWEN_HOME", ".qwen", "projects", "tmp"),
+    found_by("qwen-code", _is_ours),
     read,
     # It looks for the id among the sessions of the folder it is started in.
     resume=Resuming(command=lambda id, path, workspace: ["qwen", "--resume", id], ids=UUIDS),
-    growth=grown,
+    growth=growth.growing(_State, read),
     watch=Watching(by_file=True),
 )

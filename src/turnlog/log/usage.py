@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 
 class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
@@ -34,6 +35,12 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc
             self.output_tokens + other.output_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             mine if theirs is None else theirs if mine is None else mine + theirs,
+        )
+
+    def beyond(self, other: Usage) -> Usage:
+        """What this one says beyond another, field by field; never less than nothing. The cost stays open."""
+        return Usage(
+            *(max(0, mine - theirs) for mine, theirs in zip(astuple(self)[:6], astuple(other)[:6], strict=True))
         )
 
 

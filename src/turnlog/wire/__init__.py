@@ -129,22 +129,27 @@ def plain(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", dump(mode="json", exclude_unset=True, warnings=False))
 
 
-def items(value: Any) -> list[dict[str, Any]]:
-    """The objects in what should be a list of objects."""
-    found = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", item) for item in found if isinstance(item, dict)]
-
-
 def fields(value: Any) -> dict[str, Any]:
-    """What should be an object; empty where it is none."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    """An object, or an empty one for anything else."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def items(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none for anything else."""
+    if not isinstance(value, list):
+        return []
+    if len(value) == 1 and type(value[0]) is dict:  # pyright: ignore[reportUnknownArgumentType]
+        return [value[0]]  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in value if isinstance(item, dict)]  # pyright: ignore[reportUnknownVariableType]
 
 
 def count(data: Any, *path: str) -> int:
-    """A number of tokens somewhere in a usage; 0 where the provider says nothing of it."""
+    """A number of tokens, or one somewhere in a usage; 0 for anything that is none."""
     for name in path:
         data = fields(data).get(name)
-    return data if isinstance(data, int) and not isinstance(data, bool) and data > 0 else 0
+    if type(data) is int:
+        return data if 0 < data < 1 << 53 else 0
+    return int(data) if isinstance(data, float) and 0 < data < 1 << 53 else 0
 
 
 def tagged(provider: str, mine: Mapping[str, Any], account: str | None) -> dict[str, Any] | None:

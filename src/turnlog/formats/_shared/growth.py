@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,6 +30,18 @@ def state_of(source: Source, mark: ResumePoint, kind: type[_T]) -> _T | None:
         return msgspec.convert(mark.state, kind)
     except msgspec.ValidationError:
         return None
+
+
+def growing(
+    kind: type[_T], read: Callable[[Source, ResumePoint | None, _T | None], Reading]
+) -> Callable[[Source, ResumePoint], Reading | None]:
+    """`Format.growth` for a reader that can begin at a mark, with what was known there."""
+
+    def grown(source: Source, mark: ResumePoint) -> Reading | None:
+        state = state_of(source, mark, kind)
+        return settled(read(source, mark, state)) if state is not None else None
+
+    return grown
 
 
 def settled(reading: Reading) -> Reading | None:

@@ -120,18 +120,18 @@ class _Squeezer:
     def value(self, value: Any) -> Any:
         """A value of the item as it is kept."""
         if isinstance(value, str):
-            found = self._text(value)
-            return value if found is None else {_POINTER: found}
+            pointer = self._text(value)
+            return value if pointer is None else {_POINTER: pointer}
         if isinstance(value, dict):
             fields = cast("dict[Any, Any]", value)
-            found = self._input(fields)
-            if found is not None:
-                return {_POINTER: found}
-            made = {key: self.value(inner) for key, inner in fields.items()}
-            return {_WRAPPED: made} if _POINTER in fields or _WRAPPED in fields else made
+            pointer = self._input(fields)
+            if pointer is not None:
+                return {_POINTER: pointer}
+            squeezed = {key: self.value(inner) for key, inner in fields.items()}
+            return {_WRAPPED: squeezed} if _POINTER in fields or _WRAPPED in fields else squeezed
         if isinstance(value, list):
-            found = self._input(cast("list[Any]", value))
-            return [self.value(inner) for inner in cast("list[Any]", value)] if found is None else {_POINTER: found}
+            pointer = self._input(cast("list[Any]", value))
+            return [self.value(inner) for inner in cast("list[Any]", value)] if pointer is None else {_POINTER: pointer}
         return value
 
     def _text(self, value: str) -> str | None:
@@ -150,8 +150,8 @@ class _Squeezer:
     def _input(self, value: Any) -> str | None:
         if self._spelt and (where := self._spelt.get(json.dumps(value, ensure_ascii=False))):
             return f"{where}|j"
-        for where, given, known in self._inputs:
-            if type(given) is type(value) and len(given) == len(value) and value and encoded(value) == known:
+        for where, given, spelling in self._inputs:
+            if type(given) is type(value) and len(given) == len(value) and value and encoded(value) == spelling:
                 return where
         return None
 
@@ -190,8 +190,8 @@ class _Expander:
     def has_used_all(self) -> bool:
         """Whether the item says everything that the blocks do."""
         for index, block in enumerate(self._blocks):
-            said = getattr(block, "text", None) or getattr(block, "content", None) or getattr(block, "input", None)
-            if said and not any(where.startswith(f"{index}.") for where in self._used):
+            content = getattr(block, "text", None) or getattr(block, "content", None) or getattr(block, "input", None)
+            if content and not any(where.startswith(f"{index}.") for where in self._used):
                 return False
         return True
 

@@ -135,13 +135,18 @@ def decoded(value: Any) -> Any:
         return None
 
 
-def same_again(text: str) -> bytes | None:
-    """The bytes that a text in base64 stands for; None where they would come back as another text."""
+def from_base64(text: Any) -> bytes | None:
+    """The bytes that a text in base64 stands for; None for what is none."""
     try:
-        data = b64decode(text, validate=True)
+        return b64decode(text, validate=True) if isinstance(text, str) else None
     except ValueError:
         return None
-    return data if b64encode(data).decode() == text else None
+
+
+def same_again(text: str) -> bytes | None:
+    """The same; None also where they would come back as another text."""
+    data = from_base64(text)
+    return data if data is not None and b64encode(data).decode() == text else None
 
 
 def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from typing import Any, cast
 
+from turnlog.formats._shared.json import from_base64
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, json_text, text
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult
@@ -40,12 +39,10 @@ def block(part: dict[str, Any]) -> AnyBlock:
     inline, file = fields(part.get("inlineData")), fields(part.get("fileData"))
     kind = text(inline.get("mimeType")) or text(file.get("mimeType"))
     make = Image if (kind or "").startswith("image/") else File
-    if isinstance(inline.get("data"), str):
-        try:
-            return make(media_type=kind, data=b64decode(inline["data"], validate=True))
-        except (binascii.Error, ValueError):
-            return unknown("gemini", part)
-    if text(file.get("fileUri")):
+    data = from_base64(inline.get("data"))
+    if data is not None:
+        return make(media_type=kind, data=data)
+    if text(file.get("fileUri")) and not isinstance(inline.get("data"), str):
         return make(media_type=kind, url=file["fileUri"])
     return unknown("gemini", part)
 

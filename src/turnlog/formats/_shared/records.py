@@ -11,14 +11,17 @@ from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from turnlog.formats import Problem
-from turnlog.formats._shared.json import MAX_LINE, decode, lines
+from turnlog.formats import Places, Problem, Source
+from turnlog.formats._shared.json import MAX_LINE, decode, document, lines, salvage
 from turnlog.formats._shared.value import fields
+from turnlog.log.entry import Note
 
 MAX_PROBLEMS = 1000
 _CHUNK = 1 << 17
 """As much as stays near the processor until it is decoded."""
+Problems = list[Problem]
 Moment = Annotated[datetime, Meta(tz=True)]
 """A time as most programs write it, for types; others are left to `moment`."""
 _OBJECT = re.compile(rb'\{\s*"')
@@ -96,21 +99,21 @@ def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ..
 
 def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
     """A line that was torn, or two that were written into each other."""
-    found = 0
+    readable = 0
     for start, value in whole_objects(data):
         if any(mark in value for mark in marks):
-            found += 1
+            readable += 1
             yield offset + start, value
     what = "NUL bytes" if not data.strip(b"\0 \r\t") else "a damaged line"
-    kept = f", in which {found} record{'s' * (found != 1)} could be read" if found else ""
+    kept = f", in which {readable} record{'s' * (readable != 1)} could be read" if readable else ""
     tell(problems, Problem(what + kept, offset=offset, length=len(data)))
 
 
 def whole_objects(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """Objects that are complete somewhere in damaged bytes, with where they begin. Looks at each byte a few times."""
     at, tries = 0, 0
-    while (found := _OBJECT.search(data, at)) is not None and tries < 200:
-        start = found.start()
+    while (match := _OBJECT.search(data, at)) is not None and tries < 200:
+        start = match.start()
         end = _end_of_object(data, start)
         value = None
         if end > start:
@@ -130,8 +133,8 @@ def whole_objects(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _next(data: bytes, at: int) -> int:
-    found = re.compile(rb'\{"(?:type|uuid|parentUuid|timestamp|id)"').search(data, at)
-    return found.start() if found is not None else len(data)
+    match = re.compile(rb'\{"(?:type|uuid|parentUuid|timestamp|id)"').search(data, at)
+    return match.start() if match is not None else len(data)
 
 
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}]', re.DOTALL)
@@ -166,6 +169,15 @@ def record_in(line: bytes) -> dict[str, Any]:
         return {}
 
 
+def loaded(path: str, problems: list[Problem], where: str = "") -> Any:
+    """The value of a document, as far as it can be read; what is wrong is told of the file that `where` names."""
+    data, cut = document(path)
+    value, damage = salvage(data)
+    for problem in [*cut, *damage]:
+        tell(problems, replace(problem, where=where))
+    return value
+
+
 def first_records(path: str, most: int) -> Iterator[dict[str, Any]]:
     """The first records of a file, to tell whose it is; none of one that cannot be opened."""
     try:
@@ -185,8 +197,8 @@ def names_in(folder: str, end: str = "") -> list[str]:
 def entries_in(folder: str) -> list[os.DirEntry[str]]:
     """What is in a folder, by name; nothing in one that cannot be opened."""
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
 
@@ -209,6 +221,27 @@ def head_of(path: str, size: int = 1 << 16) -> bytes | None:
             return file.read(size)
     except OSError:
         return None
+
+
+def beneath(variables: str, default: str, *folders: str) -> Callable[[Places], list[str]]:
+    """`Format.homes` of an agent that keeps sessions in folders of one that a variable names, or under the home."""
+
+    def homes(places: Places) -> list[str]:
+        named = (folder for name in variables.split() if (folder := places.environ.get(name)))
+        base = next(named, os.path.join(places.home, default))
+        return [os.path.join(base, folder) for folder in folders]
+
+    return homes
+
+
+def inside(folder: str) -> Callable[[Places], list[str]]:
+    """`Format.homes` of an agent that keeps sessions with the work they are about."""
+    return lambda places: [os.path.join(places.workspace, folder)] if places.workspace else []
+
+
+def found_by(agent: str, is_ours: Callable[[str], bool]) -> Callable[[str], Iterator[Source]]:
+    """`Format.find` of an agent that keeps a session in each of its files."""
+    return lambda path: (Source(agent, file) for file in files_under(path) if is_ours(file))
 
 
 def homes_under(folder: str, outer: str, inner: str, depth: int = 0) -> Iterator[str]:
@@ -240,3 +273,40 @@ def tell(
         problems.append(problem)
     elif len(problems) == most:
         problems.append(Problem(rest))
+
+
+def report(
+    problems: list[Problem], what: str, *, where: str = "", offset: int | None = None, length: int | None = None
+) -> None:
+    """Add a problem in a word, with where it is."""
+    tell(problems, Problem(what, where, offset, length))
+
+
+def of_unknown_role(
+    role: Any, data: Any, at: datetime | None, problems: list[Problem], offset: int | None = None
+) -> Note:
+    """A message of which nobody here knows who said it, kept as a note."""
+    tell(problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note", offset=offset))
+    return Note(text="a message of an unknown role", data=data, at=at)
+
+
+class UnknownRecords:
+    """Records of types that nobody here knows: kept whole as notes, counted, and not shown in a conversation."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def note(self, kind: str, data: Any, what: str = "a record") -> Note:
+        """One more of them, to be kept. Its words tell it from others where it has no key: they stay as they are."""
+        self.count(kind)
+        return Note(id="-", text=f"{what} of the type {kind}", data=data)
+
+    def count(self, kind: str) -> None:
+        """One more of them, which is kept in another way."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+
+    def report(self, problems: list[Problem]) -> None:
+        """Tell of each type, and how many there were."""
+        for kind, count in self._counts.items():
+            what = f"{count} record{'s' * (count != 1)} of the unknown type {kind!r:.60}: kept, and not shown"
+            tell(problems, Problem(what, is_news=True))

@@ -7,11 +7,12 @@ from typing import Any
 
 from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
-from turnlog.formats._shared.json import decoded, is_deep
+from turnlog.formats._shared.json import decoded, from_base64, is_deep
 from turnlog.formats._shared.rust import beyond_64_bits, by_key, compact
 from turnlog.formats._shared.value import fields, listed
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
+from turnlog.log.context import repair
 from turnlog.log.entry import AnyEntry, Checkpoint, Message, Note
 
 _INNER = "block"
@@ -117,6 +118,15 @@ def unknown(agent: str, raw: Any) -> UnknownBlock:
     return UnknownBlock(kind=kind, json=compact(raw).decode())
 
 
+def linked(make: type[Image] | type[File], url: str) -> Image | File | None:
+    """A picture or a file by its URL, or by its bytes if that holds them; None where those are no base64."""
+    head, comma, text = url.partition(",")
+    if not head.startswith("data:") or not comma:
+        return make(url=url)
+    data = from_base64(text)
+    return make(media_type=head[5:].partition(";")[0] or None, data=data) if data is not None else None
+
+
 def original(agent: str, block: UnknownBlock) -> Any:
     """The block of another agent's that was kept whole; None for what is none."""
     raw = decoded(block.json.encode())
@@ -172,3 +182,20 @@ def lost_facts(transcript: Transcript, carried: Iterable[str]) -> int:
     known, private = set(carried), f"{transcript.agent}."
     facts = transcript.facts.items()
     return sum(value is not None and key not in known and not key.startswith(private) for key, value in facts)
+
+
+def mended(messages: list[Message], agent: str, tally: Tally) -> list[Message]:
+    """Every call with its result from where others went on; what the agent wrote itself before stays as it is."""
+    index = next((i for i, message in enumerate(messages) if not is_of(message, agent)), len(messages))
+    if index == len(messages):
+        return messages
+    for start in range(index - 1, -1, -1):
+        if messages[start].role != "tool":
+            # Its calls may be answered further on, or never.
+            index = start
+            break
+    rest = repair(messages[index:])
+    kept = {id(block) for message in rest for block in message.blocks}
+    said = [block for message in messages[index:] for block in message.blocks if isinstance(block, ToolResult)]
+    tally.add("tool result without its call", "", sum(id(block) not in kept for block in said))
+    return messages[:index] + rest

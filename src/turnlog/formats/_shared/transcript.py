@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
 
 from turnlog.formats._shared.copied import Copied
-from turnlog.formats._shared.place import OutputFile
-from turnlog.log.context import Context
-from turnlog.log.entry import AnyEntry, Start
+from turnlog.formats._shared.place import OutputFile, put_files
+from turnlog.log.context import Context, text_of
+from turnlog.log.entry import AnyEntry, Message, Start
+from turnlog.log.prompt import preview_of
 from turnlog.log.usage import UsageReport
 
 
@@ -92,3 +94,24 @@ class Rendered(Struct, frozen=True, kw_only=True):
     """What it is a copy of, whether or not its files have a place to say so."""
     about: Any = None
     """What `place` needs to know besides, such as the row of an index."""
+
+
+def preview(messages: Iterable[Message]) -> str:
+    """The first prompt that says something, on one line; "" if none does."""
+    for message in messages:
+        if message.role != "user" or message.display is False:
+            continue
+        text = preview_of(message.display if isinstance(message.display, str) else text_of(message.blocks))
+        if text:
+            return text
+    return ""
+
+
+def put_session(written: Rendered, folder: str, *, force: bool = False) -> str:
+    """`Writing.place` for an agent that keeps no list of its sessions: the files, just as they are named."""
+    return put_files(written.files, folder, force=force)[0]
+
+
+def written_by(module: str) -> Callable[[], Any]:
+    """`Format.write` of a module with a value `WRITING`: who only reads does not load what writes."""
+    return lambda: import_module(module).WRITING

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from turnlog.log.usage import Usage
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,10 +61,44 @@ def moment(value: Any) -> datetime | None:
 
 
 def count(value: Any) -> int:
-    """A number of tokens; 0 for anything that is none."""
+    """A number of tokens, as `turnlog.wire` counts them; 0 for anything that is none."""
     if type(value) is int:
         return value if 0 < value < 1 << 53 else 0
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 << 53 else 0
+    return int(value) if isinstance(value, float) and 0 < value < 1 << 53 else 0
+
+
+def usage_in(
+    raw: dict[str, Any],
+    given: str,
+    output: str,
+    cache_read: str = "",
+    cache_write: str = "",
+    thoughts: str = "",
+    cost: str = "",
+    *,
+    holds_cached: bool = False,
+) -> Usage:
+    """What an object says of spending, by the names of its fields; `holds_cached`: input has what a cache did in it."""
+    cached, written = count(raw.get(cache_read)), count(raw.get(cache_write))
+    fresh = count(raw.get(given))
+    return Usage(
+        input_tokens=max(0, fresh - cached - written) if holds_cached else fresh,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=count(raw.get(output)),
+        reasoning_tokens=count(raw.get(thoughts)),
+        cost_micros=micros(raw.get(cost)),
+    )
+
+
+def whole(value: Any) -> int | None:
+    """A whole number as it is; None for what is none."""
+    return value if type(value) is int else None
+
+
+def micros(dollars: Any) -> int | None:
+    """An amount in millionths of a dollar; None for nothing, and for what is none."""
+    return round(dollars * 1_000_000) if isinstance(dollars, (int, float)) and 0 < dollars < 1e9 else None
 
 
 def json_text(value: Any) -> str:

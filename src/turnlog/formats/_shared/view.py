@@ -43,26 +43,26 @@ class View(Struct, frozen=True):
 def view_of(transcript: Transcript) -> View:
     """The conversation as a model sees it, and what it no longer sees."""
     seen = transcript.context.messages
-    found = compactions_on(transcript.path)
-    if not found:
+    compactions = compactions_on(transcript.path)
+    if not compactions:
         return View([], [], [], [], list(seen))
-    compaction = found[-1]
+    compaction = compactions[-1]
     index = transcript.path.index(compaction)
     later = {entry.seq for entry in transcript.path[index + 1 :]}
     earlier = {entry.seq for entry in transcript.path[:index] if compaction.keep and entry.seq >= compaction.keep}
-    _, said = split_system(spoken_on(entry for entry in transcript.path[:index] if entry.seq not in earlier))
+    _, spoken_before = split_system(spoken_on(entry for entry in transcript.path[:index] if entry.seq not in earlier))
     begin = next((i for i, message in enumerate(seen) if message.seq in earlier or message.seq in later), len(seen))
     middle = next((i for i, message in enumerate(seen) if message.seq in later), len(seen))
-    told = 0
-    while told < begin and _is_plain(seen[told]):
-        told += 1
-    return View(repair(said), seen[:told], seen[told:begin], seen[begin:middle], seen[middle:], compaction)
+    plain = 0
+    while plain < begin and _is_plain(seen[plain]):
+        plain += 1
+    return View(repair(spoken_before), seen[:plain], seen[plain:begin], seen[begin:middle], seen[middle:], compaction)
 
 
 def spoken_on(path: Iterable[AnyEntry]) -> list[Message]:
     """Every entry on a path that says something, as it was said."""
-    found = (spoken(entry) for entry in path if isinstance(entry, (Message, Custom)))
-    return [message for message in found if message is not None]
+    messages = (spoken(entry) for entry in path if isinstance(entry, (Message, Custom)))
+    return [message for message in messages if message is not None]
 
 
 def _is_plain(message: Message) -> bool:
@@ -102,6 +102,13 @@ def iso(at: datetime | None, otherwise: datetime) -> str:
     """A time to the millisecond, as JavaScript programs write it."""
     moment = (at or otherwise).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def provider_of(model: str | None) -> str:
+    """Whose a model is, as far as its name tells."""
+    name = (model or "").lower()
+    names = (("claude", "anthropic"), ("gpt", "openai"), ("o3", "openai"), ("gemini", "google"))
+    return next((provider for start, provider in names if start in name), "unknown")
 
 
 def when(entry: AnyEntry) -> datetime | None:

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching, Writing
+from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching
+from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import files_under, first_records, record_in
+from turnlog.formats._shared.transcript import written_by
 from turnlog.formats._shared.value import fields
 from turnlog.formats.claude_code.heading import CHAIN
-from turnlog.formats.claude_code.reading import grown, read
+from turnlog.formats.claude_code.reading import ClaudeState, read
 
 _NAME = "claude-code"
 _HEAD = 40
@@ -83,28 +85,10 @@ def _has(path: str, wanted: bytes) -> bool:
 
 def _subagents_inside(path: str) -> list[str]:
     """Early versions kept a subagent's records in the file of its parent: the first record of each."""
-    found: list[str] = []
-    if not _has(path, _SIDE):
-        return found
-    for line in lines(path):
-        if _SIDE not in line.data:
-            continue
-        record = record_in(line.data)
-        if (
-            record.get("isSidechain") is True
-            and not record.get("parentUuid")
-            and record.get("type") in ("user", "assistant")
-        ):
-            uuid = record.get("uuid")
-            if isinstance(uuid, str):
-                found.append(uuid)
-    return found
-
-
-def _writing() -> Writing:
-    from turnlog.formats.claude_code.writing import WRITING  # who only reads does not load what writes
-
-    return WRITING
+    records = (record_in(line.data) for line in (lines(path) if _has(path, _SIDE) else ()) if _SIDE in line.data)
+    firsts = (record for record in records if record.get("isSidechain") is True and not record.get("parentUuid"))
+    ids = (record.get("uuid") for record in firsts if record.get("type") in ("user", "assistant"))
+    return [uuid for uuid in ids if isinstance(uuid, str)]
 
 
 FORMAT = Format(
@@ -112,10 +96,10 @@ FORMAT = Format(
     homes,
     find,
     read,
-    write=_writing,
+    write=written_by("turnlog.formats.claude_code.writing"),
     # It looks for the id among the sessions of the folder it is started in.
     resume=Resuming(command=lambda id, path, workspace: ["claude", "--resume", id], ids=UUIDS),
-    growth=grown,
+    growth=growing(ClaudeState, read),
     watch=Watching(by_file=True, sidecars=sidecars),
     # At every start it removes what was not written to for so long.
     retention=Retention(

@@ -1,27 +1,27 @@
-"""Blocks of Claude Code that people send: text, pictures, documents. What models answer, `turnlog.wire` knows."""
+"""Blocks of Claude Code: what people send, tools answer, and models say.
+
+The usual ones are read here, in the shortest way; all others as `turnlog.wire` reads them, which few sessions load.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
-from msgspec import UNSET
-
 from turnlog.formats._shared.value import count, fields, items
-from turnlog.formats.claude_code.line import ClaudeSaid
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Message, Stop
+from turnlog.log.entry import Stop
 from turnlog.log.usage import Usage
 
 CLEARED = "[Old tool result content cleared]"
 """What the model is told in the place of a result that Claude Code no longer sends."""
+_STOPS: dict[str, Stop] = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
 
 
 def block(raw: dict[str, Any]) -> AnyBlock:
     """One block of a user's message or of a tool's result."""
     if raw.get("type") == "text" and isinstance(raw.get("text"), str):
         return Text(text=raw["text"])
-    from turnlog.formats._shared.tally import unknown  # most are texts, and wait for nothing else
+    from turnlog.formats._shared.tally import unknown
     from turnlog.wire.anthropic.item import media
 
     return media(raw) or unknown("claude-code", raw)
@@ -38,65 +38,45 @@ def result(raw: dict[str, Any], details: Any) -> ToolResult:
     )
 
 
-_STOPS: dict[str, Stop] = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length"}
+def answer(raw: dict[str, Any]) -> AnyBlock:
+    """One block of a model's."""
+    kind, size = raw.get("type"), len(raw)
+    if kind == "text" and size == 2 and type(raw.get("text")) is str:
+        return Text(text=raw["text"])
+    if kind == "tool_use" and size == 4 and type(raw.get("input")) is dict and WRAPPED not in raw["input"]:
+        return ToolCall(id=str(raw.get("id") or ""), name=str(raw.get("name") or ""), input=raw["input"])
+    if kind == "thinking" and size == 3 and raw.get("signature") and type(raw.get("thinking")) is str:
+        return Thinking(text=raw["thinking"], provider="anthropic", data={"signature": raw["signature"]})
+    from turnlog.wire.anthropic.answer import answered_block
+
+    return answered_block(raw, {}, None)
 
 
-def plain_answer(
-    message: ClaudeSaid,
-    ending: dict[str, Any],
-    content: list[dict[str, Any]],
-    usage: dict[str, Any],
-    at: datetime | None,
-) -> Message | None:
-    """An API message of the usual kind, as `turnlog.wire` would read it, in less time; None for any other.
+def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop | None, dict[str, Any] | None]:
+    """How an answer ended, if anybody says, and the error if it failed or was refused."""
+    if not error and (not reason or (type(reason) is str and reason in _STOPS)):
+        return _STOPS[reason] if reason else None, None
+    from turnlog.wire.anthropic import answer as wire
 
-    Most of a transcript is of that kind, and reading should take little longer than decoding.
-    """
-    reason = ending.get("stop_reason") if ending else None if message.stop_reason is UNSET else message.stop_reason
-    model, id = message.model, message.id
-    is_usual = reason is None or (type(reason) is str and reason in _STOPS)
-    if not is_usual or type(model) is not str or type(id) is not str:
-        return None
-    blocks: list[AnyBlock] = []
-    for raw in content:
-        kind, size = raw.get("type"), len(raw)
-        if kind == "text" and size == 2 and type(raw.get("text")) is str:
-            blocks.append(Text(text=raw["text"]))
-        elif kind == "tool_use" and size == 4 and type(raw.get("input")) is dict and WRAPPED not in raw["input"]:
-            blocks.append(ToolCall(id=str(raw.get("id") or ""), name=str(raw.get("name") or ""), input=raw["input"]))
-        elif kind == "thinking" and size == 3 and raw.get("signature") and type(raw.get("thinking")) is str:
-            data = {"signature": raw["signature"]}
-            blocks.append(Thinking(text=raw["thinking"], provider="anthropic", data=data))
-        else:
-            return None
-    return Message(
-        id="-",
-        role="assistant",
-        blocks=blocks,
-        model=None if model == "<synthetic>" else model,
-        request=id,
-        usage=_spent(usage) if usage else None,
-        stop=_STOPS[reason] if reason else None,
-        at=at,
-    )
+    stop, failure = wire.stopped(reason, error, details)
+    return stop if reason else None, failure
 
 
-def _spent(raw: dict[str, Any]) -> Usage:
-    get = raw.get
-    written, made = count(get("cache_creation_input_tokens")), get("cache_creation")
-    hour = thought = 0
-    if made:
-        hour = count(fields(made).get("ephemeral_1h_input_tokens"))
-        written = max(written, hour + count(fields(made).get("ephemeral_5m_input_tokens")))
-    if "output_tokens_details" in raw:
-        thought = count(fields(get("output_tokens_details")).get("thinking_tokens"))
+def usage_of(raw: dict[str, Any]) -> Usage:
+    """What a request cost."""
+    get, by_duration = raw.get, fields(raw.get("cache_creation"))
+    written, hour = count(get("cache_creation_input_tokens")), 0
+    if by_duration:
+        hour = count(by_duration.get("ephemeral_1h_input_tokens"))
+        written = max(written, hour + count(by_duration.get("ephemeral_5m_input_tokens")))
+    thoughts = fields(get("output_tokens_details")).get("thinking_tokens") if "output_tokens_details" in raw else 0
     return Usage(
-        count(get("input_tokens")),
-        count(get("cache_read_input_tokens")),
-        written - hour,
-        hour,
-        count(get("output_tokens")),
-        thought,
+        input_tokens=count(get("input_tokens")),
+        cache_read_tokens=count(get("cache_read_input_tokens")),
+        cache_write_tokens=written - hour,
+        cache_write_1h_tokens=hour,
+        output_tokens=count(get("output_tokens")),
+        reasoning_tokens=count(thoughts),
     )
 
 

@@ -1,4 +1,4 @@
-"""The links of a transcript, and which of its ends the conversation is at.
+"""The links of a transcript, which of its ends the conversation is at, and its first records in their order.
 
 A file of a gigabyte has some 300,000 of them, so they lie in flat arrays. Objects that refer to each other would take
 more room, and a chain of that length cannot be freed by CPython without exhausting the stack.
@@ -7,6 +7,12 @@ more room, and a chain of that length cannot be freed by CPython without exhaust
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
+from typing import Any
+
+from turnlog.formats import Problem
+from turnlog.formats._shared.value import fields, items
+from turnlog.formats.claude_code.line import ClaudeAnswer, ClaudeLine
 
 _SAID, _LIVE, _NAMED = 1, 2, 4
 
@@ -48,12 +54,68 @@ class Chain:
 
         Of all ends the last in the file, and rather one where people spoke: then no earlier one can be it.
         """
-        best, rank, found = -1, (False, -1), -1
+        best, rank, last = -1, (False, -1), -1
         for end, flags in enumerate(self._flags):
             if flags & _NAMED:
                 continue
             leaf = self._leaves[end]
             now = (leaf >= 0 and bool(self._flags[leaf] & _LIVE), leaf)
             if leaf >= 0 and (best < 0 or now >= rank):
-                best, rank, found = leaf, now, end
-        return (self._keys[found], rank[0]) if found >= 0 else ("", False)
+                best, rank, last = leaf, now, end
+        return (self._keys[last], rank[0]) if last >= 0 else ("", False)
+
+
+# ── the beginning ─────────────────────────────────────────────────────────────────────────────────
+
+
+_MOST = 64
+"""So many records are waited with: then it is the beginning that is lost."""
+
+
+def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+    """The same records; what hangs on a later one comes behind that. Where none comes, it is told and left out.
+
+    On a terminal the first answer, and what came of it, may be in the file before what was asked: what a session
+    begins with is only written once there is an answer.
+    """
+    early: list[tuple[int, Any]] = []
+    waiting: set[str] = set()
+    wanted = ""
+    for offset, record in records:
+        uuid, parent = _link(record)
+        is_early = uuid and parent and (parent in waiting if early else type(record) is ClaudeAnswer)
+        if is_early and len(early) < _MOST and not _is_asked(record):
+            wanted = wanted or parent
+            waiting.add(uuid)
+            early.append((offset, record))
+            continue
+        if is_early:
+            yield from early
+            early.clear()
+        yield offset, record
+        if uuid and uuid == wanted:
+            yield from early
+            early.clear()
+        if uuid and not early:
+            break
+    yield from records
+    if early:
+        problems.append(Problem(f"{len(early)} records hang on one that is not there yet: they were left out"))
+
+
+def _is_asked(record: Any) -> bool:
+    """Whether somebody goes on with the conversation there."""
+    if type(record) is not ClaudeLine:
+        return False
+    content = record.message.content
+    return isinstance(content, str) or not any(item.get("type") == "tool_result" for item in items(content))
+
+
+def _link(record: Any) -> tuple[str, str]:
+    """The id of a record, and of the one that it hangs on."""
+    if isinstance(record, dict):
+        whole = fields(record)
+        uuid, parent = whole.get("uuid"), whole.get("parentUuid")
+    else:
+        uuid, parent = record.uuid, record.parent
+    return uuid if isinstance(uuid, str) else "", parent if isinstance(parent, str) else ""

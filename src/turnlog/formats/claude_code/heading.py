@@ -1,4 +1,4 @@
-"""What the first records of a transcript say of the session."""
+"""What a transcript says of the session as a whole: its first records, and those outside the conversation."""
 
 from __future__ import annotations
 
@@ -7,65 +7,68 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from msgspec import to_builtins
+
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import salvage
 from turnlog.formats._shared.records import rows
-from turnlog.formats._shared.value import fields, moment, text
+from turnlog.formats._shared.value import count, fields, moment, text
+from turnlog.log.usage import Usage
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
 _ENOUGH = 50
 _NEAR = 5000
 """So many files are looked at, at most, to find the one a fork comes from."""
+_QUIET = frozenset((
+    "progress", "queue-operation", "last-prompt", "bridge-session", "started", "result", "frame-link", "atis-latch",
+    "content-replacement", "file-history-delta", "agent-name", "worktree-state", "file-history-snapshot",
+    "api-request", "api-request-blob", "api-request-shape", "tools-used",
+))  # fmt: skip
+"""Bookkeeping of the program."""
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 
 
-class ClaudeHeading:
+def heading(source: Source) -> SessionHeader:
     """What the first records say of the session."""
-
-    def __init__(self, source: Source) -> None:
-        stem = os.path.basename(source.path).removesuffix(".jsonl")
-        first: dict[str, Any] = {}
-        self.is_side = bool(source.key)
-        seen, begun = 0, None
-        for row in rows(source.path, []):
-            record = row.data
-            if not first and record.get("type") == "queue-operation":
-                begun = begun or moment(record.get("timestamp"))
-            if record.get("type") not in CHAIN or (source.key and record.get("uuid") != source.key):
-                continue
-            first = first or record
-            seen += 1
-            if record.get("cwd") and record.get("timestamp"):
-                first = {**record, **{key: value for key, value in first.items() if value is not None}}
-                break
-            if seen > _ENOUGH:
-                break
-        session = str(first.get("sessionId") or stem)
-        spawned = None
-        self.is_side = self.is_side or (first.get("isSidechain") is True and stem.startswith("agent-"))
-        if self.is_side:
-            spawned = _parent(source, session, stem)
-            stem = f"{stem}.{source.key}" if source.key else stem
-        fork, written = _fork(source, first), moment(first.get("timestamp"))
-        if fork is None and begun is not None and written is not None and begun > written:
-            fork = _copied(source, str(first.get("uuid")), begun)
-        self.header = SessionHeader(
-            id=stem,
-            workspace=text(first.get("cwd")),
-            created=moment(first.get("timestamp")),
-            spawned=spawned,
-            hidden=self.is_side,
-            fork=fork,
-            copied=copied_in(first),
-            origin=_environment(first),
-        )
+    stem = os.path.basename(source.path).removesuffix(".jsonl")
+    first: dict[str, Any] = {}
+    seen, begun = 0, None
+    for row in rows(source.path, []):
+        record = row.data
+        if not first and record.get("type") == "queue-operation":
+            begun = begun or moment(record.get("timestamp"))
+        if record.get("type") not in CHAIN or (source.key and record.get("uuid") != source.key):
+            continue
+        first = first or record
+        seen += 1
+        if record.get("cwd") and record.get("timestamp"):
+            first = {**record, **{key: value for key, value in first.items() if value is not None}}
+            break
+        if seen > _ENOUGH:
+            break
+    is_side = bool(source.key) or (first.get("isSidechain") is True and stem.startswith("agent-"))
+    fork, written = _fork(source, first), moment(first.get("timestamp"))
+    if fork is None and begun is not None and written is not None and begun > written:
+        fork = _copied(source, str(first.get("uuid")), begun)
+    return SessionHeader(
+        id=f"{stem}.{source.key}" if source.key else stem,
+        workspace=text(first.get("cwd")),
+        created=written,
+        spawned=_parent(source, str(first.get("sessionId") or stem), stem) if is_side else None,
+        hidden=is_side,
+        fork=fork,
+        copied=copied_in(first),
+        origin={key: first[key] for key in ("version", "gitBranch", "entrypoint") if isinstance(first.get(key), str)}
+        or None,
+    )
 
 
 def _fork(source: Source, first: dict[str, Any]) -> Forked | None:
     about = fields(first.get("forkedFrom"))
     id = text(about.get("sessionId")) or ""
-    place = os.path.join(os.path.dirname(source.path), f"{os.path.basename(id)}.jsonl")
-    return Forked(id, source=Source(source.agent, place) if id and os.path.isfile(place) else None) if about else None
+    path = os.path.join(os.path.dirname(source.path), f"{os.path.basename(id)}.jsonl")
+    return Forked(id, source=Source(source.agent, path) if id and os.path.isfile(path) else None) if about else None
 
 
 def _copied(source: Source, first: str, begun: datetime) -> Forked | None:
@@ -79,23 +82,18 @@ def _copied(source: Source, first: str, begun: datetime) -> Forked | None:
         if at is not None and at < begun:
             last = str(row.data.get("uuid"))
     folder, own = os.path.split(os.path.abspath(source.path))
-    found: list[tuple[datetime, str]] = []
+    candidates: list[tuple[datetime, str]] = []
     for name in [name for name in sorted(os.listdir(folder)) if name.endswith(".jsonl") and name != own][:_NEAR]:
-        place = os.path.join(folder, name)
-        head = [row.data for row in islice(rows(place, []), _ENOUGH)]
-        said = [record for record in head if record.get("type") in CHAIN]
-        if said and said[0].get("uuid") == first and any(row.data.get("uuid") == last for row in rows(place, [])):
+        path = os.path.join(folder, name)
+        head = [row.data for row in islice(rows(path, []), _ENOUGH)]
+        chain = [record for record in head if record.get("type") in CHAIN]
+        if chain and chain[0].get("uuid") == first and any(row.data.get("uuid") == last for row in rows(path, [])):
             times = [at for record in head if (at := moment(record.get("timestamp"))) is not None]
-            found.append((times[0], place))
-    if not found:
+            candidates.append((times[0], path))
+    if not candidates:
         return None
-    place = min(found)[1]
-    return Forked(os.path.basename(place).removesuffix(".jsonl"), source=Source(source.agent, place))
-
-
-def _environment(first: dict[str, Any]) -> dict[str, Any] | None:
-    found = {key: first[key] for key in ("version", "gitBranch", "entrypoint") if isinstance(first.get(key), str)}
-    return found or None
+    path = min(candidates)[1]
+    return Forked(os.path.basename(path).removesuffix(".jsonl"), source=Source(source.agent, path))
 
 
 def _parent(source: Source, session: str, stem: str) -> Spawn:
@@ -112,3 +110,43 @@ def _parent(source: Source, session: str, stem: str) -> Spawn:
     parent = parts[parts.index("subagents") - 1] if "subagents" in parts else session
     call = next((meta[key] for key in ("toolUseId", "spawningToolUseId", "tool_use_id") if key in meta), None)
     return Spawn(parent, text(call), text(meta.get("agentType")))
+
+
+def take_facts(kind: str, record: dict[str, Any], facts: dict[str, Any], titles: dict[str, str]) -> bool:
+    """Whether its type is known; what it says is in `facts` or `titles` then."""
+    if kind in _TITLES:
+        title = record.get(_TITLES[kind])
+        if isinstance(title, str) and title.strip():
+            titles[kind.removesuffix("-title")] = title.strip()
+    elif kind == "tag":
+        if isinstance(record.get("tag"), str):
+            facts["tags"] = [record["tag"]] if record["tag"] else []
+    elif kind == "relocated":
+        if isinstance(record.get("relocatedCwd"), str):
+            facts["workspace"] = record["relocatedCwd"]
+    elif kind in ("permission-mode", "mode"):
+        mode = record.get("permissionMode") or record.get("mode")
+        if isinstance(mode, str):
+            facts[kind.replace("-", "_")] = mode
+    elif kind == "pr-link":
+        facts["pull_request"] = record.get("prUrl")
+    elif kind == "cost-state":
+        facts["reported_usage"] = {
+            model: to_builtins(_spent(fields(spent))) for model, spent in fields(record.get("modelUsage")).items()
+        }
+    else:
+        return kind in _QUIET
+    return True
+
+
+def _spent(told: dict[str, Any]) -> Usage:
+    cost, hour = told.get("costUSD"), count(told.get("cacheCreationEphemeral1hInputTokens"))
+    return Usage(
+        input_tokens=count(told.get("inputTokens")),
+        cache_read_tokens=count(told.get("cacheReadInputTokens")),
+        cache_write_tokens=max(0, count(told.get("cacheCreationInputTokens")) - hour),
+        cache_write_1h_tokens=hour,
+        output_tokens=count(told.get("outputTokens")),
+        reasoning_tokens=count(told.get("thinkingTokens")),
+        cost_micros=round(cost * 1_000_000) if isinstance(cost, int | float) and 0 <= cost < 1e9 else None,
+    )

@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, convert, field
 from msgspec.json import Decoder
 
 from turnlog.formats._shared.value import fields
+from turnlog.log.entry import Message
 
 
 class ClaudeSaid(Struct, gc=False):
@@ -79,3 +80,18 @@ def is_live(line: ClaudeLine) -> bool:
 def ending(message: ClaudeSaid) -> dict[str, Any]:
     """How the message ended."""
     return {key: value for key, value in about(message).items() if key in ("stop_reason", "stop_sequence")}
+
+
+class Arriving(Struct):
+    """An API message that is still arriving, and the results that came in between."""
+
+    key: str
+    id: str
+    first: ClaudeLine
+    parent: str
+    content: list[Any]
+    uuids: list[str]
+    usage: dict[str, Any]
+    results: list[tuple[str, str, Message]]
+    """Each with the record it is from, and its key."""
+    stop: dict[str, Any] = {}

@@ -35,8 +35,8 @@ def drafted(line: Mapping[str, Any], *, is_side: bool) -> list[AnyEntry]:
     `is_side`: the whole transcript is a subagent's. `Invalid` for what is no line.
     """
     at = moment(line.get("timestamp"))
-    made = _drafted(dict(line), is_side=is_side)
-    return made if at is None else [replace(entry, at=at) for entry in made]
+    entries = _drafted(dict(line), is_side=is_side)
+    return entries if at is None else [replace(entry, at=at) for entry in entries]
 
 
 def _drafted(whole: dict[str, Any], *, is_side: bool) -> list[AnyEntry]:
@@ -124,32 +124,32 @@ def _said(whole: dict[str, Any]) -> list[AnyEntry]:
     if whole["type"] == "assistant":
         return [_answer(whole, id, parts)]
     results = [part for part in parts if part.get("type") == "tool_result"]
-    said = _known([block(part) for part in parts if part.get("type") != "tool_result"])
+    blocks = _known([block(part) for part in parts if part.get("type") != "tool_result"])
     if whole.get("isCompactSummary"):
-        summary = Message(role="user", blocks=said)
-        return [Compaction(id=id, replacement=[summary], meta=_beside(whole, said))]
+        summary = Message(role="user", blocks=blocks)
+        return [Compaction(id=id, replacement=[summary], meta=_beside(whole, blocks))]
     display = False if whole.get("isMeta") or whole.get("isVisibleInTranscriptOnly") else None
     details = whole.get("toolUseResult")
-    told = _known([result(part, None if index else details) for index, part in enumerate(results)])
-    if not results or said:
-        made: AnyEntry = Message(id=id, role="user", blocks=said, display=display, meta=_beside(whole, said))
+    answers = _known([result(part, None if index else details) for index, part in enumerate(results)])
+    if not results or blocks:
+        entry: AnyEntry = Message(id=id, role="user", blocks=blocks, display=display, meta=_beside(whole, blocks))
         if not results:
-            return [made]
-        return [Message(id=f"{id}#results", role="tool", blocks=told, display=display, meta={LINE: None}), made]
-    return [Message(id=id, role="tool", blocks=told, display=display, meta=_beside(whole, told))]
+            return [entry]
+        return [Message(id=f"{id}#results", role="tool", blocks=answers, display=display, meta={LINE: None}), entry]
+    return [Message(id=id, role="tool", blocks=answers, display=display, meta=_beside(whole, answers))]
 
 
 def _answer(whole: dict[str, Any], id: str, parts: list[dict[str, Any]]) -> Message:
-    said = line_of(whole).message
-    made = anthropic.draft({**about(said), "content": parts})
-    blocks = _known(made.blocks)
+    message = line_of(whole).message
+    answer = anthropic.draft({**about(message), "content": parts})
+    blocks = _known(answer.blocks)
     return replace(
-        made,
+        answer,
         id=id,
         blocks=blocks,
-        request=text(said.id),
-        model=None if made.model == "<synthetic>" else text(made.model),
-        stop=made.stop if text(said.stop_reason) else None,
+        request=text(message.id),
+        model=None if answer.model == "<synthetic>" else text(answer.model),
+        stop=answer.stop if text(message.stop_reason) else None,
         meta=_beside(whole, blocks),
     )
 

@@ -11,87 +11,73 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, content_key
-from turnlog.formats._shared.records import heads
-from turnlog.formats._shared.unknown import UnknownRecords
-from turnlog.formats._shared.value import fields, items, moment, text
-from turnlog.formats.claude_code.blocks import CLEARED, block, larger, plain_answer, result
-from turnlog.formats.claude_code.chain import Chain
-from turnlog.formats.claude_code.facts import take_facts
-from turnlog.formats.claude_code.heading import CHAIN, ClaudeHeading
+from turnlog.formats._shared.records import UnknownRecords, heads
+from turnlog.formats._shared.value import fields, items, moment, text, whole
+from turnlog.formats.claude_code.blocks import CLEARED, answer, block, larger, result, stopped, usage_of
+from turnlog.formats.claude_code.chain import Chain, in_order
+from turnlog.formats.claude_code.heading import CHAIN, heading, take_facts
 from turnlog.formats.claude_code.line import (
+    Arriving,
     ClaudeAnswer,
     ClaudeLine,
-    about,
     decode_line,
     ending,
     is_live,
     key_of,
     line_of,
 )
-from turnlog.formats.claude_code.order import in_order
-from turnlog.formats.claude_code.state import Arriving, ClaudeState
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
-    heading = ClaudeHeading(source)
-    reading = Reading(header=heading.header, steps=iter(()))
-    reading.steps = _Reader(source, reading, heading.is_side).steps()
+class ClaudeState(Struct, omit_defaults=True):
+    """What is known at a mark."""
+
+    before: str
+    """The record before it, and its node."""
+    last: str
+    titles: dict[str, str] = {}
+    facts: dict[str, Any] = {}
+
+
+def read(source: Source, mark: ResumePoint | None = None, state: ClaudeState | None = None) -> Reading:
+    """See `turnlog.formats`; with a mark, only what comes behind it."""
+    state = state or ClaudeState("", "")
+    reading = Reading(header=heading(source), steps=iter(()), facts={**state.facts})
+    reading.steps = _Reader(source, reading, mark, state).steps()
     return reading
 
 
-def grown(source: Source, mark: ResumePoint) -> Reading | None:
-    """See `turnlog.formats`."""
-    state = growth.state_of(source, mark, ClaudeState)
-    if state is None:
-        return None
-    heading = ClaudeHeading(source)
-    reading = Reading(header=heading.header, steps=iter(()), facts={**state.facts})
-    reader = _Reader(source, reading, heading.is_side)
-    reader.go_on(mark, state)
-    reading.steps = reader.steps()
-    return growth.settled(reading)
-
-
 class _Reader:
-    def __init__(self, source: Source, reading: Reading, is_side: bool) -> None:
+    def __init__(self, source: Source, reading: Reading, start: ResumePoint | None, state: ClaudeState) -> None:
         self._source = source
         self._reading = reading
-        self._is_side = is_side
+        self._is_side = reading.header.hidden
         self._chain = Chain()
         self._open: Arriving | None = None
-        self._last = ""
-        """The key of the node before."""
-        self._before = ""
-        """The record of the chain before."""
+        self._before, self._last = state.before, state.last
+        """The record of the chain before, and the key of the node before."""
+        if start is not None:
+            self._chain.hang(state.before, "", state.last, said=True)
         self._missing = 0
         self._calls: dict[int, str] = {}
         """Which node has the result of each call (its hash: there are many), for what is cleared later."""
-        self._titles: dict[str, str] = {}
+        self._titles = dict(state.titles)
         self._unknown = UnknownRecords()
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
         """Steps that are not taken yet."""
-        self._given = 0
+        self._start = start
+        self._given = start.steps if start is not None else 0
         self._next = 0  # from where on the next mark may be
-        self._start: ResumePoint | None = None
         self._marked: tuple[int, int, str, str] | None = None
         """The newest place that may be a mark, how many steps come before it, the record before it, and its node."""
-
-    def go_on(self, mark: ResumePoint, state: ClaudeState) -> None:
-        """Only what comes behind a mark."""
-        self._start, self._given = mark, mark.steps
-        self._titles = dict(state.titles)
-        self._before, self._last = state.before, state.last
-        self._chain.hang(state.before, "", state.last, said=True)
 
     def _mark(self) -> ResumePoint | None:
         if self._marked is None or self._source.key:
@@ -135,10 +121,10 @@ class _Reader:
         self._reading.mark = self._mark()
         self._close()
         yield from out
-        self._reading.problems += [Problem(told, is_news=True) for told in self._unknown.told()]
+        self._unknown.report(self._reading.problems)
         if self._missing:
-            told = f"{self._missing} records hang on others that are missing: they follow what stands before them"
-            self._reading.problems.append(Problem(told))
+            problem = f"{self._missing} records hang on others that are missing: they follow what stands before them"
+            self._reading.problems.append(Problem(problem))
         live, is_certain = self._chain.live()
         if self._start is not None and not (is_certain or self._is_side):
             raise growth.Back
@@ -213,29 +199,29 @@ class _Reader:
     def _node(
         self, key: str, parent: str, record: Record, uuid: str = "", *, said: bool = False, live: bool = True
     ) -> None:
-        place = self._chain.place(parent)
-        if place != self._last and (self._last or place):
-            self._out.append(Jump(to=place))
+        before = self._chain.place(parent)
+        if before != self._last and (self._last or before):
+            self._out.append(Jump(to=before))
         self._out.append(record)
         self._last = key
         if uuid:
             self._chain.hang(uuid, parent, key, said=said, live=live)
 
     def _assistant(self, line: ClaudeAnswer, parent: str) -> None:
-        found, uuid, message = self._open, line.uuid, line.message
+        arriving, uuid, message = self._open, line.uuid, line.message
         id = text(message.id) or uuid
         content = message.content
-        if found is None or found.id != id or self._is_apart(found, parent):
+        if arriving is None or arriving.id != id or self._is_apart(arriving, parent):
             self._close()
-            found = self._open = Arriving(key_of(uuid, line.fork), id, line, parent, [], [], {}, [])
-        found.content += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-        found.uuids.append(uuid)
+            arriving = self._open = Arriving(key_of(uuid, line.fork), id, line, parent, [], [], {}, [])
+        arriving.content += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+        arriving.uuids.append(uuid)
         usage = message.usage
-        if usage != found.usage and isinstance(usage, dict):
-            found.usage = larger(found.usage, fields(usage))
+        if usage != arriving.usage and isinstance(usage, dict):
+            arriving.usage = larger(arriving.usage, fields(usage))
         if message.stop_reason:
-            found.stop = ending(message)
-        self._chain.hang(uuid, parent, found.key, said=True, live=is_live(line))
+            arriving.stop = ending(message)
+        self._chain.hang(uuid, parent, arriving.key, said=True, live=is_live(line))
 
     def _is_apart(self, found: Arriving, parent: str) -> bool:
         """Whether this is the same answer on another branch."""
@@ -243,84 +229,74 @@ class _Reader:
 
     def _close(self) -> None:
         """The API message is complete: it, and then the results that belong to it."""
-        found, self._open = self._open, None
-        if found is None:
+        arriving, self._open = self._open, None
+        if arriving is None:
             return
-        first = found.first
+        first, message = arriving.first, arriving.first.message
         error = first.error or (True if first.is_error else None)
-        at = moment(first.timestamp)
-        made = None if error else plain_answer(first.message, found.stop, found.content, found.usage, at)
-        if made is not None:
-            self._answered(found, made)
-            return
-        raw = {**about(first.message), **found.stop, "content": found.content, "usage": found.usage or None}
-        from turnlog.wire.anthropic import draft  # few answers are of another kind than `plain_answer` knows
-
-        made = draft(raw)
-        request = text(first.request)
-        made = replace(
-            made,
-            at=at,
-            request=found.id if "id" in raw else request,
-            model=None if made.model == "<synthetic>" else made.model,
-            stop="error" if error else made.stop if raw.get("stop_reason") else None,
-            error=({"type": "api_error"} if error is True else error) if error else made.error,
-            meta=None,
-            usage=made.usage if found.usage else None,
+        reason = arriving.stop.get("stop_reason") if arriving.stop else message.stop_reason
+        stop, failure = stopped(reason, message.error or None, message.stop_details)
+        entry = Message(
+            id="-",
+            role="assistant",
+            blocks=[answer(raw) for raw in arriving.content],
+            model=None if message.model is UNSET or message.model == "<synthetic>" else message.model,
+            request=arriving.id if message.id is not UNSET else text(first.request),
+            usage=usage_of(arriving.usage) if arriving.usage else None,
+            stop="error" if error else stop,
+            error=({"type": "api_error"} if error is True else error) if error else failure,
+            at=moment(first.timestamp),
         )
-        self._answered(found, made)
+        self._node(arriving.key, arriving.parent, Record(entry=entry, key=arriving.key, names=NONE))
+        for _, key, results in arriving.results:
+            self._out.append(Record(entry=results, key=key, names=NONE))
+            self._last = key
+        for uuid, _, _ in arriving.results[:-1]:  # the conversation goes on behind all of them, whichever it hangs on
+            self._chain.redirect(uuid, self._last)
         if first.is_error:
             # What the program says in the model's place when a request failed is not for the model.
-            key = f"{found.key}#error"
-            self._out.append(Record(entry=Edit(entry=0, blocks=None), key=key, names={"entry": found.key}))
+            key = f"{arriving.key}#error"
+            self._out.append(Record(entry=Edit(entry=0, blocks=None), key=key, names={"entry": arriving.key}))
             self._last = key
-            for uuid in found.uuids:
+            for uuid in arriving.uuids:
                 self._chain.redirect(uuid, key)
-
-    def _answered(self, found: Arriving, made: Message) -> None:
-        self._node(found.key, found.parent, Record(entry=made, key=found.key, names=NONE))
-        for _, key, told in found.results:
-            self._out.append(Record(entry=told, key=key, names=NONE))
-            self._last = key
-        for uuid, _, _ in found.results[:-1]:  # the conversation goes on behind all of them, whichever it hangs on
-            self._chain.redirect(uuid, self._last)
 
     def _user(self, line: ClaudeLine, parent: str) -> None:
         content, uuid = line.message.content, line.uuid
         results: list[dict[str, Any]] = []
         if isinstance(content, str):
-            said = [{"type": "text", "text": content}]
+            parts = [{"type": "text", "text": content}]
         else:
-            said = items(content)
-            results = [part for part in said if part.get("type") == "tool_result"]
-            said = [part for part in said if part.get("type") != "tool_result"] if len(said) > len(results) else []
+            parts = items(content)
+            results = [part for part in parts if part.get("type") == "tool_result"]
+            parts = [part for part in parts if part.get("type") != "tool_result"] if len(parts) > len(results) else []
         at, key, live = moment(line.timestamp), key_of(uuid, line.fork), is_live(line)
         display = False if line.is_meta or line.is_hidden else None
         if results:
-            name = f"{key}#results" if said else key
+            name = f"{key}#results" if parts else key
             blocks: list[AnyBlock] = [result(part, line.details) for part in results]
-            made = Message(id="-", role="tool", blocks=blocks, at=at, display=display)
+            results_entry = Message(id="-", role="tool", blocks=blocks, at=at, display=display)
             for part in results:
                 self._calls[hash(str(part.get("tool_use_id") or ""))] = name
             owner = self._open
             if owner is not None and self._answers(owner, results, parent):
-                owner.results.append((uuid, name, made))
+                owner.results.append((uuid, name, results_entry))
                 self._chain.hang(uuid, parent, name, said=True, live=live)
-                if not said:
+                if not parts:
                     return
                 self._close()
             else:
                 self._close()
-                self._node(name, parent, Record(entry=made, key=name, names=NONE), uuid, said=True, live=live)
-            if said:
+                self._node(name, parent, Record(entry=results_entry, key=name, names=NONE), uuid, said=True, live=live)
+            if parts:
                 parent = uuid
         else:
             self._close()
-        if said or not results:
-            blocks = [block(part) for part in said]
+        if parts or not results:
+            blocks = [block(part) for part in parts]
             entry = Message(id="-", role="user", blocks=blocks, at=at, display=display)
-            made = Record(entry=entry, key=key, names=NONE, turn=text(line.prompt))
-            self._node(key, parent, made, uuid, said=True, live=live)
+            said = Record(entry=entry, key=key, names=NONE, turn=text(line.prompt))
+            self._node(key, parent, said, uuid, said=True, live=live)
 
     def _answers(self, owner: Arriving, results: list[dict[str, Any]], parent: str) -> bool:
         if parent in owner.uuids:
@@ -335,20 +311,19 @@ class _Reader:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         boundary, self._boundary = self._boundary, {}
         about = fields(boundary.get("compactMetadata"))
-        before = about.get("preTokens")
         summary = Message(role="user", blocks=[block(part) for part in parts])
         entry = Compaction(
             replacement=[summary],
             trigger=text(about.get("trigger")),
-            tokens_before=before if type(before) is int else None,
+            tokens_before=whole(about.get("preTokens")),
             at=moment(line.timestamp),
         )
         if boundary and parent == boundary.get("uuid"):
             parent = text(boundary.get("logicalParentUuid")) or parent
         key = key_of(uuid, line.fork)
         kept = self._chain.place(str(fields(about.get("preservedSegment")).get("headUuid")))
-        made = Record(entry=entry, key=key, names={"keep": kept} if kept else {})
-        self._node(key, parent, made, uuid, said=True, live=is_live(line))
+        compaction = Record(entry=entry, key=key, names={"keep": kept} if kept else {})
+        self._node(key, parent, compaction, uuid, said=True, live=is_live(line))
 
     def _system(self, record: dict[str, Any], uuid: str, parent: str) -> None:
         kind = str(record.get("subtype"))
@@ -360,9 +335,9 @@ class _Reader:
         if kind == "microcompact_boundary":
             self._cleared(record, uuid)
             return
-        said = text(record.get("content")) or kind.replace("_", " ")
+        words = text(record.get("content")) or kind.replace("_", " ")
         about = {key: value for key, value in record.items() if key not in ("parentUuid", "uuid", "timestamp")}
-        self._out.append(Record(entry=Note(text=said, data=about, at=moment(record.get("timestamp"))), key=uuid))
+        self._out.append(Record(entry=Note(text=words, data=about, at=moment(record.get("timestamp"))), key=uuid))
 
     def _cleared(self, record: dict[str, Any], uuid: str) -> None:
         """Old results no longer go to the model."""

@@ -13,9 +13,10 @@ import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.place import put_files, safe_name
+from turnlog.formats._shared.place import safe_name
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.transcript import put_session
 from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.claude_code.mirror import LINE, is_elsewhere, is_mirrored, kept_line
@@ -49,11 +50,6 @@ def _encoded(record: dict[str, Any]) -> bytes:
         return msgspec.json.encode(record)
     except (OverflowError, UnicodeEncodeError):  # a line that was kept, and says what few can
         return json.dumps(record, separators=(",", ":")).encode()
-
-
-def place(written: Rendered, folder: str, *, force: bool = False) -> str:
-    """See `turnlog.formats`. The folder is `~/.claude/projects` or stands for it."""
-    return put_files(written.files, folder, force=force)[0]
 
 
 def project_key(workspace: str) -> str:
@@ -112,14 +108,14 @@ class _Writer:
         """What the program itself once said of the session goes back to it."""
         facts = self._transcript.facts if self._is_own else {}
         tags, mode = facts.get("tags"), facts.get("permission_mode")
-        done: list[str] = []
+        carried: list[str] = []
         if isinstance(tags, list) and len(tags) == 1 and isinstance(tags[0], str):  # pyright: ignore[reportUnknownArgumentType]
             self.records.append({"type": "tag", "tag": tags[0], "sessionId": self._session})
-            done.append("tags")
+            carried.append("tags")
         if isinstance(mode, str):
             self.records.append({"type": "permission-mode", "permissionMode": mode, "sessionId": self._session})
-            done.append("permission_mode")
-        return done
+            carried.append("permission_mode")
+        return carried
 
     def _record(self, kind: str, uuid: str, at: str, about: dict[str, Any]) -> None:
         self.records.append({
@@ -297,12 +293,12 @@ class _Writer:
     def _call(self, id: str) -> str:
         """The API takes ids of letters, digits, dashes and underscores, and each only once."""
         clean = _BOUND.sub("_", id)
-        made = clean if clean == id and id and len(id) <= 64 else f"toolu_{short_id(id, length=24)}"
-        while made in self._called:
-            made = f"toolu_{short_id(made, 'again', length=24)}"
-        self._called.add(made)
-        self._calls[id] = made
-        return made
+        unique = clean if clean == id and id and len(id) <= 64 else f"toolu_{short_id(id, length=24)}"
+        while unique in self._called:
+            unique = f"toolu_{short_id(unique, 'again', length=24)}"
+        self._called.add(unique)
+        self._calls[id] = unique
+        return unique
 
     def _result(self, block: ToolResult) -> dict[str, Any]:
         content: Any = block.content
@@ -310,8 +306,8 @@ class _Writer:
             content = [part for inner in content if (part := self._in_result(inner)) is not None]
         else:
             content = self.tally.text(content)
-        made = {"type": "tool_result", "tool_use_id": self._calls.get(block.call, block.call), "content": content}
-        return {**made, "is_error": True} if block.is_error else made
+        record = {"type": "tool_result", "tool_use_id": self._calls.get(block.call, block.call), "content": content}
+        return {**record, "is_error": True} if block.is_error else record
 
 
 _CARRIED = frozenset((
@@ -319,19 +315,19 @@ _CARRIED = frozenset((
     "size before a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
-WRITING = Writing(render=write, place=place, carried=_CARRIED)
+WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens + usage.cache_write_1h_tokens,
         "cache_read_input_tokens": usage.cache_read_tokens,
         "output_tokens": usage.output_tokens,
     }
     if usage.cache_write_1h_tokens:
-        made["cache_creation"] = {
+        counts["cache_creation"] = {
             "ephemeral_5m_input_tokens": usage.cache_write_tokens,
             "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
         }
-    return made
+    return counts

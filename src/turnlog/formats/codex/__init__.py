@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
-from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
+from turnlog.formats import Format, Resuming, Watching
+from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import files_under
+from turnlog.formats._shared.records import beneath, found_by
+from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
-from turnlog.formats.codex.reading import grown, read
+from turnlog.formats.codex.items import CodexState
+from turnlog.formats.codex.reading import read
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    base = places.environ.get("CODEX_HOME") or os.path.join(places.home, ".codex")
-    return [os.path.join(base, "sessions"), os.path.join(base, "archived_sessions")]
-
-
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
-    for file in files_under(path):
-        if is_rollout(os.path.basename(file)) and first_meta(file) is not None:
-            yield Source(NAME, file)
-
-
-def _writing() -> Writing:
-    from turnlog.formats.codex.writing import WRITING  # who only reads does not load what writes
-
-    return WRITING
+def _is_ours(path: str) -> bool:
+    return is_rollout(os.path.basename(path)) and first_meta(path) is not None
 
 
 FORMAT = Format(
     "Codex, from the bare files of 2025 to today's, compressed and archived ones too",
-    homes,
-    find,
+    beneath("CODEX_HOME", ".codex", "sessions", "archived_sessions"),
+    found_by(NAME, _is_ours),
     read,
-    write=_writing,
+    write=written_by("turnlog.formats.codex.writing"),
     resume=Resuming(command=lambda id, path, workspace: ["codex", "resume", id], ids=UUIDS),
-    growth=grown,
+    growth=growing(CodexState, read),
     watch=Watching(by_file=True),
 )

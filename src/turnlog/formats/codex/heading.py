@@ -74,28 +74,28 @@ def _home(path: str) -> str:
 def _named(path: str, id: str) -> str | None:
     """The name that people gave it; of several the last."""
     index = os.path.join(_home(path), "session_index.jsonl")
-    found = None
+    name = None
     if _home(path) and os.path.isfile(index):
         for line in lines(index):
             if id.encode() in line.data:
                 record = record_in(line.data)
                 if record.get("id") == id:
-                    found = text(record.get("thread_name"))
-    return found
+                    name = text(record.get("thread_name"))
+    return name
 
 
 def _beside(path: str, id: str) -> Source | None:
     """The file of another session: by its name, or among the neighbours by what is in it."""
-    for place in _neighbours(path):
-        if id in os.path.basename(place):
-            return Source(NAME, place)
+    for other in _neighbours(path):
+        if id in os.path.basename(other):
+            return Source(NAME, other)
     folder = os.path.dirname(os.path.abspath(path))
     for number, name in enumerate(sorted(os.listdir(folder))):
         if number > _NEAR:
             break
-        place = os.path.join(folder, name)
-        if is_rollout(name) and place != os.path.abspath(path) and (first_meta(place) or {}).get("id") == id:
-            return Source(NAME, place)
+        other = os.path.join(folder, name)
+        if is_rollout(name) and other != os.path.abspath(path) and (first_meta(other) or {}).get("id") == id:
+            return Source(NAME, other)
     return None
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import binascii
 import re
-from base64 import b64decode
 from operator import sub
 from typing import Any
 
@@ -13,7 +11,7 @@ from msgspec.json import Decoder
 from msgspec.structs import astuple, force_setattr
 
 from turnlog.formats._shared.json import decode
-from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.tally import linked, unknown
 from turnlog.formats._shared.value import count, fields, items, json_text, text
 from turnlog.formats.codex.heading import NAME
 from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning
@@ -35,25 +33,7 @@ _ASIDE = ("<environment_context>", "<user_instructions>", "<permissions instruct
 
 
 def answered(output: list[dict[str, Any]]) -> Message:
-    """What one response said, as one message. The usual items are read here, in less time, as `turnlog.wire` would."""
-    blocks: list[AnyBlock] = []
-    is_called = False
-    for item in output:
-        kind = item.get("type")
-        if kind == "function_call" and type(item.get("arguments")) is str and type(item.get("call_id")) is str:
-            is_called = True
-            given = input_of(item["arguments"])
-            meta = _space(item) if "namespace" in item else None
-            blocks.append(ToolCall(id=item["call_id"], name=str(item.get("name") or ""), input=given, meta=meta))
-        elif kind == "reasoning" and not item.get("summary") and not item.get("content"):
-            kept = {**item}
-            del kept["type"]
-            kept.pop("status", None)
-            blocks.append(Thinking(provider="openai", data={"item": kept}))
-        else:
-            break
-    else:
-        return Message(id="-", role="assistant", blocks=blocks, stop="tool_use" if is_called else "end")
+    """What one response said, as one message."""
     ours = [_shell(item) if item.get("type") == "local_shell_call" else item for item in output]
     made = openai.draft({"output": ours})
     force_setattr(made, "id", "-")
@@ -80,17 +60,11 @@ def _shell(item: dict[str, Any]) -> dict[str, Any]:
 
 def thought(item: Reasoning) -> AnyBlock:
     """Reasoning that the model alone can read, or also people."""
-    kept: dict[str, Any] = {}
-    if item.id is not UNSET:
-        kept["id"] = item.id
-    if item.summary is not UNSET:
-        kept["summary"] = item.summary
-    if item.content is not UNSET:
-        kept["content"] = item.content
-    if item.encrypted_content is not UNSET:
-        kept["encrypted_content"] = item.encrypted_content
-    if item.internal is not UNSET:
-        kept[INTERNAL] = item.internal
+    named = {
+        "id": item.id, "summary": item.summary, "content": item.content,
+        "encrypted_content": item.encrypted_content, INTERNAL: item.internal,
+    }  # fmt: skip
+    kept = {name: value for name, value in named.items() if value is not UNSET}
     words = ""
     if item.summary or item.content:
         parts = items(item.summary) or items(item.content)
@@ -150,13 +124,7 @@ def _block(part: dict[str, Any]) -> AnyBlock:
         return Text(text=part["text"])
     url = part.get("image_url")
     if kind == "input_image" and isinstance(url, str):
-        head, comma, data = url.partition(",")
-        if head.startswith("data:") and comma:
-            try:
-                return Image(media_type=head[5:].partition(";")[0] or None, data=b64decode(data, validate=True))
-            except (binascii.Error, ValueError):
-                return unknown(NAME, part)
-        return Image(url=url)
+        return linked(Image, url) or unknown(NAME, part)
     return unknown(NAME, part)
 
 
@@ -216,6 +184,9 @@ class CodexState(Struct, omit_defaults=True):
     title: str | None = None
     keys: dict[str, int] = {}
     facts: dict[str, Any] = {}
+
+
+START = CodexState(_NOTHING)
 
 
 class Meter:

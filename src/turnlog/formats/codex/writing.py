@@ -128,7 +128,7 @@ class _Writer:
 
     def _meta(self) -> None:
         transcript = self._transcript
-        known = fields(transcript.origin) if self._is_own else {}
+        origin = fields(transcript.origin) if self._is_own else {}
         system = transcript.facts.get("system") if self._is_own else None
         self._add(
             "session_meta",
@@ -136,14 +136,14 @@ class _Writer:
                 "id": self._session,
                 "timestamp": self._at,
                 "cwd": transcript.workspace or "/",
-                "originator": known.get("originator") or "codex_cli_rs",
-                "cli_version": known.get("cli_version") or _VERSION,
-                "source": known.get("source") if isinstance(known.get("source"), str) else "cli",
+                "originator": origin.get("originator") or "codex_cli_rs",
+                "cli_version": origin.get("cli_version") or _VERSION,
+                "source": origin.get("source") if isinstance(origin.get("source"), str) else "cli",
                 # One that is named and not the user's own is refused, and not even listed.
-                "model_provider": known.get("model_provider"),
+                "model_provider": origin.get("model_provider"),
                 "base_instructions": {"text": system} if isinstance(system, str) and system else None,
                 "history_mode": "legacy",
-                **({"git": known["git"]} if isinstance(known.get("git"), dict) else {}),
+                **({"git": origin["git"]} if isinstance(origin.get("git"), dict) else {}),
                 **mark_of(transcript.copied),
             },
         )
@@ -179,9 +179,9 @@ class _Writer:
                 self.tally.add("how a message is shown", "as it was sent")
             if is_shown:
                 self._begin_turn()
-                said = self.tally.text(text_of(message))
+                words = self.tally.text(text_of(message))
                 self._add(
-                    "event_msg", {"type": "user_message", "message": said, "local_images": [], "text_elements": []}
+                    "event_msg", {"type": "user_message", "message": words, "local_images": [], "text_elements": []}
                 )
             for item in self._items(message):
                 self._add("response_item", item)
@@ -194,22 +194,22 @@ class _Writer:
         self.tally.add("message without content", "what it cost", int(not items))
         for item in items:
             if item["type"] == "message":
-                said = "".join(part["text"] for part in item["content"])
-                self._add("event_msg", {"type": "agent_message", "message": said})
+                words = "".join(part["text"] for part in item["content"])
+                self._add("event_msg", {"type": "agent_message", "message": words})
             self._add("response_item", item)
         # The count of tokens is what tells one answer from the next.
         self._count(message.usage or Usage())
 
     def _context(self, model: str) -> None:
-        known = {name: self._transcript.facts[name] for name in self._facts()}
+        settings = {name: self._transcript.facts[name] for name in self._facts()}
         self._add(
             "turn_context",
             {
                 "cwd": self._transcript.workspace or "/",
-                "approval_policy": known.get("approval_policy") or "on-request",
-                "sandbox_policy": known.get("sandbox_policy") or {"type": "read-only"},
+                "approval_policy": settings.get("approval_policy") or "on-request",
+                "sandbox_policy": settings.get("sandbox_policy") or {"type": "read-only"},
                 "model": model,
-                **({"effort": known["effort"]} if known.get("effort") is not None else {}),
+                **({"effort": settings["effort"]} if settings.get("effort") is not None else {}),
                 "summary": "auto",
             },
         )
@@ -253,9 +253,9 @@ class _Writer:
             return {"type": "custom_tool_call", "name": name, "input": block.input, "call_id": self._id(block.id)}
         self._custom.discard(block.id)
         given = json_text(block.input if block.input is not None else {})
-        made = {"type": "function_call", "name": name, "arguments": given, "call_id": self._id(block.id)}
+        item = {"type": "function_call", "name": name, "arguments": given, "call_id": self._id(block.id)}
         space = fields(fields(block.meta).get("openai")).get("namespace")
-        return {**made, "namespace": space} if self._is_own and isinstance(space, str) else made
+        return {**item, "namespace": space} if self._is_own and isinstance(space, str) else item
 
     def _id(self, id: str) -> str:
         return id if 0 < len(id) <= 64 else f"call_{short_id(id, length=24)}"

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Retention, Source, Writing
+from turnlog.formats import Format, Places, Resuming, Retention, Source
+from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.records import rows
+from turnlog.formats._shared.transcript import written_by
 from turnlog.formats._shared.value import fields
 from turnlog.formats.gemini_cli.chat import is_ours
-from turnlog.formats.gemini_cli.reading import grown, read
+from turnlog.formats.gemini_cli.reading import GeminiState, read
 
 _CAUTION = (
     "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
@@ -36,13 +38,13 @@ def homes(places: Places) -> list[str]:
 
 def _days(told: Any) -> float | None:
     """It removes chats after 30 days unless it is told otherwise; what it cannot read, it does not do."""
-    said = fields(told)
-    if not said.get("enabled", True):
+    settings = fields(told)
+    if not settings.get("enabled", True):
         return None
-    found = re.fullmatch(r"(\d+)([hdwm])", str(said.get("maxAge", "30d")), re.ASCII)
-    if found is None or int(found[1]) == 0:
+    age = re.fullmatch(r"(\d+)([hdwm])", str(settings.get("maxAge", "30d")), re.ASCII)
+    if age is None or int(age[1]) == 0:
         return None
-    return int(found[1]) * _UNITS[found[2]]
+    return int(age[1]) * _UNITS[age[2]]
 
 
 def find(path: str) -> Iterator[Source]:
@@ -68,20 +70,14 @@ def _is_remains(path: str, beside: list[str]) -> bool:
     return os.path.getsize(path) < _SMALL and not any("type" in row.data for row in rows(path, []))
 
 
-def _writing() -> Writing:
-    from turnlog.formats.gemini_cli.writing import WRITING  # who only reads does not load what writes
-
-    return WRITING
-
-
 FORMAT = Format(
     "Gemini CLI, chats as JSON and as JSON lines",
     homes,
     find,
     read,
-    write=_writing,
+    write=written_by("turnlog.formats.gemini_cli.writing"),
     resume=Resuming(command=lambda id, path, workspace: ["gemini", "--resume", id], ids=UUIDS, caution=_CAUTION),
-    growth=grown,
+    growth=growing(GeminiState, read),
     # At every start it removes the chats of the folder it is started in.
     retention=Retention(
         settings=lambda places: os.path.join(_base(places), "settings.json"),

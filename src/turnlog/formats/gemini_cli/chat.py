@@ -10,10 +10,10 @@ from msgspec import UNSET, DecodeError, Struct, field
 from msgspec.json import Decoder
 
 from turnlog.formats import Problem, Source
-from turnlog.formats._shared.json import decode, document, is_deep, lines, salvage
-from turnlog.formats._shared.records import head_of, heads, whole_objects
+from turnlog.formats._shared.json import decode, is_deep, lines
+from turnlog.formats._shared.records import head_of, heads, loaded, whole_objects
 from turnlog.formats._shared.value import fields, items, text
-from turnlog.formats.gemini_cli.line import GeminiAnswered, decode_line
+from turnlog.formats.gemini_cli.content import GeminiAnswered, decode_line
 
 _CHUNK = 1 << 18
 
@@ -67,11 +67,7 @@ class Chat:
         self._listed: list[dict[str, Any]] = []
         """The messages of a document."""
         if source.path.endswith(".json"):
-            data, told = document(source.path)
-            problems += told
-            value, told = salvage(data)
-            problems += told
-            whole = fields(value)
+            whole = fields(loaded(source.path, problems))
             self.about = {key: item for key, item in whole.items() if key not in ("messages", "history")}
             self._listed = items(whole.get("messages")) or _from_history(whole.get("history"))
             return

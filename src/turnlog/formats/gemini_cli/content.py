@@ -1,20 +1,101 @@
-"""What Gemini CLI stores of a message, as blocks. What the model answered in parts, `turnlog.wire` knows."""
+"""What Gemini CLI stores of a message, as blocks: the usual ones by their types, any other as it was decoded."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
+from msgspec import Meta, Struct, field
+from msgspec.json import Decoder
 
 from turnlog.formats._shared.parts import block, parts_of, response, said
+from turnlog.formats._shared.records import Moment
 from turnlog.formats._shared.value import count, fields, items, moment, text
-from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiCall
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Note
 from turnlog.log.usage import Usage
 from turnlog.wire import gemini
+
+_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+
+class GeminiPart(Struct, forbid_unknown_fields=True, gc=False):
+    """Text of a person's."""
+
+    text: str
+
+
+class GeminiTold(Struct, gc=False):
+    """What a tool answered, as text."""
+
+    output: str
+
+
+class Response(Struct, gc=False):
+    """The same with what it answers."""
+
+    response: GeminiTold
+    id: str | None = None
+
+
+class Result(Struct, gc=False):
+    """A part that is a response."""
+
+    response: Response = field(name="functionResponse")
+
+
+class GeminiCall(Struct, gc=False):
+    """A tool that was called, and what it answered."""
+
+    id: Annotated[str, Meta(min_length=1)]
+    name: str | None = None
+    args: Any = None
+    status: str | None = None
+    result: list[Result] | None = None
+    shown: Any = field(default=None, name="resultDisplay")
+    timestamp: str | None = None
+
+
+class GeminiTokens(Struct, gc=False):
+    """What a request cost."""
+
+    input: _Count
+    output: _Count = 0
+    cached: _Count = 0
+    thoughts: _Count = 0
+    tool: _Count = 0
+
+
+class GeminiThought(Struct, gc=False):
+    """What the model thought."""
+
+    subject: str = ""
+    description: str = ""
+
+
+class GeminiAsked(Struct, tag_field="type", tag="user", gc=False):
+    """What people said."""
+
+    timestamp: Moment
+    content: list[GeminiPart]
+    shown: list[GeminiPart] | str | None = field(default=None, name="displayContent")
+
+
+class GeminiAnswered(Struct, tag_field="type", tag="gemini", gc=False):
+    """What the model said, complete."""
+
+    timestamp: Moment
+    content: str
+    tokens: GeminiTokens
+    calls: list[GeminiCall] = field(default_factory=list[GeminiCall], name="toolCalls")
+    thoughts: list[GeminiThought] | None = None
+    model: str | None = None
+
+
+decode_line = Decoder(GeminiAsked | GeminiAnswered).decode
+
 
 PROVIDER = "gemini"
 _FAILED = ("error", "cancelled")
@@ -61,7 +142,7 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     )
     if not results:
         return message, None
-    ends = [found for call in calls if (found := moment(call.get("timestamp"))) is not None]
+    ends = [ended for call in calls if (ended := moment(call.get("timestamp"))) is not None]
     return message, Message(id="-", role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
 
 
@@ -103,26 +184,26 @@ def complete(answer: GeminiAnswered) -> tuple[Message, Message | None]:
 
 
 def _told(call: GeminiCall) -> ToolResult:
-    told, shown = call.result or [], call.shown
-    if len(told) > 1:
-        told = [part for part in told if part.response.id is None or part.response.id == call.id] or told
-    content: Any = [Text(text=part.response.response.output) for part in told] if len(told) != 1 else ""
-    if told:
-        words = told[0].response.response.output
+    parts, display = call.result or [], call.shown
+    if len(parts) > 1:
+        parts = [part for part in parts if part.response.id is None or part.response.id == call.id] or parts
+    content: Any = [Text(text=part.response.response.output) for part in parts] if len(parts) != 1 else ""
+    if parts:
+        words = parts[0].response.response.output
         content = content or words
-        if isinstance(shown, str) and words.startswith(shown):
-            shown = None
+        if isinstance(display, str) and words.startswith(display):
+            display = None
     return ToolResult(
-        call=call.id, name=call.name or None, content=content, is_error=call.status in _FAILED, details=shown
+        call=call.id, name=call.name or None, content=content, is_error=call.status in _FAILED, details=display
     )
 
 
 def _thoughts(thoughts: Any) -> list[AnyBlock]:
-    found: list[AnyBlock] = []
+    blocks: list[AnyBlock] = []
     for thought in items(thoughts):
-        told = [str(thought[key]) for key in ("subject", "description") if thought.get(key)]
-        found.append(Thinking(text="\n".join(told), provider=PROVIDER))
-    return found
+        words = [str(thought[key]) for key in ("subject", "description") if thought.get(key)]
+        blocks.append(Thinking(text="\n".join(words), provider=PROVIDER))
+    return blocks
 
 
 def _id(call: dict[str, Any], index: int, record: dict[str, Any]) -> str:
@@ -140,25 +221,25 @@ def _is_answered(call: dict[str, Any]) -> bool:
 def _result(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolResult:
     texts: list[AnyBlock] = []
     is_error = call.get("status") in _FAILED
-    told = parts_of(call.get("result"))
-    mine = [part for part in told if fields(part.get("functionResponse")).get("id") in (None, call.get("id"))]
-    for part in mine or told:  # each of several at once may hold what all of them answered
+    parts = parts_of(call.get("result"))
+    mine = [part for part in parts if fields(part.get("functionResponse")).get("id") in (None, call.get("id"))]
+    for part in mine or parts:  # each of several at once may hold what all of them answered
         if "functionResponse" in part:
-            found = response(fields(part["functionResponse"]))
-            is_error = is_error or found.is_error
-            texts.append(Text(text=found.content if isinstance(found.content, str) else ""))
+            answer = response(fields(part["functionResponse"]))
+            is_error = is_error or answer.is_error
+            texts.append(Text(text=answer.content if isinstance(answer.content, str) else ""))
         else:
             texts.append(block(part))
     only = texts[0] if len(texts) == 1 else None
-    shown: Any = call.get("resultDisplay")
-    if isinstance(shown, str) and texts and isinstance(texts[0], Text) and texts[0].text.startswith(shown):
-        shown = None  # it only says the same again
+    display: Any = call.get("resultDisplay")
+    if isinstance(display, str) and texts and isinstance(texts[0], Text) and texts[0].text.startswith(display):
+        display = None  # it only says the same again
     return ToolResult(
         call=_id(call, index, record),
         name=text(call.get("name")),
         content=only.text if isinstance(only, Text) else texts,
         is_error=is_error,
-        details=shown,
+        details=display,
     )
 
 
@@ -178,26 +259,26 @@ def usage_of(tokens: dict[str, Any]) -> Usage | None:
 def question(blocks: list[AnyBlock], other: Any, at: datetime | None) -> Message:
     """What people said, and what they were shown of it."""
     display: Any = None
-    shown = said(other)[0] if other is not None else []
+    display_blocks = said(other)[0] if other is not None else []
     if is_aside(blocks):
         display = False
-    elif shown and shown != blocks:
-        display = "\n".join(getattr(block, "text", "") for block in shown)
+    elif display_blocks and display_blocks != blocks:
+        display = "\n".join(getattr(block, "text", "") for block in display_blocks)
     return Message(id="-", role="user", blocks=blocks, at=at, display=display)
 
 
 def meaning(made: list[tuple[str, Message | Note]]) -> bytes:
     """What tells a message from another version of it, however it is written down: reasoning is no part of it."""
-    told: list[Any] = []
+    sayings: list[Any] = []
     for _, entry in made:
         for item in entry.blocks if isinstance(entry, Message) else ():
             if isinstance(item, ToolCall):
-                told.append([item.id, item.name, item.input])
+                sayings.append([item.id, item.name, item.input])
             elif isinstance(item, Text):
-                told += [item.text] if item.text else []
+                sayings += [item.text] if item.text else []
             elif not isinstance(item, Thinking):
-                told.append(item if not isinstance(item, ToolResult) else [item.call, item.content])
-    return sha256(msgspec.json.encode(told, order="deterministic")).digest()
+                sayings.append(item if not isinstance(item, ToolResult) else [item.call, item.content])
+    return sha256(msgspec.json.encode(sayings, order="deterministic")).digest()
 
 
 def digest(raw: dict[str, Any]) -> bytes:

@@ -26,36 +26,20 @@ from turnlog.formats._shared.parts import said
 from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
-from turnlog.formats.gemini_cli.content import answered, complete, digest, meaning, question
-from turnlog.formats.gemini_cli.line import GeminiAnswered, GeminiAsked
+from turnlog.formats.gemini_cli.content import (
+    GeminiAnswered,
+    GeminiAsked,
+    answered,
+    complete,
+    digest,
+    meaning,
+    question,
+)
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
-    problems: list[Problem] = []
-    chat = Chat(source, problems)
-    reading = _reading(source, chat, problems)
-    reading.steps = _Reader(chat, reading).steps()
-    return reading
-
-
-def grown(source: Source, mark: ResumePoint) -> Reading | None:
-    """See `turnlog.formats`."""
-    state = growth.state_of(source, mark, _State)
-    if state is None:
-        return None
-    problems: list[Problem] = []
-    chat = Chat(source, problems, start=mark.offset, about=state.about)
-    reading = _reading(source, chat, problems)
-    reader = _Reader(chat, reading)
-    reader.go_on(mark, state)
-    reading.steps = reader.steps()
-    return growth.settled(reading)
-
-
-class _State(Struct):
+class GeminiState(Struct):
     """What is known at a mark."""
 
     last: str
@@ -64,7 +48,10 @@ class _State(Struct):
     about: dict[str, Any]
 
 
-def _reading(source: Source, chat: Chat, problems: list[Problem]) -> Reading:
+def read(source: Source, mark: ResumePoint | None = None, state: GeminiState | None = None) -> Reading:
+    """See `turnlog.formats`; with a mark, only what comes behind it."""
+    problems: list[Problem] = []
+    chat = Chat(source, problems, start=mark.offset if mark else 0, about=state.about if state else None)
     about = chat.about
     parent = os.path.basename(folder := os.path.dirname(os.path.abspath(source.path)))
     header = SessionHeader(
@@ -82,6 +69,7 @@ def _reading(source: Source, chat: Chat, problems: list[Problem]) -> Reading:
         reading.facts["model"] = model
     if isinstance(about.get("directories"), list):
         reading.facts["directories"] = about["directories"]
+    reading.steps = _Reader(chat, reading, mark, state).steps()
     return reading
 
 
@@ -106,12 +94,12 @@ class _Item(Struct, frozen=True, gc=False):
 
 
 class _Reader:
-    def __init__(self, chat: Chat, reading: Reading) -> None:
+    def __init__(self, chat: Chat, reading: Reading, start: ResumePoint | None, state: GeminiState | None) -> None:
         self._chat = chat
         self._reading = reading
-        self._last = ""
-        """The key of the node before."""
-        self._ids: list[_Item] = []
+        self._last = self._shown = state.last if state is not None else ""
+        """The key of the node before, and the newest node that was given."""
+        self._ids: list[_Item] = [_Item("", "", state.last, 0)] if state is not None else []
         """The list as it is."""
         self._names: list[str] = [""]
         """Every list that there was is a way from place to place: at each the id of a message, """
@@ -121,29 +109,21 @@ class _Reader:
         """for all others this tells the next place."""
         self._known: list[_Item | None] = [None]
         """What stands at a place, where the conversation can go on from there."""
-        self._shown = ""
-        """The newest node that was given."""
         self._meanings: dict[str, bytes] = {}
         self._results: set[int] = set()
         """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
-        self._given = 0
+        self._start = start
+        self._since = state.at if state is not None else None
+        self._given = start.steps if start is not None else 0
         self._free = 0  # from where on the next mark may be
-        self._start: ResumePoint | None = None
-        self._since: datetime | None = None
         self._marked: tuple[int, int, str, datetime] | None = None
         """The newest place that may be a mark, how many steps come before it, the node before it, and its time."""
-
-    def go_on(self, mark: ResumePoint, state: _State) -> None:
-        """Only what comes behind a mark."""
-        self._start, self._given, self._since = mark, mark.steps, state.at
-        self._last = self._shown = state.last
-        self._ids.append(_Item("", "", state.last, 0))
 
     def _mark(self) -> ResumePoint | None:
         if self._marked is None:
             return self._start
         offset, given, last, at = self._marked
-        return ResumePoint(offset, given, to_builtins(_State(last, at, growth.small(self._chat.about))))
+        return ResumePoint(offset, given, to_builtins(GeminiState(last, at, growth.small(self._chat.about))))
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
@@ -157,12 +137,12 @@ class _Reader:
                     self._free = patch.mark + growth.APART
                     self._marked = (patch.mark, self._given, self._last, record.timestamp)
                 take: Any = self._answered if type(record) is GeminiAnswered else self._asked
-                found = take(patch.id, record)
+                steps = take(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
                 raise growth.Back
             else:
-                found = self._changed(patch)
-            for step in found:
+                steps = self._changed(patch)
+            for step in steps:
                 self._given += 1
                 yield step
         self._reading.mark = self._mark()
@@ -181,40 +161,40 @@ class _Reader:
     def _message(self, id: str, record: dict[str, Any]) -> Iterator[Step]:
         first, is_repeat = "", self._is_repeat(record)
         if not is_repeat:
-            made = list(self._entries(id, record))
+            entries = list(self._entries(id, record))
             if id not in self._chat.newest:
-                self._meanings[id] = meaning(made)
-            for key, entry in made:
+                self._meanings[id] = meaning(entries)
+            for key, entry in entries:
                 yield Record(entry=entry, key=key)
                 if entry.is_node:
                     self._last = self._shown = key
                     first = first or key
-            self._note_results(made)
+            self._note_results(entries)
         self._listed(id, first, is_repeat=is_repeat)
 
     def _answered(self, id: str, answer: GeminiAnswered) -> tuple[Step, ...]:
         """A complete answer of the usual kind."""
         message, results = complete(answer)
-        made = Record(entry=message, key=id, names=NONE)
+        answer_record = Record(entry=message, key=id, names=NONE)
         self._last = self._shown = id if results is None else f"{id}#results"
         self._listed(id, id)
         if results is None:
-            return (made,)
+            return (answer_record,)
         for call in answer.calls:
             self._results.add(hash(call.id))
-        return made, Record(entry=results, key=self._last, names=NONE)
+        return answer_record, Record(entry=results, key=self._last, names=NONE)
 
     def _asked(self, id: str, asked: GeminiAsked) -> tuple[Step, ...]:
         """What people said, of the usual kind."""
         blocks: list[AnyBlock] = [Text(text=part.text) for part in asked.content]
-        shown = [{"text": part.text} for part in asked.shown] if isinstance(asked.shown, list) else asked.shown
+        display = [{"text": part.text} for part in asked.shown] if isinstance(asked.shown, list) else asked.shown
         self._last = self._shown = id
         self._listed(id, id)
-        return (Record(entry=question(blocks, shown, asked.timestamp), key=id, names=NONE),)
+        return (Record(entry=question(blocks, display, asked.timestamp), key=id, names=NONE),)
 
     def _listed(self, id: str, first: str, *, is_repeat: bool = False) -> None:
         """A message is in the list."""
-        place = self._ids[-1].place if self._ids else 0
+        place = self._place()
         if not is_repeat:
             place = self._next(place, id)
         item = self._known[place] = _Item(id, first, self._last, place)
@@ -225,16 +205,16 @@ class _Reader:
 
     def _next(self, place: int, id: str) -> int:
         """The place behind another one at which a message stands, new or not."""
-        found = len(self._names)
-        if (place + 1 < found or self._places) and (known := self._behind(place, id)):
-            found = known
+        number = len(self._names)
+        if (place + 1 < number or self._places) and (there := self._behind(place, id)):
+            number = there
         else:
             self._names.append(id)
             self._above.append(place)
             self._known.append(None)
-            if found != place + 1:
-                self._places[place, id] = found
-        return found
+            if number != place + 1:
+                self._places[place, id] = number
+        return number
 
     def _behind(self, place: int, id: str) -> int:
         """That place, if there is one."""
@@ -273,8 +253,8 @@ class _Reader:
             force_setattr(message, "at", at)
             yield key, message
             if results is not None:
-                made = f"{id}#results" if key == id else f"{key}#results"
-                yield made, results if results.at is not None else replace(results, at=at)
+                results_key = f"{id}#results" if key == id else f"{key}#results"
+                yield results_key, results if results.at is not None else replace(results, at=at)
         else:
             words = "\n".join(getattr(block, "text", "") for block in said(record.get("content"))[0])
             if kind not in ("info", "warning", "error"):
@@ -298,39 +278,39 @@ class _Reader:
 
     def _replaced(self, messages: list[dict[str, Any]]) -> Iterator[Step]:
         listed = [(id_of(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
-        found = self._walked(listed)
-        place = found[-1].place if found else 0
+        kept = self._walked(listed)
+        place = kept[-1].place if kept else 0
         is_longer = bool(self._ids) and place == self._place()
-        if not (is_longer or (len(found) == len(listed) and (not place or self._known[place] is not None))):
+        if not (is_longer or (len(kept) == len(listed) and (not place or self._known[place] is not None))):
             if self._ids:
                 yield from self._otherwise(listed)
                 return
-            found = []
-        last = found[-1].last if found else ""
-        self._ids = found
+            kept = []
+        last = kept[-1].last if kept else ""
+        self._ids = kept
         if last != self._last:
             yield Jump(to=last)
             self._last = last
-        for item, (name, raw, _) in zip(found, listed, strict=False):
+        for item, (name, raw, _) in zip(kept, listed, strict=False):
             if item.first:
                 yield from self._edited(name, item.first, raw)
         self._settle()
-        for name, raw, _ in listed[len(found) :]:
+        for name, raw, _ in listed[len(kept) :]:
             yield from self._message(name, raw)
 
     def _walked(self, listed: list[tuple[str, dict[str, Any], bool]]) -> list[_Item]:
         """As much of a list as there was before."""
-        found: list[_Item] = []
+        walked: list[_Item] = []
         place = 0
         for name, _, is_repeat in listed:
             if is_repeat:
-                found.append(_Item(name, "", found[-1].last if found else "", place))
+                walked.append(_Item(name, "", walked[-1].last if walked else "", place))
                 continue
             place = self._behind(place, name)
             if not place:
                 break
-            found.append(self._known[place] or _Item(name, "", "", place))
-        return found
+            walked.append(self._known[place] or _Item(name, "", "", place))
+        return walked
 
     def _settle(self) -> None:
         """The conversation goes on behind whatever was last done to the list."""
@@ -367,9 +347,9 @@ class _Reader:
         seen, self._results = self._results, set[int]()
         for name, raw in before:
             if not self._is_repeat(raw):
-                made = list(self._entries(name, raw))
-                self._note_results(made)
-                replacement += [entry for _, entry in made if isinstance(entry, Message)]
+                entries = list(self._entries(name, raw))
+                self._note_results(entries)
+                replacement += [entry for _, entry in entries if isinstance(entry, Message)]
         self._results |= seen
         named = sha256(b"".join(digest(raw) for _, raw in before)).hexdigest()[:24]
         key = f"compaction {named} {self._last}"

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.key import overlap
-from turnlog.formats._shared.records import RawRecord, rows, tell
+from turnlog.formats._shared.records import RawRecord, of_unknown_role, rows, tell
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import (
     RecordNames,
@@ -33,7 +33,7 @@ from turnlog.formats.kimi.parts import (
     usage_of,
 )
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Message, Note, Spent
+from turnlog.log.entry import Compaction, Message, Spent
 
 _ROTATED = re.compile(r"context(?:_(\d+)\.jsonl|\.(\d+)\.jsonl|\.jsonl\.(\d+))")
 _SUB = re.compile(r"context_sub_\d+\.jsonl")
@@ -115,13 +115,13 @@ class _Wire:
         if not os.path.isfile(path):
             return
         self._agents = os.path.join(os.path.dirname(path), "subagents")
-        told: list[Problem] = []
-        for row in rows(path, told, marks=("message", "type")):
+        damages: list[Problem] = []
+        for row in rows(path, damages, marks=("message", "type")):
             at = moment(row.data.get("timestamp"))
             self.started = self.started or at
             self.protocol = self.protocol or text(row.data.get("protocol_version"))
             self._take(fields(row.data.get("message")), at, "")
-        for problem in told:
+        for problem in damages:
             tell(problems, replace(problem, where=f"wire.jsonl {problem.where}".strip()))
 
     def _take(self, event: dict[str, Any], at: datetime | None, agent: str) -> None:
@@ -185,12 +185,12 @@ class _Reader:
         folder = parent_of(self._source.path)
         if os.path.basename(self._source.path) != "context.jsonl":
             return []
-        found: list[tuple[int, str]] = []
+        rotated: list[tuple[int, str]] = []
         for name in os.listdir(folder):
             match = _ROTATED.fullmatch(name)
             if match is not None:
-                found.append((int(next(filter(None, match.groups()))[:9]), os.path.join(folder, name)))
-        return sorted(found)
+                rotated.append((int(next(filter(None, match.groups()))[:9]), os.path.join(folder, name)))
+        return sorted(rotated)
 
     def _state(self, path: str, number: int, problems: list[Problem]) -> Iterator[Step]:
         start = 0
@@ -226,10 +226,10 @@ class _Reader:
             at = 1
         kept = self._before[len(self._before) - length :]
         keep = kept[0][1] if kept else ""
-        said = [row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)][:at]
+        fresh_start = [row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)][:at]
         key = f"compaction {number} {keep}".strip()
-        made = [self._entry(raw) for raw in said]
-        entry = Compaction(replacement=[replace(m, at=None) for m in made if m is not None], at=self._at)
+        messages = [self._entry(raw) for raw in fresh_start]
+        entry = Compaction(replacement=[replace(m, at=None) for m in messages if m is not None], at=self._at)
         self._before = [*((what, key) for what in fresh[:at]), *kept]
         return at + length, Record(entry=entry, key=key, names={"keep": keep} if keep else {})
 
@@ -238,31 +238,29 @@ class _Reader:
         what = digest(raw)
         key = self._names.of(what)
         self._when(raw)
-        made = self._entry(raw)
-        if made is None:
-            told = f"a message of the unknown role {raw.get('role')!r:.40}: kept as a note"
-            tell(problems, Problem(told, offset=row.offset))
-            yield Record(entry=Note(text="a message of an unknown role", data=raw, at=self._at), key=key)
+        entry = self._entry(raw)
+        if entry is None:
+            yield Record(entry=of_unknown_role(raw.get("role"), raw, self._at, problems, row.offset), key=key)
             return
         spent = self._wire.spent
         while spent and self._at is not None and (spent[0].entry.at or self._at) < self._at:
             yield spent.popleft()
-        yield Record(entry=made, key=key)
+        yield Record(entry=entry, key=key)
         self._before.append((what, key))
 
     def _when(self, raw: dict[str, Any]) -> None:
         """The context has no times: those of what happened, and in between that of what came before."""
-        found: datetime | None = None
+        time: datetime | None = None
         if raw.get("role") == "tool":
-            found = self._wire.results.get(str(raw.get("tool_call_id")), (None, False))[0]
+            time = self._wire.results.get(str(raw.get("tool_call_id")), (None, False))[0]
         elif raw.get("role") == "user":
             times = self._wire.said.get(_words(raw.get("content")))
-            found = times.popleft() if times else None
+            time = times.popleft() if times else None
         else:
             calls = items(raw.get("tool_calls"))
-            found = self._wire.calls.get(str(calls[0].get("id"))) if calls else None
-        if found is not None and (self._at is None or found > self._at):
-            self._at = found
+            time = self._wire.calls.get(str(calls[0].get("id"))) if calls else None
+        if time is not None and (self._at is None or time > self._at):
+            self._at = time
 
     def _entry(self, raw: dict[str, Any]) -> Message | None:
         role = raw.get("role")
@@ -309,9 +307,9 @@ def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
             yield from _closed(step, f"step {number}")
             step = None
         if kind in ("TurnBegin", "SteerInput"):
-            said = about.get("user_input")
-            entry = Message(role="user", blocks=blocks_of(said), at=at)
-            yield Record(entry=entry, key=names.of(digest(said)))
+            prompt = about.get("user_input")
+            entry = Message(role="user", blocks=blocks_of(prompt), at=at)
+            yield Record(entry=entry, key=names.of(digest(prompt)))
         elif kind in ("StepBegin", "ContentPart", "ToolCall") and step is None:
             number += 1
             step = _Open(at, [], [], [])
@@ -340,7 +338,7 @@ def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
 def _closed(step: _Open | None, key: str, *, is_tail: bool = False) -> Iterator[Step]:
     if step is None or not (step.blocks or step.calls):
         return
-    calls = [ToolCall(id=id, name=name, input=arguments("".join(said))) for id, name, said in step.calls]
+    calls = [ToolCall(id=id, name=name, input=arguments("".join(pieces))) for id, name, pieces in step.calls]
     blocks: list[AnyBlock] = [*step.blocks, *calls]
     if is_tail:
         key = f"{key}~{len(blocks) + len(step.results)}"

@@ -14,14 +14,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import is_deep
-from turnlog.formats._shared.records import RawRecord, record_at, rows, tell
-from turnlog.formats._shared.unknown import UnknownRecords
-from turnlog.formats._shared.value import fields, items, moment, text
+from turnlog.formats._shared.records import RawRecord, UnknownRecords, of_unknown_role, record_at, report, rows
+from turnlog.formats._shared.value import fields, items, moment, text, whole
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Edit, Message, Note, Spent, Stop
+from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
 from turnlog.log.usage import Usage
 
 _STOPS: dict[str, Stop] = {"end_turn": "end", "tool_use": "tool_use", "max_tokens": "length", "error": "error"}
@@ -45,7 +44,7 @@ def read(source: Source) -> Reading:
 
 
 def _head(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    about: dict[str, Any] = {}
     for number, row in enumerate(rows(path, [])):
         if number >= _HEAD:
             break
@@ -55,8 +54,8 @@ def _head(path: str) -> dict[str, Any]:
             ("cwd", cwd), ("role", text(row.data.get("profileName"))),
         ):  # fmt: skip
             if value is not None:
-                found.setdefault(key, value)
-    return found
+                about.setdefault(key, value)
+    return about
 
 
 def _alone(source: Source, about: dict[str, Any]) -> SessionHeader:
@@ -74,11 +73,11 @@ def _placed(source: Source, folder: str, about: dict[str, Any]) -> SessionHeader
     agent, session = os.path.basename(folder), parent_of(source.path, 3)
     id = os.path.basename(session)
     state = load(os.path.join(session, "state.json")) or load(os.path.join(session, "session-meta", "state.json"))
-    known = fields(fields(state.get("agents")).get(agent))
-    is_main = agent == "main" or known.get("type") == "main"
+    agent_state = fields(fields(state.get("agents")).get(agent))
+    is_main = agent == "main" or agent_state.get("type") == "main"
     fork = text(state.get("forkedFrom")) if is_main else None
     older = os.path.join(os.path.dirname(session), fork or "", "agents", agent, "wire.jsonl")
-    parent = text(known.get("parentAgentId")) or "main"
+    parent = text(agent_state.get("parentAgentId")) or "main"
     workspace = text(state.get("cwd")) or text(state.get("workDir")) or text(fields(state.get("custom")).get("cwd"))
     return SessionHeader(
         id=id if is_main else f"{id}.{agent}",
@@ -134,8 +133,7 @@ class _Reader:
         for row in rows(self._source.path, self._reading.problems):
             yield from self._record(row, str(row.data.get("type")), moment(row.data.get("time")))
         yield from self._close(is_tail=True)
-        for told in self._unknown.told():
-            tell(self._reading.problems, Problem(told, is_news=True))
+        self._unknown.report(self._reading.problems)
 
     def _record(self, row: RawRecord, kind: str, at: datetime | None) -> Iterator[Step]:
         record = row.data
@@ -194,14 +192,13 @@ class _Reader:
     def _message(self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
-        made = _made(raw, at, self._calls)
-        if made is None:
-            tell(self._reading.problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note"))
-            yield Record(entry=Note(text="a message of an unknown role", data=raw, at=at), key=key)
+        entry = _made(raw, at, self._calls)
+        if entry is None:
+            yield Record(entry=of_unknown_role(role, raw, at, self._reading.problems), key=key)
             return
         if role == "assistant":
-            made = replace(made, model=self._model)
-        yield Record(entry=made, key=key)
+            entry = replace(entry, model=self._model)
+        yield Record(entry=entry, key=key)
         is_said = role == "user" and _is_typed(origin)
         self._history.append(_Item(key, row.offset if is_said else None, origin.get("kind") == "compaction_summary"))
 
@@ -239,13 +236,13 @@ class _Reader:
             content=output(about.get("output", event.get("output")), text(about.get("note"))),
             is_error=(about.get("isError") or event.get("isError")) is True,
         )
-        made, step = Message(role="tool", blocks=[block], at=at), self._step
+        entry, step = Message(role="tool", blocks=[block], at=at), self._step
         if step is not None and call in step.waiting:
             step.waiting.discard(call)
-            step.results.append((call, made))
+            step.results.append((call, entry))
         else:
             yield from self._close()
-            yield self._node(self._names.of(f"result {call} {digest(event)}"), made)
+            yield self._node(self._names.of(f"result {call} {digest(event)}"), entry)
 
     def _node(self, key: str, entry: Message) -> Record:
         self._history.append(_Item(key))
@@ -307,7 +304,7 @@ class _Reader:
             left -= self._history[index].said is not None
         if left or not wanted:
             if left:
-                tell(self._reading.problems, Problem("an undo of more than was said: left out", offset=row.offset))
+                report(self._reading.problems, "an undo of more than was said: left out", offset=row.offset)
             return
         last = self._history[-1].key
         del self._history[index:]
@@ -322,21 +319,20 @@ class _Reader:
         replacement: list[Any] = [Message(role="user", blocks=said_so)]
         tail: list[_Item] = []
         if type(kept) is int:
-            said = [item.said for item in self._history if item.said is not None]
-            first = said[: head if type(head) is int else 0]
-            rest = said[len(first) :]
+            typed = [item.said for item in self._history if item.said is not None]
+            first = typed[: head if type(head) is int else 0]
+            rest = typed[len(first) :]
             number = max(0, kept - len(first))
             last = rest[len(rest) - number :] if number < len(rest) else rest
-            found = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
-            kept_blocks = [blocks_of(raw.get("content")) for raw in found if raw]
+            kept_records = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
+            kept_blocks = [blocks_of(raw.get("content")) for raw in kept_records if raw]
             replacement = [Message(role="user", blocks=blocks) for blocks in kept_blocks] + replacement
         elif type(count) is int and 0 <= count < len(self._history):
             tail = self._history[count:]
-        before, after = record.get("tokensBefore"), record.get("tokensAfter")
         entry = Compaction(
             replacement=replacement,
-            tokens_before=before if type(before) is int else None,
-            tokens_after=after if type(after) is int else None,
+            tokens_before=whole(record.get("tokensBefore")),
+            tokens_after=whole(record.get("tokensAfter")),
             at=at,
         )
         key = self._names.of(f"compaction {digest(record)}")
@@ -351,8 +347,8 @@ class _Reader:
         gone = min(gone, size - start) if type(gone) is int and gone > 0 else 0
         fresh = items(record.get("messages"))
         if start + gone < size and fresh:
-            told = "messages put in the middle: they stand at the end"
-            tell(self._reading.problems, Problem(told, offset=row.offset))
+            problem = "messages put in the middle: they stand at the end"
+            report(self._reading.problems, problem, offset=row.offset)
         if gone and start + gone == size:
             last = self._history[-1].key
             del self._history[start:]

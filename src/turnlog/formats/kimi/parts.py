@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import binascii
 import os
-from base64 import b64decode
 from collections import Counter
 from hashlib import sha256
 from typing import Any, cast
@@ -12,8 +10,8 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats._shared.json import decode, salvage
-from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.value import count, fields, json_text, text
+from turnlog.formats._shared.tally import linked, unknown
+from turnlog.formats._shared.value import count, fields, json_text, listed, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.usage import Usage
 
@@ -25,9 +23,7 @@ def blocks_of(content: Any) -> list[AnyBlock]:
     """Content is text, or a list of parts."""
     if isinstance(content, str):
         return [Text(text=content)] if content else []
-    if not isinstance(content, list):
-        return []
-    return [_block(part) for part in cast("list[Any]", content)]
+    return [_block(part) for part in listed(content)]
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -46,24 +42,15 @@ def _block(raw: Any) -> AnyBlock:
 
 def _media(kind: str, part: dict[str, Any]) -> AnyBlock:
     url = text(fields(part.get(kind) or part.get(_MEDIA[kind])).get("url"))
-    if url is None:
-        return unknown(NAME, part)
-    make = Image if kind == "image_url" else File
-    head, comma, data = url.partition(",")
-    if not head.startswith("data:") or not comma:
-        return make(url=url)  # also what lies in the program's own store of blobs
-    try:
-        media = head.removeprefix("data:").partition(";")[0]
-        return make(media_type=media or None, data=b64decode(data, validate=True))
-    except (binascii.Error, ValueError):
-        return unknown(NAME, part)
+    # Some lie in the program's own store of blobs, and have a URL of it.
+    media = linked(Image if kind == "image_url" else File, url) if url is not None else None
+    return media or unknown(NAME, part)
 
 
 def calls_of(value: Any) -> list[AnyBlock]:
     """The calls of an answer, whose arguments are JSON text."""
-    listed = cast("list[Any]", value) if isinstance(value, list) else []
     found: list[AnyBlock] = []
-    for raw in listed:
+    for raw in listed(value):
         call = fields(raw)
         inner = fields(call.get("function")) or call
         id, name = call.get("id"), inner.get("name")

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
-from turnlog.formats._shared.records import names_in
+from turnlog.formats import Format, Places, Resuming, Source, Watching
+from turnlog.formats._shared.json import decoded
+from turnlog.formats._shared.records import beneath, names_in
 from turnlog.formats._shared.sqlite import sessions_in
-from turnlog.formats.opencode.model import configured
+from turnlog.formats._shared.transcript import written_by
+from turnlog.formats._shared.value import fields, items, text
 from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
-
-
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
-    return [os.path.join(base, "opencode")]
 
 
 def find(path: str) -> Iterator[Source]:
@@ -63,18 +61,60 @@ def _databases(folder: str) -> Iterator[Source]:
         yield from _in_file(os.path.join(folder, name))
 
 
-def _writing() -> Writing:
-    from turnlog.formats.opencode.writing import WRITING  # who only reads does not load what writes
+# ── the model that it would go on with ─────────────────────────────────────────────────────────────
 
-    return WRITING
+_NAMES = ("opencode.jsonc", "opencode.json", "config.json")
+_APART = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_MOST = 4 << 20
+
+
+def configured(places: Places) -> str | None:
+    """What it is configured with, or was last used with: provider and model, with a slash between them, or None."""
+    for path in _files(places):
+        about = _settings(path)
+        build = fields(fields(about.get("agent")).get("build"))
+        for told in (build.get("model"), about.get("model")):
+            if isinstance(told, str) and "/" in told.strip("/"):
+                return told
+    state = places.environ.get("XDG_STATE_HOME") or os.path.join(places.home, ".local", "state")
+    for used in items(_settings(os.path.join(state, "opencode", "model.json")).get("recent")):
+        provider, model = text(used.get("providerID")), text(used.get("modelID"))
+        if provider and model:
+            return f"{provider}/{model}"
+    return None
+
+
+def _files(places: Places) -> Iterator[str]:
+    """Where its settings lie; what stands first counts."""
+    folder = places.workspace
+    while folder:
+        yield from (os.path.join(folder, inner, name) for inner in ("", ".opencode") for name in _NAMES[:2])
+        if os.path.exists(os.path.join(folder, ".git")) or os.path.dirname(folder) == folder:
+            break
+        folder = os.path.dirname(folder)
+    if given := places.environ.get("OPENCODE_CONFIG"):
+        yield given
+    base = places.environ.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config")
+    yield from (os.path.join(base, "opencode", name) for name in _NAMES)
+
+
+def _settings(path: str) -> dict[str, Any]:
+    """JSON with comments, as people write it; nothing where there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            told = file.read(_MOST)
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return fields(decoded(_COMMA.sub(r"\1", _APART.sub(r"\1", told))))
 
 
 FORMAT = Format(
     "opencode: its database, storage folders, exports and captured events",
-    homes,
+    beneath("XDG_DATA_HOME", ".local/share", "opencode"),
     find,
     read,
-    write=_writing,
+    write=written_by("turnlog.formats.opencode.writing"),
     resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
     growth=grown,
     watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -16,9 +14,10 @@ from msgspec.structs import replace
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.copied import copied_in
-from turnlog.formats._shared.records import tell
+from turnlog.formats._shared.json import from_base64
+from turnlog.formats._shared.records import of_unknown_role
 from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.value import count, fields, items, json_text, moment, text
+from turnlog.formats._shared.value import count, fields, items, json_text, micros, moment, text
 from turnlog.formats.opencode.shelf import (
     NAME,
     OpencodePlace,
@@ -32,7 +31,7 @@ from turnlog.formats.opencode.shelf import (
     unchanged,
 )
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
+from turnlog.log.entry import Compaction, Edit, Message, Stop
 from turnlog.log.usage import Usage
 
 _CLEARED = "[Old tool result content cleared]"
@@ -58,11 +57,6 @@ class _State(Struct):
     facts: dict[str, Any]
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
-    return _reading(source)
-
-
 def grown(source: Source, mark: ResumePoint) -> Reading | None:
     """See `turnlog.formats`. Where a database has grown, its size does not tell: a mark is no place in the file."""
     try:
@@ -72,10 +66,11 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
     place = unchanged(source, state.place) if is_database(source.path) else None
     if place is None:
         return None
-    return growth.settled(_reading(source, mark, replace(state, place=place)))
+    return growth.settled(read(source, mark, replace(state, place=place)))
 
 
-def _reading(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+    """See `turnlog.formats`; with a mark, only what comes behind it."""
     problems: list[Problem] = []
     shelf = _open(source, problems) if state is None else open_database(source, problems, state.place)
     info = shelf.info
@@ -120,19 +115,19 @@ class _Reader:
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
-        told = next(self._shelf.messages, None)
-        while told is not None:
+        message = next(self._shelf.messages, None)
+        while message is not None:
             after = next(self._shelf.messages, None)
-            id = str(told.info.get("id"))
-            self._may_mark(told)
+            id = str(message.info.get("id"))
+            self._may_mark(message)
             self._behind[id] = self._last
-            for record in self._message(id, told, is_last=after is None):
+            for record in self._message(id, message, is_last=after is None):
                 self._given += 1
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
                     self._keys.setdefault(id, self._last)
-            told = after
+            message = after
         if self._known is not None and self._shelf.is_whole:
             state = replace(self._known, facts=growth.small(self._reading.facts))
             self._reading.mark = ResumePoint(0, self._steps, msgspec.to_builtins(state))
@@ -172,8 +167,8 @@ class _Reader:
                 self._asked[id] = asked
                 return
             blocks = [_said(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")]
-            shown = [part for part in parts if not part.get("synthetic")]
-            entry = Message(role="user", blocks=blocks, at=at, display=None if shown else False)
+            visible = [part for part in parts if not part.get("synthetic")]
+            entry = Message(role="user", blocks=blocks, at=at, display=None if visible else False)
             yield Record(entry=entry, key=key, turn=id)
             model = fields(info.get("model"))
             if text(model.get("modelID")):
@@ -187,11 +182,7 @@ class _Reader:
             else:
                 yield from self._assistant(key, info, parts, is_last=is_last)
         else:
-            tell(
-                self._reading.problems,
-                Problem(f"a message of the unknown role {info.get('role')!r:.40}: kept as a note"),
-            )
-            yield Record(entry=Note(text="a message of an unknown role", data=info, at=at), key=key)
+            yield Record(entry=of_unknown_role(info.get("role"), info, at, self._reading.problems), key=key)
 
     def _assistant(
         self, name: str, info: dict[str, Any], parts: list[dict[str, Any]], *, is_last: bool
@@ -222,9 +213,9 @@ class _Reader:
         results = [part for part in parts if part.get("type") == "tool" and _state(part) in _ANSWERED]
         if results:
             ends = [fields(fields(part.get("state")).get("time")).get("end") for part in results]
-            at = max([found for end in ends if (found := moment(end)) is not None], default=message.at)
-            made = Message(role="tool", blocks=[_result(part) for part in results], at=at)
-            yield Record(entry=made, key=f"{key}#results")
+            at = max([ended for end in ends if (ended := moment(end)) is not None], default=message.at)
+            results_entry = Message(role="tool", blocks=[_result(part) for part in results], at=at)
+            yield Record(entry=results_entry, key=f"{key}#results")
             for part in results:
                 if fields(fields(part.get("state")).get("time")).get("compacted"):
                     call = str(part.get("callID") or part.get("id"))
@@ -235,8 +226,8 @@ class _Reader:
                     yield Record(entry=cleared, key=f"cleared {call}", names={"entry": f"{key}#results"})
 
     def _compaction(self, key: str, info: dict[str, Any], parts: list[dict[str, Any]], asked: dict[str, Any]) -> Record:
-        said = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
-        summary = Message(role="user", blocks=list(said))
+        texts = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
+        summary = Message(role="user", blocks=list(texts))
         tail = self._keys.get(str(asked.get("tail_start_id")))
         if tail is None and self._start is not None and asked.get("tail_start_id"):
             raise growth.Back
@@ -273,11 +264,8 @@ def _file(part: dict[str, Any]) -> AnyBlock:
     make = Image if (kind or "").startswith("image/") else File
     head, comma, data = url.partition(",")
     if head.startswith("data:") and comma:
-        try:
-            content = b64decode(data, validate=True) if head.endswith(";base64") else unquote_to_bytes(data)
-        except (binascii.Error, ValueError):
-            return unknown(NAME, part)
-        return make(media_type=kind, name=name, data=content)
+        content = from_base64(data) if head.endswith(";base64") else unquote_to_bytes(data)
+        return make(media_type=kind, name=name, data=content) if content is not None else unknown(NAME, part)
     return make(media_type=kind, name=name, url=url or None)
 
 
@@ -306,13 +294,13 @@ def _result(part: dict[str, Any]) -> ToolResult:
     state = fields(part.get("state"))
     is_error = state.get("status") == "error"
     output = state.get("error") if is_error else state.get("output")
-    told = output if isinstance(output, str) else "" if output is None else json_text(output)
+    words = output if isinstance(output, str) else "" if output is None else json_text(output)
     attached = [_file(item) for item in items(state.get("attachments"))]
     times = fields(state.get("time"))
     return ToolResult(
         call=str(part.get("callID") or part.get("id") or ""),
         name=text(part.get("tool")),
-        content=[Text(text=told), *attached] if attached else told,
+        content=[Text(text=words), *attached] if attached else words,
         is_error=is_error,
         duration_ms=_between(times.get("start"), times.get("end")),
         details=state.get("metadata") or None,
@@ -347,7 +335,7 @@ def _usage(info: dict[str, Any]) -> Usage | None:
         cache_write_tokens=count(cache.get("write")),
         output_tokens=count(tokens.get("output")) + thought,
         reasoning_tokens=thought,
-        cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
+        cost_micros=micros(cost),
     )
 
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from turnlog.formats import Problem, Source
 from turnlog.formats._shared import sqlite
-from turnlog.formats._shared.json import decoded, document, salvage
-from turnlog.formats._shared.records import head_of, names_in, rows, tell
+from turnlog.formats._shared.json import decoded
+from turnlog.formats._shared.records import head_of, loaded, names_in, report, rows
 from turnlog.formats._shared.sqlite import ERRORS, Strange, opened, opened_for
 from turnlog.formats._shared.value import fields, items, text
 
@@ -63,19 +63,19 @@ class OpencodeShelf(Struct):
 
 def stamps(path: str) -> dict[str, str]:
     """Of each session in a database: when it, its messages and their parts were last changed, and how many they are."""
-    found: dict[str, str] = {}
+    stamps_by_id: dict[str, str] = {}
     try:
         with opened(path) as base:
             if not all(base.has(table, *names) for table, names in _STAMPED.items()):
                 return {}
-            found = {str(row[0]): str(row[1]) for row in base.ask("select id, time_updated from session")}
+            stamps_by_id = {str(row[0]): str(row[1]) for row in base.ask("select id, time_updated from session")}
             for table in ("message", "part"):
                 rows = base.ask(f"select session_id, count(*), max(time_updated) from {table} group by session_id")
-                for id, *told in rows:
-                    found[str(id)] = f"{found.get(str(id))} {told}"
+                for id, *counts in rows:
+                    stamps_by_id[str(id)] = f"{stamps_by_id.get(str(id))} {counts}"
     except ERRORS:
         return {}
-    return found
+    return stamps_by_id
 
 
 _TABLES = {
@@ -127,8 +127,8 @@ def unchanged(source: Source, place: OpencodePlace) -> OpencodePlace | None:
 
 
 def _newest(base: Strange, key: str) -> tuple[int, str]:
-    found = base.rows("event", "aggregate_id = ?", (key,), only=("seq", "id"), order="seq desc limit 1")
-    row = next(found, None) if base.has("event", *_EVENT) else None
+    events = base.rows("event", "aggregate_id = ?", (key,), only=("seq", "id"), order="seq desc limit 1")
+    row = next(events, None) if base.has("event", *_EVENT) else None
     return (row["seq"], row["id"]) if row and (type(row["seq"]), type(row["id"])) == (int, str) else (0, "")
 
 
@@ -144,10 +144,10 @@ def _is_in_no_event(base: Strange, values: tuple[str, int, str], place: Opencode
         touched.add(_touched(row) if touched else "")
         seq += 1
     # What was removed is in no table any more, and what `opencode import` adds is no event.
-    said = next(base.ask(f"select count(*) from message where {_BEFORE}", values))[0]
+    messages = next(base.ask(f"select count(*) from message where {_BEFORE}", values))[0]
     before = f"select 1 from message where id = ? and {_BEFORE}"
     strange = (id for id in touched if id is None or any(base.ask(before, (id, *values))))
-    return bool(touched) and said == place.messages and not any(True for _ in strange)
+    return bool(touched) and messages == place.messages and not any(True for _ in strange)
 
 
 def _touched(event: sqlite3.Row) -> str | None:
@@ -162,12 +162,12 @@ def _touched(event: sqlite3.Row) -> str | None:
 
 def _is_as_counted(base: Strange, values: tuple[str, int, str], place: OpencodePlace) -> bool:
     """Whether as much is before a place as there was, as far as times tell: every row is looked at."""
-    said = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
+    messages = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
     parts = next(base.ask(
         "select count(*), sum(part.time_updated) from message join part on part.message_id = message.id"
         f" where {_BEFORE}", values,
     ))  # fmt: skip
-    return (said[0], parts[0], (said[1] or 0) + (parts[1] or 0)) == (place.messages, place.parts, place.updated)
+    return (messages[0], parts[0], (messages[1] or 0) + (parts[1] or 0)) == (place.messages, place.parts, place.updated)
 
 
 _TIMES = "select time_created from message where session_id = ? order by time_created, id"
@@ -182,19 +182,19 @@ def _copied(base: Strange, about: dict[str, Any]) -> str | None:
     first = next(base.ask(f"{_TIMES} limit 1", (id,)), None)
     if not isinstance(created, int) or first is None or first[0] >= created or about.get("parent_id"):
         return None
-    said = [row[0] for row in base.ask(_TIMES, (id,))]
+    times_here = [row[0] for row in base.ask(_TIMES, (id,))]
     if not base.has("session", "project_id"):
         return ""
     others = base.ask(
         "select session.id from session join message on session.id = message.session_id"
         " where message.time_created = ? and session.project_id = ? and session.id != ? and session.time_created < ?"
         " group by session.id order by session.time_created, session.id",
-        (said[0], project, id, created),
+        (times_here[0], project, id, created),
     )
     best, most = "", 0
     for (other,) in list(others):
         times = (found[0] for found in base.ask(_TIMES, (other,)))
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(said, times, strict=False)))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(times_here, times, strict=False)))
         if same > most:
             best, most = str(other), same
     return best
@@ -222,16 +222,16 @@ def _from_database(
                     if isinstance(data, dict):
                         parts.append({"id": part["id"], **fields(data)})
                     else:
-                        tell(problems, Problem("a part that is not JSON", where=str(part["id"])))
+                        report(problems, "a part that is not JSON", where=str(part["id"]))
                 messages, updated = messages + 1, updated + _updated(row)
                 info = decoded(row["data"])
                 if isinstance(info, dict):
                     yield OpencodeTold({"id": row["id"], **fields(info)}, parts, place)
                 else:
-                    tell(problems, Problem("a message that is not JSON", where=str(row["id"])))
+                    report(problems, "a message that is not JSON", where=str(row["id"]))
     except ERRORS as error:
         shelf.is_whole = False
-        tell(problems, Problem(f"the database cannot be read any further: {error}"))
+        report(problems, f"the database cannot be read any further: {error}")
 
 
 def _place(row: sqlite3.Row, *told: Any) -> OpencodePlace | None:
@@ -270,18 +270,14 @@ def open_storage(source: Source, root: str, problems: list[Problem]) -> Opencode
 
 
 def _load(path: str, problems: list[Problem]) -> dict[str, Any]:
-    data, told = document(path)
-    value, more = salvage(data)
-    for problem in [*told, *more]:
-        tell(problems, Problem(problem.what, where=os.path.basename(path), offset=problem.offset))
-    return fields(value)
+    return fields(loaded(path, problems, os.path.basename(path)))
 
 
 def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[OpencodeTold]:
     folder = _inner(root, "message", session)
     loose = _loose_parts(root, problems)
-    found = [_load(os.path.join(folder, name), problems) for name in names_in(folder, ".json")]
-    for info in sorted(found, key=_when):
+    infos = [_load(os.path.join(folder, name), problems) for name in names_in(folder, ".json")]
+    for info in sorted(infos, key=_when):
         inner = _inner(root, "part", str(info.get("id")))
         parts = [_load(os.path.join(inner, name), problems) for name in names_in(inner, ".json")]
         yield OpencodeTold(info, [*parts, *loose.get(str(info.get("id")), [])])
@@ -290,11 +286,11 @@ def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[
 def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str, Any]]]:
     """Parts that lie side by side, whichever message they belong to."""
     folder = os.path.join(root, "part")
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_message: dict[str, list[dict[str, Any]]] = {}
     for name in names_in(folder, ".json"):
         part = _load(os.path.join(folder, name), problems)
-        found.setdefault(str(part.get("messageID")), []).append(part)
-    return found
+        by_message.setdefault(str(part.get("messageID")), []).append(part)
+    return by_message
 
 
 def _inner(root: str, kind: str, id: str) -> str:
@@ -333,30 +329,27 @@ def open_export(source: Source, problems: list[Problem]) -> OpencodeShelf:
     """One session of such a file."""
     value = _whole(source.path, [])
     about = fields(fields(value).get("info"))
-    told = [item for session, item in _folded(source.path, problems) if source.key in ("", session)]
-    if not about and told:
-        first = told[0].info
+    messages = [item for session, item in _folded(source.path, problems) if source.key in ("", session)]
+    if not about and messages:
+        first = messages[0].info
         about = {"id": source.key or first.get("sessionID"), "time": first.get("time")}
-        where = next((fields(item.info.get("path")).get("cwd") for item in told if item.info.get("path")), None)
+        where = next((fields(item.info.get("path")).get("cwd") for item in messages if item.info.get("path")), None)
         about["directory"] = where
-    return OpencodeShelf(about, iter(told))
+    return OpencodeShelf(about, iter(messages))
 
 
 def _whole(path: str, problems: list[Problem]) -> Any:
     if path.endswith(".jsonl"):
         return [row.data for row in rows(path, problems, marks=_MARKS)]
-    data, told = document(path)
-    value, more = salvage(data)
-    problems += [*told, *more]
-    return value
+    return loaded(path, problems)
 
 
 def _folded(path: str, problems: list[Problem]) -> list[tuple[str, OpencodeTold]]:
     value = _whole(path, problems)
     listed = items(fields(value).get("messages")) if isinstance(value, dict) else items(value)
     if listed and "info" in listed[0]:
-        told = [OpencodeTold(fields(item.get("info")), items(item.get("parts"))) for item in listed]
-        return [(str(item.info.get("sessionID")), item) for item in told]
+        messages = [OpencodeTold(fields(item.get("info")), items(item.get("parts"))) for item in listed]
+        return [(str(item.info.get("sessionID")), item) for item in messages]
     return _events(listed)
 
 
@@ -382,9 +375,9 @@ def _events(listed: list[dict[str, Any]]) -> list[tuple[str, OpencodeTold]]:
             parts.pop(message, None)
         elif kind == "message.part.removed":
             parts.get(str(about.get("messageID")), {}).pop(str(about.get("partID")), None)
-    told = [
+    messages = [
         OpencodeTold(info, list(parts.get(id, {}).values()))
         for id, info in infos.items()
         if text(info.get("sessionID"))
     ]
-    return [(str(item.info["sessionID"]), item) for item in sorted(told, key=lambda item: _when(item.info))]
+    return [(str(item.info["sessionID"]), item) for item in sorted(messages, key=lambda item: _when(item.info))]

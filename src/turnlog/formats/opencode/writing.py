@@ -10,11 +10,11 @@ import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing, preview
 from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.transcript import put_session
 from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import short_id, view_of, when
+from turnlog.formats._shared.view import provider_of, short_id, view_of, when
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import AnyEntry, Compaction, Message, Spent
 from turnlog.log.usage import Usage
@@ -32,11 +32,6 @@ def write(transcript: Transcript) -> Rendered:
     data = msgspec.json.encode(writer.run()) + b"\n"
     files = [OutputFile(f"{session}.json", data, 0o600)]
     return Rendered(id=session, files=files, lost=writer.tally.losses(), note=writer.note())
-
-
-def place(written: Rendered, folder: str, *, force: bool = False) -> str:
-    """See `turnlog.formats`. Any folder: the program reads the file with `opencode import`."""
-    return put_files(written.files, folder, force=force)[0]
 
 
 def _id(kind: str, ms: int, *names: str, number: int = 0, is_falling: bool = False) -> str:
@@ -205,7 +200,7 @@ class _Writer:
             "role": "assistant",
             "parentID": asked,
             "modelID": made.model or "unknown",
-            "providerID": _provider(made.model),
+            "providerID": provider_of(made.model),
             "mode": "compaction",
             "agent": "compaction",
             "path": {"cwd": self._folder, "root": self._folder},
@@ -299,7 +294,7 @@ _CARRIED = frozenset((
     "trigger of a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
-WRITING = Writing(render=write, place=place, carried=_CARRIED)
+WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 
 def _is_spent(entry: AnyEntry) -> bool:
@@ -308,15 +303,7 @@ def _is_spent(entry: AnyEntry) -> bool:
 
 def _provider_of(message: Message) -> str:
     known = fields(message.meta).get("provider")
-    return known if isinstance(known, str) else _provider(message.model)
-
-
-def _provider(model: str | None) -> str:
-    name = (model or "").lower()
-    for start, provider in (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "google")):
-        if start in name:
-            return provider
-    return "unknown"
+    return known if isinstance(known, str) else provider_of(message.model)
 
 
 def _tokens(usage: Usage) -> dict[str, Any]:

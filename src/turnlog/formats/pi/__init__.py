@@ -2,55 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Source, Watching, Writing
-from turnlog.formats._shared.json import decode, lines
-from turnlog.formats._shared.records import files_under
-from turnlog.formats._shared.value import fields
-from turnlog.formats.pi.reading import grown, read
-
-_NAME = "pi"
-
-
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
-    base = places.environ.get("PI_CODING_AGENT_DIR") or os.path.join(places.home, ".pi", "agent")
-    return [os.path.join(base, "sessions")]
-
-
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
-    yield from (Source(_NAME, place) for place in files_under(path) if _is_ours(place))
+from turnlog.formats import Format, Resuming, Watching
+from turnlog.formats._shared.growth import growing
+from turnlog.formats._shared.records import beneath, first_records, found_by
+from turnlog.formats._shared.transcript import written_by
+from turnlog.formats.pi.reading import PiState, read
 
 
 def _is_ours(path: str) -> bool:
     """By its first line. Rho begins its files with a `session`, too, but says its time in seconds."""
     if not path.endswith(".jsonl"):
         return False
-    try:
-        first = next(iter(lines(path, limit=1 << 20)), None)
-        header = fields(decode(first.data)) if first is not None else {}
-    except (OSError, ValueError):
-        return False
+    header = next(first_records(path, 1), dict[str, Any]())
     stamp = header.get("timestamp")
     return header.get("type") == "session" and "id" in header and isinstance(stamp, str) and not stamp.isdigit()
 
 
-def _writing() -> Writing:
-    from turnlog.formats.pi.writing import WRITING  # who only reads does not load what writes
-
-    return WRITING
-
-
 FORMAT = Format(
     "pi, versions 1 to 3",
-    homes,
-    find,
+    beneath("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
+    found_by("pi", _is_ours),
     read,
-    write=_writing,
+    write=written_by("turnlog.formats.pi.writing"),
     resume=Resuming(command=lambda id, path, workspace: ["pi", "--session", path]),
-    growth=grown,
+    growth=growing(PiState, read),
     watch=Watching(by_file=True),
 )

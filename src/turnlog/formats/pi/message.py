@@ -1,19 +1,111 @@
-"""Messages of pi, as entries."""
+"""Messages of pi, as entries: the usual ones by the types of their lines, any other as it was decoded."""
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from datetime import datetime
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
-from turnlog.formats._shared.json import decode
+from msgspec import UNSET, Meta, Struct, convert, field
+from msgspec.json import Decoder
+
+from turnlog.formats._shared.json import decode, from_base64
+from turnlog.formats._shared.records import Moment
 from turnlog.formats._shared.tally import unknown
-from turnlog.formats._shared.value import count, fields, items, text
-from turnlog.formats.pi.line import CallPart, PiAnswered, PiAsked, PiCounts, PiTold, TextPart, ThinkingPart
+from turnlog.formats._shared.value import count, fields, items, micros, text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message, Stop
 from turnlog.log.usage import Usage
+
+_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+
+class TextPart(Struct, tag_field="type", tag="text", gc=False):
+    """Text."""
+
+    text: str
+
+
+class Plain(Struct, gc=False):
+    """Text where there is nothing else. Of a type that stands alone msgspec does not ask for the tag."""
+
+    type: Literal["text"]
+    text: str
+
+
+class CallPart(Struct, tag_field="type", tag="toolCall", gc=False):
+    """The model calls a tool."""
+
+    id: Any = None
+    name: Any = None
+    arguments: Any = None
+
+
+class ThinkingPart(Struct, tag_field="type", tag="thinking", gc=False):
+    """What the model thought."""
+
+    thinking: Any = None
+    signature: Any = field(default=None, name="thinkingSignature")
+    redacted: Any = None
+
+
+class PiCost(Struct, gc=False):
+    """What a request cost, in dollars."""
+
+    total: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
+
+
+class PiCounts(Struct, gc=False):
+    """The tokens of one request."""
+
+    input: _Count
+    output: _Count = 0
+    read: _Count = field(default=0, name="cacheRead")
+    write: _Count = field(default=0, name="cacheWrite")
+    cost: PiCost | None = None
+
+
+class PiAsked(Struct, tag_field="role", tag="user", gc=False):
+    """What people said."""
+
+    content: list[Plain]
+
+
+class PiAnswered(Struct, tag_field="role", tag="assistant", gc=False):
+    """What the model said."""
+
+    content: list[TextPart | CallPart | ThinkingPart]
+    api: Any = None
+    provider: Any = None
+    model: Any = None
+    usage: PiCounts | None = None
+    stop: Any = field(default=None, name="stopReason")
+    error: Any = field(default=None, name="errorMessage")
+
+
+class PiTold(Struct, tag_field="role", tag="toolResult", gc=False):
+    """What a tool answered."""
+
+    content: list[Plain]
+    call: Any = field(default=None, name="toolCallId")
+    name: Any = field(default=None, name="toolName")
+    is_error: Any = field(default=None, name="isError")
+    details: Any = None
+    usage: Any = None
+    """What the tool itself asked a model for."""
+
+
+class PiTalk(Struct, gc=False):
+    """A message."""
+
+    type: Literal["message"]
+    id: Annotated[str, Meta(min_length=1)]
+    timestamp: Moment
+    message: PiAsked | PiAnswered | PiTold
+    parent: Any = field(default=UNSET, name="parentId")
+
+
+decode_line = Decoder(PiTalk).decode
+
 
 _STOPS: dict[str, Stop] = {
     "stop": "end",
@@ -50,21 +142,22 @@ def said(raw: PiAsked | PiAnswered | PiTold, at: datetime | None) -> Message:
             thought = cast("ThinkingPart", part)
             data = _signature(thought.signature, thought.redacted, provider)
             blocks.append(Thinking(text=str(thought.thinking or ""), provider=provider, data=data))
-    meta: dict[str, Any] = {}
-    if text(answer.api):
-        meta["api"] = answer.api
-    if text(answer.provider):
-        meta["provider"] = answer.provider
-    error = text(answer.error)
+    usage = _spent(spent) if spent is not None else None
+    return _answered(blocks, usage, answer, at)
+
+
+def _answered(blocks: list[AnyBlock], usage: Usage | None, about: PiAnswered, at: datetime | None) -> Message:
+    meta = {"api": about.api, "provider": about.provider}
+    error = text(about.error)
     return Message(
         id="-",
         role="assistant",
         blocks=blocks,
-        model=None if answer.model == "unknown" else text(answer.model),
-        usage=_spent(spent) if spent is not None else None,
-        stop=_STOPS.get(str(answer.stop)),
+        model=None if about.model == "unknown" else text(about.model),
+        usage=usage,
+        stop=_STOPS.get(str(about.stop)),
         error={"message": error} if error else None,
-        meta=meta or None,
+        meta={key: value for key, value in meta.items() if text(value)} or None,
         at=at,
     )
 
@@ -91,17 +184,9 @@ def message_of(raw: dict[str, Any]) -> Entry | None:
         return Message(id="-", role=role, blocks=blocks_of(raw.get("content")))
     if role == "assistant":
         provider = _provider(raw.get("api"), raw.get("provider"))
-        error = text(raw.get("errorMessage"))
-        return Message(
-            id="-",
-            role="assistant",
-            blocks=[_answer(part, provider) for part in items(raw.get("content"))],
-            model=None if raw.get("model") == "unknown" else text(raw.get("model")),
-            usage=usage_of(fields(raw.get("usage"))),
-            stop=_STOPS.get(str(raw.get("stopReason"))),
-            error={"message": error} if error else None,
-            meta={key: raw[key] for key in ("api", "provider") if text(raw.get(key))} or None,
-        )
+        blocks = [_answer(part, provider) for part in items(raw.get("content"))]
+        about = convert({**raw, "content": [], "usage": None}, PiAnswered)
+        return _answered(blocks, usage_of(fields(raw.get("usage"))), about, None)
     if role == "toolResult":
         content = raw.get("content")
         result = ToolResult(
@@ -132,11 +217,8 @@ def blocks_of(content: Any) -> list[AnyBlock]:
 def _block(part: dict[str, Any]) -> AnyBlock:
     if part.get("type") == "text" and isinstance(part.get("text"), str):
         return Text(text=part["text"])
-    if part.get("type") == "image" and isinstance(part.get("data"), str):
-        try:
-            return Image(media_type=text(part.get("mimeType")), data=b64decode(part["data"], validate=True))
-        except (binascii.Error, ValueError):
-            return unknown("pi", part)
+    if part.get("type") == "image" and (data := from_base64(part.get("data"))) is not None:
+        return Image(media_type=text(part.get("mimeType")), data=data)
     return unknown("pi", part)
 
 
@@ -170,11 +252,10 @@ def usage_of(raw: dict[str, Any]) -> Usage | None:
     if not raw:
         return None
     get = raw.get
-    cost = fields(get("cost")).get("total")
     return Usage(
         input_tokens=count(get("input")),
         cache_read_tokens=count(get("cacheRead")),
         cache_write_tokens=count(get("cacheWrite")),
         output_tokens=count(get("output")),
-        cost_micros=round(cost * 1_000_000) if isinstance(cost, (int, float)) and 0 < cost < 1e9 else None,
+        cost_micros=micros(fields(get("cost")).get("total")),
     )

@@ -14,15 +14,13 @@ from typing import Any, cast
 from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Step
+from turnlog.formats import Forked, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.key import NONE, Keys, bound
-from turnlog.formats._shared.records import heads, rows, tell
-from turnlog.formats._shared.unknown import UnknownRecords
-from turnlog.formats._shared.value import fields, moment, text
-from turnlog.formats.pi.line import PiTalk, PiTold, decode_line
-from turnlog.formats.pi.message import blocks_of, message_of, said, usage_of
+from turnlog.formats._shared.records import UnknownRecords, heads, report, rows
+from turnlog.formats._shared.value import fields, moment, text, whole
+from turnlog.formats.pi.message import PiTalk, PiTold, blocks_of, decode_line, message_of, said, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Note, Spent
 
@@ -30,40 +28,7 @@ _LINKS = ("model_change", "thinking_level_change", "label", "session_info", "ses
 _FAILED = ("error", "aborted")
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
-    row = next(rows(source.path, []), None)
-    first: dict[str, Any] = row.data if row is not None and row.data.get("type") == "session" else {}
-    parent = text(first.get("parentSession")) or text(first.get("branchedFrom"))
-    stem = os.path.basename(source.path).removesuffix(".jsonl")
-    header = SessionHeader(
-        id=text(first.get("id")) or stem.rpartition("_")[2],
-        workspace=text(first.get("cwd")),
-        created=moment(first.get("timestamp")),
-        fork=_fork(parent, source) if parent else None,
-        copied=copied_in(first),
-        origin={"version": first["version"]} if "version" in first else None,
-    )
-    reading = Reading(header=header, steps=iter(()))
-    reading.steps = _Reader(source, reading).steps()
-    return reading
-
-
-def grown(source: Source, mark: ResumePoint) -> Reading | None:
-    """See `turnlog.formats`."""
-    state = growth.state_of(source, mark, _State)
-    if state is None:
-        return None
-    reading = read(source)
-    reading.header = replace(reading.header, title=state.title)
-    reading.facts.update(state.facts)
-    reader = _Reader(source, reading)
-    reader.go_on(mark, state)
-    reading.steps = reader.steps()
-    return growth.settled(reading)
-
-
-class _State(Struct, omit_defaults=True):
+class PiState(Struct, omit_defaults=True):
     """What is known at a mark."""
 
     before: str
@@ -75,21 +40,42 @@ class _State(Struct, omit_defaults=True):
     facts: dict[str, Any] = {}
 
 
+def read(source: Source, mark: ResumePoint | None = None, state: PiState | None = None) -> Reading:
+    """See `turnlog.formats`; with a mark, only what comes behind it."""
+    state = state or PiState("", "", 0)
+    row = next(rows(source.path, []), None)
+    first: dict[str, Any] = row.data if row is not None and row.data.get("type") == "session" else {}
+    parent = text(first.get("parentSession")) or text(first.get("branchedFrom"))
+    stem = os.path.basename(source.path).removesuffix(".jsonl")
+    header = SessionHeader(
+        id=text(first.get("id")) or stem.rpartition("_")[2],
+        workspace=text(first.get("cwd")),
+        title=state.title,
+        created=moment(first.get("timestamp")),
+        fork=_fork(parent, source) if parent else None,
+        copied=copied_in(first),
+        origin={"version": first["version"]} if "version" in first else None,
+    )
+    reading = Reading(header=header, steps=iter(()), facts={**state.facts})
+    reading.steps = _Reader(source, reading, mark, state).steps()
+    return reading
+
+
 def _fork(parent: str, source: Source) -> Forked:
     name = os.path.basename(parent)
     beside = os.path.join(os.path.dirname(source.path), name)
-    found = next((place for place in (parent, beside) if os.path.isfile(place)), None)
+    older = next((path for path in (parent, beside) if os.path.isfile(path)), None)
     return Forked(
         name.removesuffix(".jsonl").rpartition("_")[2],
-        source=Source(source.agent, found) if found is not None else None,
+        source=Source(source.agent, older) if older is not None else None,
     )
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading) -> None:
+    def __init__(self, source: Source, reading: Reading, start: ResumePoint | None, state: PiState) -> None:
         self._source = source
         self._reading = reading
-        self._keys = Keys()
+        self._keys = Keys(state.keys)
         self._places: dict[int, int] = {}
         """The node that each entry of the file stands for, by the hash of its id there (there are many); 0 for none."""
         self._offsets = array("q", [-1])
@@ -97,25 +83,20 @@ class _Reader:
         self._kept: dict[int, str] = {0: ""}
         self._links: set[int] = set()
         """Entries (hashes of their ids) that are no node themselves."""
-        self._before = ""
+        self._before = state.before
         self._last = 0
+        if start is not None:
+            self._places[hash(state.before)] = self._node(state.last) if state.last else 0
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._unknown = UnknownRecords()
-        self._given = 0
+        self._start = start
+        self._given = start.steps if start is not None else 0
         self._next = 0  # from where on the next mark may be
-        self._start: ResumePoint | None = None
-        self._first = 0
+        self._first = state.number
         self._marked: tuple[int, int, str, int, int] | None = None
         """The newest place that may be a mark, how many steps come before it, the entry before it, its node, and
         how many records there are before it."""
-
-    def go_on(self, mark: ResumePoint, state: _State) -> None:
-        """Only what comes behind a mark."""
-        self._start, self._given, self._first = mark, mark.steps, state.number
-        self._keys = Keys(state.keys)
-        self._before = state.before
-        self._places[hash(state.before)] = self._node(state.last) if state.last else 0
 
     def _mark(self) -> ResumePoint | None:
         if self._marked is None:
@@ -123,15 +104,15 @@ class _Reader:
         offset, given, before, last, number = self._marked
         title, facts = self._reading.header.title, growth.small(self._reading.facts)
         return ResumePoint(
-            offset, given, to_builtins(_State(before, self._key(last), number, title, self._keys.state(), facts))
+            offset, given, to_builtins(PiState(before, self._key(last), number, title, self._keys.state(), facts))
         )
 
     def steps(self) -> Iterator[Step]:
         """All of it."""
         out, places = self._out, self._places
         start = self._start.offset if self._start is not None else 0
-        found = heads(self._source.path, self._reading.problems, decode_line, start=start)
-        for number, (offset, line) in enumerate(found, self._first):
+        lines = heads(self._source.path, self._reading.problems, decode_line, start=start)
+        for number, (offset, line) in enumerate(lines, self._first):
             if type(line) is PiTalk:
                 id, parent = line.id, line.parent
                 if parent is UNSET:
@@ -141,31 +122,30 @@ class _Reader:
                 if type(id) is not str or not id:
                     id = f"line {number}"
                 parent = line.get("parentId") if "parentId" in line else self._before
-            place = places.get(hash(parent)) if type(parent) is str else 0
-            if place is None and not parent:
-                place = 0
-            elif place is None:
+            node = places.get(hash(parent)) if type(parent) is str else 0
+            if node is None and not parent:
+                node = 0
+            elif node is None:
                 if self._start is not None:
                     raise growth.Back
-                told = f"hangs on entry {parent!r:.40}, which is missing"
-                tell(self._reading.problems, Problem(told, offset=offset))
-                place = self._last
+                problem = f"hangs on entry {parent!r:.40}, which is missing"
+                report(self._reading.problems, problem, offset=offset)
+                node = self._last
             if type(line) is PiTalk:
-                if offset >= self._next and self._is_begun(line, parent, place):
+                if offset >= self._next and self._is_begun(line, parent, node):
                     self._next = offset + growth.APART
-                    self._marked = (offset, self._given, self._before, place, number)
+                    self._marked = (offset, self._given, self._before, node, number)
                     self._keys.mark()
-                places[hash(id)] = self._talk(line, offset, place)
+                places[hash(id)] = self._talk(line, offset, node)
             else:
-                places[hash(id)] = self._other(cast("dict[str, Any]", line), id, offset, place)
+                places[hash(id)] = self._other(cast("dict[str, Any]", line), id, offset, node)
             self._before = id
             if out:
                 self._given += len(out)
                 yield from out
                 out.clear()
         self._reading.mark = self._mark()
-        for told in self._unknown.told():
-            tell(self._reading.problems, Problem(told, is_news=True))
+        self._unknown.report(self._reading.problems)
         live = places.get(hash(self._before), 0)
         if live != self._last:
             to = self._key(live)
@@ -184,16 +164,16 @@ class _Reader:
 
     def _talk(self, line: PiTalk, offset: int, place: int) -> int:
         """A message of a usual kind."""
-        made = said(line.message, line.timestamp)
-        call = _call(made.blocks)
+        entry = said(line.message, line.timestamp)
+        call = _call(entry.blocks)
         if place != self._last:
             self._out.append(Jump(to=self._key(place)))
         name = bound(*call) if call is not None else ""
-        key = self._keys.single(name) if name else self._keys.of(replace(made, at=None))
-        self._out.append(Record(entry=made, key=key, names=NONE))
+        key = self._keys.single(name) if name else self._keys.of(replace(entry, at=None))
+        self._out.append(Record(entry=entry, key=key, names=NONE))
         if type(line.message) is PiTold and line.message.usage:
             self._out += self._spent(line.message.usage, "tool", line.timestamp)
-        if made.stop in _FAILED and made.blocks:
+        if entry.stop in _FAILED and entry.blocks:
             return self._left_out(key)
         if key is not name:
             return self._node(key)
@@ -228,23 +208,23 @@ class _Reader:
         out = self._out
         kind, at = str(record.get("type")), moment(record.get("timestamp"))
         names: dict[str, str] = {}
-        made: Entry | None = None
+        entry: Entry | None = None
         if kind == "message":
             raw = fields(record.get("message"))
             if raw.get("role") == "system" and raw.get("content") in ("", []):
                 return 0  # the program declares its prompt, by sections, and its tools
-            made = message_of(raw)
+            entry = message_of(raw)
         elif kind == "compaction":
-            made, names = self._compaction(record), self._keeps(record, offset)
+            entry, names = self._compaction(record), self._keeps(record, offset)
         elif kind == "branch_summary":
             summary = text(record.get("summary")) or ""
             about = {key: record.get(key) for key in ("fromId", "details", "summary")}
-            made = Custom(kind="pi.branch_summary", data=about, blocks=[Text(text=summary)] if summary else [])
+            entry = Custom(kind="pi.branch_summary", data=about, blocks=[Text(text=summary)] if summary else [])
         elif kind == "custom_message":
             about = {key: record.get(key) for key in ("details", "display")}
-            made = Custom(kind=f"pi.{record.get('customType')}", data=about, blocks=blocks_of(record.get("content")))
+            entry = Custom(kind=f"pi.{record.get('customType')}", data=about, blocks=blocks_of(record.get("content")))
         elif kind == "custom":
-            made = Custom(kind=f"pi.{record.get('customType')}", data=record.get("data"))
+            entry = Custom(kind=f"pi.{record.get('customType')}", data=record.get("data"))
         elif kind == "context_edit":
             wanted = hash(str(record.get("targetId")))
             if self._start is not None and wanted not in self._places:
@@ -252,7 +232,7 @@ class _Reader:
             target = self._key(self._places.get(wanted, 0))
             if target:
                 instead = record.get("replacement")
-                made = Edit(entry=0, blocks=None if instead is None else blocks_of(fields(instead).get("content")))
+                entry = Edit(entry=0, blocks=None if instead is None else blocks_of(fields(instead).get("content")))
                 names = {"entry": target}
         elif kind in _LINKS:
             out += self._link(kind, record, at)
@@ -260,19 +240,19 @@ class _Reader:
         else:
             out.append(self._record(self._unknown.note(str(kind), record, "an entry"), at))
             return 0
-        if made is None:
-            tell(self._reading.problems, Problem(f"a {kind} that makes no sense: kept as a note", offset=offset))
+        if entry is None:
+            report(self._reading.problems, f"a {kind} that makes no sense: kept as a note", offset=offset)
             out.append(self._record(Note(text=f"a {kind} that makes no sense", data=record), at))
             return 0
         if place != self._last:
             out.append(Jump(to=self._key(place)))
-        step = self._record(made, at, names)
+        step = self._record(entry, at, names)
         out.append(step)
         key = step.key or ""
-        if kind == "branch_summary" or (isinstance(made, Message) and made.role == "tool"):
+        if kind == "branch_summary" or (isinstance(entry, Message) and entry.role == "tool"):
             about, why = (record, "branch summary") if kind != "message" else (fields(record.get("message")), "tool")
             out += self._spent(about.get("usage"), why, at)
-        if isinstance(made, Message) and made.stop in _FAILED and made.blocks:
+        if isinstance(entry, Message) and entry.stop in _FAILED and entry.blocks:
             return self._left_out(key)
         return self._node(key)
 
@@ -303,10 +283,9 @@ class _Reader:
         return [] if spent is None else [self._record(Spent(usage=spent, model=model, why=why), at)]
 
     def _compaction(self, record: dict[str, Any]) -> Compaction:
-        before = record.get("tokensBefore")
         return Compaction(
             replacement=[Message(role="user", blocks=[Text(text=text(record.get("summary")) or "")])],
-            tokens_before=before if type(before) is int else None,
+            tokens_before=whole(record.get("tokensBefore")),
             usage=usage_of(fields(record.get("usage"))),
             meta=record.get("details"),
         )
@@ -324,7 +303,7 @@ class _Reader:
             start = order.index(hash(wanted)) if isinstance(wanted, str) and hash(wanted) in self._places else -1
         if start < 0:
             if wanted is not None and wanted != record.get("id"):
-                tell(self._reading.problems, Problem("a compaction keeps an entry that is missing", offset=offset))
+                report(self._reading.problems, "a compaction keeps an entry that is missing", offset=offset)
             return {}
         node = next((self._places[id] for id in order[start:] if id not in self._links), 0)
         return {"keep": self._key(node)} if node else {}

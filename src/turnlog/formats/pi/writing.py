@@ -9,11 +9,11 @@ import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.rest import tell_rest
 from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.transcript import put_session
 from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
+from turnlog.formats._shared.view import as_uuid, iso, provider_of, short_id, view_of, when
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent
 from turnlog.log.usage import Usage
@@ -46,11 +46,6 @@ def folder_of(workspace: str) -> str:
 def _file_name(session: str) -> str:
     plain = all(char.isascii() and (char.isalnum() or char in "._-") for char in session)
     return session if plain and session.strip(".") and len(session) <= 120 else as_uuid("session", session)
-
-
-def place(written: Rendered, folder: str, *, force: bool = False) -> str:
-    """See `turnlog.formats`. The folder is `~/.pi/agent/sessions` or stands for it."""
-    return put_files(written.files, folder, force=force)[0]
 
 
 class _Writer:
@@ -100,15 +95,15 @@ class _Writer:
     def _facts(self) -> list[str]:
         """What the program itself once said of the session goes back to it."""
         facts, at = self._transcript.facts, iso(self._transcript.updated, self._transcript.created)
-        done: list[str] = []
+        carried: list[str] = []
         if self._is_own and isinstance(facts.get("provider"), str) and isinstance(facts.get("model"), str):
             about = {"provider": facts["provider"], "modelId": facts["model"]}
             self._entry("model_change", "model", at, about)
-            done.append("provider")
+            carried.append("provider")
         if self._is_own and isinstance(facts.get("thinking_level"), str):
             self._entry("thinking_level_change", "thinking", at, {"thinkingLevel": facts["thinking_level"]})
-            done.append("thinking_level")
-        return done
+            carried.append("thinking_level")
+        return carried
 
     def _all(self, messages: list[Message]) -> None:
         for message in messages:
@@ -152,11 +147,11 @@ class _Writer:
 
     def _assistant(self, message: Message, ms: int) -> dict[str, Any]:
         about = fields(message.meta)
-        provider = about.get("provider") if isinstance(about.get("provider"), str) else _provider(message.model)
+        provider = about.get("provider") if isinstance(about.get("provider"), str) else provider_of(message.model)
         api = about.get("api") if isinstance(about.get("api"), str) else _APIS.get(str(provider), "openai-completions")
         content = [part for block in message.blocks if (part := self._answer(block, str(provider))) is not None]
         called = any(part["type"] == "toolCall" for part in content)
-        made: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "role": "assistant",
             "content": content,
             "api": api,
@@ -169,7 +164,7 @@ class _Writer:
         # An answer that it thinks failed would not go to the model.
         self.tally.add("stop reason", "a plain end", int(message.stop in ("error", "aborted")))
         self.tally.add("error of an answer", "", int(bool(message.error)))
-        return made
+        return answer
 
     def _answer(self, block: AnyBlock, provider: str) -> dict[str, Any] | None:
         if isinstance(block, Text):
@@ -183,32 +178,32 @@ class _Writer:
         return {"type": "text", "text": self.tally.said_in_words(block)}
 
     def _call(self, id: str, name: str) -> str:
-        made = id or "call"
-        while made in self._called:
-            made = f"call_{short_id(made, 'again', length=24)}"
-        self._called.add(made)
-        self._calls[id] = (made, name)
-        return made
+        unique = id or "call"
+        while unique in self._called:
+            unique = f"call_{short_id(unique, 'again', length=24)}"
+        self._called.add(unique)
+        self._calls[id] = (unique, name)
+        return unique
 
     def _thinking(self, block: Thinking, provider: str) -> dict[str, Any] | None:
         data = fields(block.data)
         if not self._is_own or block.provider not in (provider, _PROVIDERS.get(provider), None):
             self.tally.add("reasoning")
             return None
-        made: dict[str, Any] = {"type": "thinking", "thinking": block.text}
+        thinking: dict[str, Any] = {"type": "thinking", "thinking": block.text}
         if isinstance(data.get("item"), dict):
-            made["thinkingSignature"] = msgspec.json.encode(data["item"]).decode()
+            thinking["thinkingSignature"] = msgspec.json.encode(data["item"]).decode()
         elif isinstance(data.get("redacted"), str):
-            made |= {"thinkingSignature": data["redacted"], "redacted": True}
+            thinking |= {"thinkingSignature": data["redacted"], "redacted": True}
         elif isinstance(data.get("signature"), str):
-            made["thinkingSignature"] = data["signature"]
-        return made
+            thinking["thinkingSignature"] = data["signature"]
+        return thinking
 
     def _result(self, block: ToolResult, ms: int) -> dict[str, Any]:
         content = block.content
         parts = [Text(text=content)] if isinstance(content, str) else content
         call, name = self._calls.get(block.call, (block.call, "unknown"))
-        made = {
+        result = {
             "role": "toolResult",
             "toolCallId": call,
             "toolName": block.name or name,
@@ -216,7 +211,7 @@ class _Writer:
             "isError": block.is_error,
             "timestamp": ms,
         }
-        return {**made, "details": block.details} if block.details is not None and self._is_own else made
+        return {**result, "details": block.details} if block.details is not None and self._is_own else result
 
     def _said(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
         if isinstance(block, Text):
@@ -231,15 +226,7 @@ _CARRIED = frozenset((
     "reported cost", "cache write count", "stop reason", "error of an answer", "size before a compaction",
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
-WRITING = Writing(render=write, place=place, carried=_CARRIED)
-
-
-def _provider(model: str | None) -> str:
-    name = (model or "").lower()
-    for start, provider in (("claude", "anthropic"), ("gpt", "openai"), ("o3", "openai"), ("gemini", "google")):
-        if start in name:
-            return provider
-    return "unknown"
+WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -29,9 +29,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     data = plain(response)
     known = known_names(context, limits=(ID_LIMIT, NAME_LIMIT))
     reason = data.get("stop_reason")
-    error: dict[str, Any] | None = data.get("error")
-    if reason == "refusal":
-        error = {"type": "refusal", **{k: v for k, v in fields(data.get("stop_details")).items() if k != "type"}}
+    stop, error = stopped(reason, data.get("error"), data.get("stop_details"))
     meta = {"stop_reason": reason} if reason in ("pause_turn", "stop_sequence", "refusal") else {}
     if data.get("partial"):
         meta["partial"] = data["partial"]
@@ -40,11 +38,18 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
         blocks=[answered_block(block, known, account) for block in items(data.get("content"))],
         model=data.get("model"),
         request=data.get("id"),
-        usage=_usage(data["usage"]) if isinstance(data.get("usage"), dict) else None,
-        stop="error" if error else _STOPS.get(str(reason), "end") if reason else "aborted",
+        usage=usage_of(data["usage"]) if isinstance(data.get("usage"), dict) else None,
+        stop=stop,
         error=error,
         meta=tagged(PROVIDER, meta, None),
     )
+
+
+def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop, dict[str, Any] | None]:
+    """How an answer ended, and the error if it failed or was refused."""
+    if reason == "refusal":
+        error = {"type": "refusal", **{k: v for k, v in fields(details).items() if k != "type"}}
+    return "error" if error else _STOPS.get(str(reason), "end") if reason else "aborted", error
 
 
 def answered_block(raw: dict[str, Any], known: dict[str, str], account: str | None) -> AnyBlock:
@@ -86,17 +91,22 @@ def _readable(content: Any) -> tuple[str, bool]:
     return "\n".join(lines), str(fields(content).get("type", "")).endswith("_error")
 
 
-def _usage(raw: dict[str, Any]) -> Usage:
-    written = count(raw, "cache_creation_input_tokens")
-    hour = count(raw, "cache_creation", "ephemeral_1h_input_tokens")
-    written = max(written, hour + count(raw, "cache_creation", "ephemeral_5m_input_tokens"))
+def usage_of(raw: dict[str, Any]) -> Usage:
+    """What a request cost."""
+    get, by_duration = raw.get, raw.get("cache_creation")
+    written, hour = count(get("cache_creation_input_tokens")), 0
+    if by_duration:
+        hour = count(by_duration, "ephemeral_1h_input_tokens")
+        written = max(written, hour + count(by_duration, "ephemeral_5m_input_tokens"))
     return Usage(
-        input_tokens=count(raw, "input_tokens"),
-        cache_read_tokens=count(raw, "cache_read_input_tokens"),
+        input_tokens=count(get("input_tokens")),
+        cache_read_tokens=count(get("cache_read_input_tokens")),
         cache_write_tokens=written - hour,
         cache_write_1h_tokens=hour,
-        output_tokens=count(raw, "output_tokens"),
-        reasoning_tokens=count(raw, "output_tokens_details", "thinking_tokens"),
+        output_tokens=count(get("output_tokens")),
+        reasoning_tokens=count(get("output_tokens_details"), "thinking_tokens")
+        if "output_tokens_details" in raw
+        else 0,
     )
 
 

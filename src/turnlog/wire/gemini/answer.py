@@ -65,7 +65,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
         blocks=blocks,
         model=_get(data, "model_version"),
         request=_get(data, "response_id"),
-        usage=_usage(usage) if isinstance(usage, dict) else None,
+        usage=usage_of(fields(usage)) if isinstance(usage, dict) else None,
         stop=stop,
         error=error,
     )
@@ -150,16 +150,17 @@ class PartReader:
         return UnknownBlock(kind="gemini", json=msgspec.json.encode(part).decode())
 
 
-def _usage(raw: Any) -> Usage:
-    def number(name: str) -> int:
-        return count({"n": _get(raw, name)}, "n")
-
-    cached = number("cached_content_token_count")
-    thoughts = number("thoughts_token_count")
+def usage_of(raw: dict[str, Any]) -> Usage:
+    """What a request cost: the input includes what was cached; thoughts and what tools put in are told apart."""
+    get = raw.get
+    cached = count(get("cachedContentTokenCount") or get("cached_content_token_count"))
+    thoughts = count(get("thoughtsTokenCount") or get("thoughts_token_count"))
+    prompt = count(get("promptTokenCount") or get("prompt_token_count"))
     return Usage(
-        input_tokens=max(0, number("prompt_token_count") - cached) + number("tool_use_prompt_token_count"),
+        input_tokens=max(0, prompt - cached)
+        + count(get("toolUsePromptTokenCount") or get("tool_use_prompt_token_count")),
         cache_read_tokens=cached,
-        output_tokens=number("candidates_token_count") + thoughts,
+        output_tokens=count(get("candidatesTokenCount") or get("candidates_token_count")) + thoughts,
         reasoning_tokens=thoughts,
     )
 

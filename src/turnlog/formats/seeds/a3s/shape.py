@@ -61,10 +61,10 @@ def filled(value: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
 def settled(value: Any, name: str = "") -> Any:
     """Configuration with its objects in the order of a3s, and with its unordered sets and maps in one that stays."""
     if isinstance(value, dict):
-        known = cast("dict[str, Any]", value)
+        fields_of = cast("dict[str, Any]", value)
         if name in _MAPS:
-            known = {key: known[key] for key in sorted(known)}
-        return in_order({key: settled(item, key) for key, item in known.items()}, _INSIDE.get(name, ()))
+            fields_of = {key: fields_of[key] for key in sorted(fields_of)}
+        return in_order({key: settled(item, key) for key, item in fields_of.items()}, _INSIDE.get(name, ()))
     if isinstance(value, list):
         items = [settled(item) for item in cast("list[Any]", value)]
         return sorted(items) if name in _SETS and all(isinstance(item, str) for item in items) else items
@@ -75,48 +75,48 @@ def task(value: Any) -> Any:
     """A task under the names of today."""
     if not isinstance(value, dict):
         return value
-    found = dict(fields(value))
-    if "description" in found:
-        found.setdefault("content", found.pop("description"))
-    found.setdefault("priority", "medium")
-    return in_order(found, _TASK)
+    named = dict(fields(value))
+    if "description" in named:
+        named.setdefault("content", named.pop("description"))
+    named.setdefault("priority", "medium")
+    return in_order(named, _TASK)
 
 
 def is_task(value: Any) -> bool:
     """Whether a3s takes it for a task."""
-    found = fields(value)
+    named = fields(value)
     states = ("pending", "in_progress", "completed", "failed", "skipped", "cancelled")
-    return all(isinstance(found.get(name), str) for name in ("id", "content")) and found.get("status") in states
+    return all(isinstance(named.get(name), str) for name in ("id", "content")) and named.get("status") in states
 
 
 def cost_record(value: Any) -> Any:
     """A cost record in the order of a3s, with its cost as a float."""
     if not isinstance(value, dict):
         return value
-    found = dict(cast("dict[str, Any]", value))
-    found["cost_usd"] = as_float(found.get("cost_usd"))
-    return in_order(found, _COST)
+    costs = dict(cast("dict[str, Any]", value))
+    costs["cost_usd"] = as_float(costs.get("cost_usd"))
+    return in_order(costs, _COST)
 
 
 def context_usage(value: dict[str, Any]) -> dict[str, Any]:
     """How full the context is; the share of it has 32 bits."""
-    found = {"used_tokens": 0, "max_tokens": 200_000, "percent": 0.0, "turns": 0, **value}
-    found["percent"] = F32(as_float(found["percent"]) or 0.0)
-    return in_order(found, _CONTEXT)
+    filled_in = {"used_tokens": 0, "max_tokens": 200_000, "percent": 0.0, "turns": 0, **value}
+    filled_in["percent"] = F32(as_float(filled_in["percent"]) or 0.0)
+    return in_order(filled_in, _CONTEXT)
 
 
 def config(value: dict[str, Any]) -> dict[str, Any]:
     """A configuration as it is written; the threshold has 32 bits."""
-    found = filled(cast("dict[str, Any]", settled(value)), CONFIG)
-    threshold = as_float(found["auto_compact_threshold"])
-    found["auto_compact_threshold"] = F32(0.8 if threshold is None else threshold)
-    return found
+    whole = filled(cast("dict[str, Any]", settled(value)), CONFIG)
+    threshold = as_float(whole["auto_compact_threshold"])
+    whole["auto_compact_threshold"] = F32(0.8 if threshold is None else threshold)
+    return whole
 
 
 def to_usage(raw: Any, *, is_apart: bool) -> Usage:
     """Their counters as ours. With some providers, what a cache answered is counted in the prompt, too."""
-    found = fields(raw)
-    prompt, output, _, cached, written = (count(found.get(name)) for name in USAGE)
+    counts = fields(raw)
+    prompt, output, _, cached, written = (count(counts.get(name)) for name in USAGE)
     return Usage(prompt if is_apart else max(0, prompt - cached - written), cached, written, 0, output)
 
 

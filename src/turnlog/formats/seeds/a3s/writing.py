@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from turnlog.formats import OutputFile, Rendered, Transcript
-from turnlog.formats._shared.mend import mended
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats._shared.tally import Tally, is_of, lost_facts, origin_of, unseen
+from turnlog.formats._shared.tally import Tally, is_of, lost_facts, mended, origin_of, unseen
 from turnlog.formats._shared.value import EPOCH, fields, in_order, listed
 from turnlog.formats._shared.view import seen_on
 from turnlog.formats.seeds.a3s import shape
@@ -29,10 +30,7 @@ _CARRIED = (
 
 
 _ALWAYS = ("edit", "compaction")
-_ALSO = (
-    "model of a message",
-    "usage of a message",
-)
+_ALSO = ("model of a message", "usage of a message")
 
 
 def write(transcript: Transcript) -> Rendered:
@@ -176,9 +174,7 @@ class _Writer:
         now = report.own + report.inherited
         before = shape.to_usage(self.facts.get(shape.TOTAL), is_apart=self.is_apart) if self.has_totals else Usage()
         booked = round((shape.as_float(self.facts.get(shape.COST)) or 0.0) * 1e6) if self.has_totals else 0
-        names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens")
-        more = {name: max(0, getattr(now, name) - getattr(before, name)) for name in names}
-        return Usage(**more, cost_micros=max(0, (now.cost_micros or 0) - booked))
+        return replace(now.beyond(before), cost_micros=max(0, (now.cost_micros or 0) - booked))
 
     def prompt(self, usage: Usage) -> int:
         return usage.input_tokens if self.is_apart else usage.all_input_tokens

@@ -14,9 +14,8 @@ from turnlog.formats import Format, OutputFile, Places, Rendered, Resuming, Sour
 from turnlog.formats._shared.place import put_files
 from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
-from turnlog.formats.seeds.claw.naming import PARTITION, copy_of, is_session_name, partition_of
 from turnlog.formats.seeds.claw.reading import read
-from turnlog.formats.seeds.claw.record import is_session
+from turnlog.formats.seeds.claw.record import PARTITION, copy_of, is_session, is_session_name, partition_of
 from turnlog.formats.seeds.claw.writing import NAME, write
 
 

@@ -10,16 +10,25 @@ from typing import Any, cast
 
 import msgspec
 
-from turnlog.formats import Forked, Problem, Reading, Record, SessionHeader, Source, Step
+from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.patch import besides
-from turnlog.formats._shared.records import names_in, tell
+from turnlog.formats._shared.records import UnknownRecords, names_in
 from turnlog.formats._shared.rust import compact, trimmed
 from turnlog.formats._shared.tally import Tally, unknown
-from turnlog.formats._shared.unknown import UnknownRecords
 from turnlog.formats._shared.value import EPOCH, counted, fields
-from turnlog.formats.seeds.claw.naming import copy_of, stamp_of, stem_of, workspace_of
-from turnlog.formats.seeds.claw.record import ClawFound, ClawReport, of_line, of_object, records, whole_object
+from turnlog.formats.seeds.claw.record import (
+    ClawFound,
+    ClawReport,
+    copy_of,
+    of_line,
+    of_object,
+    records,
+    stamp_of,
+    stem_of,
+    whole_object,
+    workspace_of,
+)
 from turnlog.formats.seeds.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Compaction, Custom, Message, Note
@@ -68,9 +77,9 @@ class _Reader:
         for line in lines(self.path):
             is_empty = is_empty and not line.data.strip()
             if b"session_meta" in line.data:
-                found = of_line(line)[0]
-                if found is not None and found.record.get("type") == "session_meta":
-                    meta = found.record
+                record = of_line(line)[0]
+                if record is not None and record.record.get("type") == "session_meta":
+                    meta = record.record
         if is_empty:
             self.report.add("an empty file: claw would give it another id each time")
         elif meta is None:
@@ -114,8 +123,8 @@ class _Reader:
         parent, branch = fork.get("parent_session_id"), fork.get("branch_name")
         if fork:
             origin["fork"] = fork
-        known = ("type", "version", "session_id", "created_at_ms", "updated_at_ms", "model", "workspace_root", "fork")
-        more = {key: value for key, value in meta.items() if key not in known}
+        named = ("type", "version", "session_id", "created_at_ms", "updated_at_ms", "model", "workspace_root", "fork")
+        more = {key: value for key, value in meta.items() if key not in named}
         if more:
             origin["meta"] = {**origin.get("meta", {}), **more}
         if meta and meta.get("version") != 1:
@@ -206,21 +215,20 @@ class _Reader:
                 yield self.unknown(found, kind)
         if pending is not None:
             yield self.compaction(pending, None)
-        for told in new.told():
-            tell(self.report.problems, Problem(told, is_news=True))
+        new.report(self.report.problems)
 
     def compaction(self, found: ClawFound, summary: Message | None) -> Record:
         record = found.record
         origin: dict[str, Any] = {"agent": NAME}
         meta: dict[str, Any] = {}
-        known = {"count": "count", "removed_message_count": "removed", "summary": "summary"}
-        for name, short in known.items():
+        names = {"count": "count", "removed_message_count": "removed", "summary": "summary"}
+        for name, short in names.items():
             value = record.get(name)
             if isinstance(value, str) if name == "summary" else type(value) is int and 0 <= value < 1 << 32:
                 meta[short] = value
             else:
                 self.report.add(f"a compaction without {name}", found)
-        more = {key: value for key, value in record.items() if key not in known and key != "type"}
+        more = {key: value for key, value in record.items() if key not in names and key != "type"}
         if more:
             origin["record"] = more
         entry = Compaction(replacement=[summary] if summary else [], at=self.created, meta=meta, origin=origin)
@@ -253,12 +261,12 @@ class _Reader:
         if role not in ("system", "user", "assistant", "tool") or not isinstance(blocks, list):
             self.report.add("a message without a known role or without blocks: kept as it is", found)
             return None
-        made = [self.block(found, block) for block in cast("list[Any]", blocks)]
+        blocks_made = [self.block(found, block) for block in cast("list[Any]", blocks)]
         origin: dict[str, Any] = {"agent": NAME}
-        if role in ("system", "user") and any(isinstance(block, ToolResult) for block in made):
+        if role in ("system", "user") and any(isinstance(block, ToolResult) for block in blocks_made):
             origin["role"], role = role, "tool"
         usage = self.usage(found, raw.get("usage"))
-        message = Message(role=role, blocks=made, usage=usage, at=self.created, origin=origin)
+        message = Message(role=role, blocks=blocks_made, usage=usage, at=self.created, origin=origin)
         return _with_extras(message, found.record, raw)
 
     def usage(self, found: ClawFound, raw: Any) -> Usage | None:
@@ -282,9 +290,9 @@ class _Reader:
             case "thinking" if text("thinking") or text("text"):
                 signature = record.get("signature")
                 has_one = isinstance(signature, str)
-                said = record["thinking"] if text("thinking") else record["text"]
+                words = record["thinking"] if text("thinking") else record["text"]
                 data = {"signature": signature} if has_one else None
-                return Thinking(text=said, provider="anthropic" if has_one else None, data=data)
+                return Thinking(text=words, provider="anthropic" if has_one else None, data=data)
             case "tool_use" if text("id") and text("name") and "input" in record:
                 value = record["input"]
                 return ToolCall(id=record["id"], name=record["name"], input=input_of(value) if text("input") else value)
@@ -316,7 +324,7 @@ def _with_extras(message: Message, record: dict[str, Any], raw: dict[str, Any]) 
             blocks[str(index)] = extra
     inner = besides({key: value for key, value in raw.items() if key != "blocks"}, plain["message"])
     outer = besides({key: value for key, value in record.items() if key != "message"}, plain)
-    for name, found in (("blocks", blocks), ("message", inner), ("record", outer)):
-        if found:
-            origin[name] = found
+    for name, extra_fields in (("blocks", blocks), ("message", inner), ("record", outer)):
+        if extra_fields:
+            origin[name] = extra_fields
     return msgspec.structs.replace(message, origin=origin)

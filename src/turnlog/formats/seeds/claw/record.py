@@ -1,4 +1,4 @@
-"""The records in claw's files: one to a line, or all in one object; whatever is damaged costs only itself."""
+"""claw's files: their names, and the records in them; whatever is damaged costs only itself."""
 
 from __future__ import annotations
 
@@ -12,8 +12,85 @@ from msgspec import Struct, field
 from turnlog.formats import Problem
 from turnlog.formats._shared.json import JsonLine, document, lines, salvage
 from turnlog.formats._shared.records import head_of, tell
+from turnlog.formats._shared.rust import fnv1a64
 from turnlog.formats._shared.value import listed
 from turnlog.formats.seeds.claw.dialect import BOM, decode
+
+PARTITION = re.compile(r"[0-9a-f]{16}")
+_ROTATED = re.compile(r"(?P<stem>.+)\.rot-(?P<at>[0-9]{1,18})\.jsonl", re.DOTALL)
+_CLEARED = re.compile(r"(?P<stem>.+)\.jsonl\.before-clear-(?P<at>[0-9]{1,18})\.bak", re.DOTALL)
+_STAMP = re.compile(r"session-([0-9]{9,15})(?:-[0-9]+)?")
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+
+
+class ClawCopy(Struct, frozen=True):
+    """A file that is a former state of a session."""
+
+    original: str
+    """The name of the session's own file."""
+    at_ms: int
+    tag: str
+
+
+def copy_of(name: str) -> ClawCopy | None:
+    """What a file is a copy of, if its name says that it is one."""
+    for pattern, word in ((_ROTATED, "rot"), (_CLEARED, "before-clear")):
+        match = pattern.fullmatch(name)
+        if match:
+            return ClawCopy(f"{match['stem']}.jsonl", int(match["at"]), f"{word}-{match['at']}")
+    return None
+
+
+def is_session_name(name: str) -> bool:
+    """Whether claw could mean a session by that name: no copy, no temporary file."""
+    return name.endswith((".jsonl", ".json")) and not name.startswith(".") and copy_of(name) is None
+
+
+def stem_of(name: str) -> str:
+    """The name without what the kind of file adds to it: what claw looks up."""
+    copy = copy_of(name)
+    name = copy.original if copy is not None else name
+    for ending in (".jsonl", ".json"):
+        if name.endswith(ending):
+            return name[: -len(ending)]
+    return name
+
+
+def workspace_of(path: str) -> str | None:
+    """The folder above `.claw/sessions` (formerly `.claude/sessions`) that a session lies in.
+
+    One of the folders that are named for a workspace may lie in the home of a person, and then is named for another.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    named = os.path.basename(folder) if PARTITION.fullmatch(os.path.basename(folder)) else None
+    outer, name = os.path.split(os.path.dirname(folder) if named else folder)
+    if name != "sessions" or os.path.basename(outer) not in (".claw", ".claude"):
+        return None
+    workspace = os.path.dirname(outer)
+    return workspace if named in (None, partition_of(workspace)) else None
+
+
+def partition_of(workspace: str) -> str:
+    """The folder for the sessions of a workspace."""
+    return f"{fnv1a64(workspace.encode('utf-8', 'surrogateescape')):016x}"
+
+
+def stamp_of(id: str) -> int | None:
+    """The milliseconds in an id; the oldest ones have seconds."""
+    match = _STAMP.fullmatch(id)
+    if match is None:
+        return None
+    number = int(match[1])
+    return number * 1000 if len(match[1]) < 12 else number
+
+
+def file_name(id: str) -> str:
+    """The file for an id: its own name, or for an id that cannot be one a name that no other id gets."""
+    if _SAFE.fullmatch(id) and copy_of(f"{id}.jsonl") is None:
+        return f"{id}.jsonl"
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", id)[:100]
+    return f"session_{plain}-{fnv1a64(id.encode('utf-8', 'surrogatepass')):016x}.jsonl"
+
 
 _GLANCE = 16 << 10
 _TRIES = 8
@@ -72,12 +149,12 @@ def whole_object(path: str, report: ClawReport) -> dict[str, Any] | None:
     data, problems = document(path)
     report.problems += problems
     try:
-        value, told = decode(data)
+        value, refused = decode(data)
     except ValueError:
         value, problems = salvage(data)
         report.problems += problems
-        told = []
-    for what in told:
+        refused = []
+    for what in refused:
         report.add(f"{what}, which claw refuses")
     return cast("dict[str, Any]", value) if isinstance(value, dict) and "messages" in value else None
 
@@ -113,15 +190,19 @@ def of_line(line: JsonLine) -> tuple[ClawFound | None, list[tuple[str, JsonLine]
         return None, []
     data, offset = line.data, line.offset
     try:
-        value, told = decode(data)
+        value, refused = decode(data)
     except ValueError as error:
         # A line that was never finished has the next one stuck to its end.
-        for start in [found.start() for found in _START.finditer(data, 1)][:_TRIES]:
+        for start in [match.start() for match in _START.finditer(data, 1)][:_TRIES]:
             try:
-                value, told = decode(data[start:])
+                value, refused = decode(data[start:])
             except ValueError:
                 continue
-            data, offset, told = data[start:], offset + start, ["the rest of a line that was never finished", *told]
+            data, offset, refused = (
+                data[start:],
+                offset + start,
+                ["the rest of a line that was never finished", *refused],
+            )
             break
         else:
             what = f"a line that cannot be read: {error}" if line.is_ended else "the last line was never finished"
@@ -129,5 +210,5 @@ def of_line(line: JsonLine) -> tuple[ClawFound | None, list[tuple[str, JsonLine]
     if not isinstance(value, dict):
         return None, [("a line that is not an object", line)]
     return ClawFound(cast("dict[str, Any]", value), offset, len(data)), [
-        (f"{what}, which claw refuses", line) for what in told
+        (f"{what}, which claw refuses", line) for what in refused
     ]

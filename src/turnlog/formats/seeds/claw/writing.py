@@ -10,13 +10,12 @@ import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
 from turnlog.formats._shared.json import decoded
-from turnlog.formats._shared.mend import mended
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import claw, compact, fnv1a64, trimmed
-from turnlog.formats._shared.tally import Tally, is_of, lost_facts, origin_of, original, stand_in, unseen
+from turnlog.formats._shared.tally import Tally, is_of, lost_facts, mended, origin_of, original, stand_in, unseen
 from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.formats._shared.view import compactions_on, seen_on
-from turnlog.formats.seeds.claw.naming import file_name
+from turnlog.formats.seeds.claw.record import file_name
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set

@@ -11,17 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Format, Places, Rendered, Source, Writing
+from turnlog.formats import Format, Rendered, Source, Writing
 from turnlog.formats._shared.place import Taken, put_files, safe_name
-from turnlog.formats._shared.records import homes_under, workspace_over
+from turnlog.formats._shared.records import homes_under, inside, workspace_over
 from turnlog.formats.seeds.owlen.reading import checkpoint_files, opening, read, workspace_of
 from turnlog.formats.seeds.owlen.shape import AGENT
 from turnlog.formats.seeds.owlen.writing import write
-
-
-def homes(places: Places) -> list[str]:
-    """Checkpoints lie with the work they are about."""
-    return [os.path.join(places.workspace, ".owlen", "checkpoints")] if places.workspace else []
 
 
 def find(path: str) -> Iterator[Source]:
@@ -62,5 +57,9 @@ def _is_there(path: str, data: bytes) -> bool:
 
 
 FORMAT = Format(
-    "owlen checkpoints", homes, find, read, write=Writing(render=write, place=place, versions={1: "every owlen"})
+    "owlen checkpoints",
+    inside(".owlen/checkpoints"),
+    find,
+    read,
+    write=Writing(render=write, place=place, versions={1: "every owlen"}),
 )

@@ -18,8 +18,19 @@ from turnlog.formats._shared.records import entries_in, workspace_over
 from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.seeds.owlen import shape
-from turnlog.formats.seeds.owlen.files import Texts, checkpoint_of, first_seen, is_inside, name_of, texts_of
-from turnlog.formats.seeds.owlen.shape import AGENT, COUNTS, Lists, Time, time_of
+from turnlog.formats.seeds.owlen.shape import (
+    AGENT,
+    COUNTS,
+    Lists,
+    Texts,
+    Time,
+    checkpoint_of,
+    first_seen,
+    is_inside,
+    name_of,
+    texts_of,
+    time_of,
+)
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.entry import Message, Note, Track
 from turnlog.workspace.tree import path_text

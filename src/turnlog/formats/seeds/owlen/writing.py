@@ -21,14 +21,7 @@ from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
 
-_ALSO = (
-    "workspace",
-    "system prompt",
-    "model of a message",
-    "time of a message",
-    "fact",
-    "spending apart from answers",
-)
+_ALSO = ("workspace", "system prompt", "model of a message", "time of a message", "fact", "spending apart from answers")
 
 
 def write(transcript: Transcript) -> Rendered:

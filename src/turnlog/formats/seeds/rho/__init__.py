@@ -9,7 +9,6 @@ from typing import Any
 from turnlog.formats import Format, Problem, Reading, Resuming, SessionHeader, Source, Step, Writing
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import tell
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.value import fields, in_order
 from turnlog.formats.seeds.rho.layout import find, homes, place
@@ -65,8 +64,7 @@ def read(source: Source) -> Reading:
         yield from first
         for line in rest:
             yield from reader.take(line)
-        for told in reader.unknown.told():
-            tell(problems, Problem(told, is_news=True))
+        reader.unknown.report(problems)
         yield from beside(path, problems)
         facts.update(_facts(reader))
 

@@ -5,13 +5,12 @@ What an entry cannot say is in its `origin`; a message that still would not come
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
+from base64 import b64encode
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
 
-from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.json import decode, from_base64
 from turnlog.formats._shared.rust import by_key, compact
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.value import counted, fields, listed
@@ -119,11 +118,8 @@ def _block(block: Json) -> AnyBlock:
     ((kind, inner),) = block.items()
     if kind == "Text" and isinstance(inner, str):
         return Text(text=inner)
-    if kind == "Image" and isinstance(inner["data"], str):
-        try:
-            return Image(media_type=as_text(inner["mime_type"]), data=b64decode(inner["data"], validate=True))
-        except Base64Error:
-            pass
+    if kind == "Image" and (data := from_base64(inner["data"])) is not None:
+        return Image(media_type=as_text(inner["mime_type"]), data=data)
     if kind == "ToolCall" and isinstance(inner["id"], str) and isinstance(inner["name"], str):
         return ToolCall(id=inner["id"], name=inner["name"], input=inner["arguments"])
     return _kept(BLOCK, block)

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Record, Step
 from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, lines
-from turnlog.formats._shared.records import record_in
-from turnlog.formats._shared.unknown import UnknownRecords
+from turnlog.formats._shared.records import UnknownRecords, record_in
 from turnlog.formats._shared.value import counted
 from turnlog.formats.seeds.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
 from turnlog.formats.seeds.rho.names import chosen_id

@@ -16,8 +16,8 @@ from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats._shared.value import fields, in_order
 from turnlog.formats.seeds.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
-from turnlog.formats.seeds.rho.names import chosen_id, is_cut, is_safe, unit_name, workspace_key
-from turnlog.formats.seeds.rho.path import RhoTold, Trail, reached_by, settled
+from turnlog.formats.seeds.rho.names import chosen_id, is_cut, is_newer, is_safe, opened_since, unit_name, workspace_key
+from turnlog.formats.seeds.rho.path import Growth, RhoTold, Trail, reached_by, settled
 from turnlog.formats.seeds.rho.reading import NEWEST
 from turnlog.formats.seeds.rho.record import (
     HEADER,
@@ -32,15 +32,9 @@ from turnlog.formats.seeds.rho.record import (
     stamp,
 )
 from turnlog.formats.seeds.rho.sidecar import sidecars
-from turnlog.formats.seeds.rho.tree import Growth
-from turnlog.formats.seeds.rho.vocabulary import is_newer, opened_since
 from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message, Note
 
-_ALSO = (
-    "time of a message",
-    "usage of a message",
-    "spending apart from answers",
-)
+_ALSO = ("time of a message", "usage of a message", "spending apart from answers")
 _NOT_FIRST = (
     "compaction",
     "message before the last compaction",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Format, Places, Resuming, Source, Writing
+from turnlog.formats import Format, Resuming, Source, Writing
 from turnlog.formats._shared.json import document, salvage
-from turnlog.formats._shared.records import homes_under, is_plain_file
+from turnlog.formats._shared.records import homes_under, inside, is_plain_file
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.sofos.index import place, session_files, workspace_of
 from turnlog.formats.seeds.sofos.reading import read
@@ -21,11 +21,6 @@ from turnlog.formats.seeds.sofos.shape import AGENT
 from turnlog.formats.seeds.sofos.writing import write
 
 _HEAD = 64 << 10
-
-
-def homes(places: Places) -> list[str]:
-    """Sessions lie with the work they are about."""
-    return [os.path.join(places.workspace, ".sofos", "sessions")] if places.workspace else []
 
 
 def find(path: str) -> Iterator[Source]:
@@ -64,7 +59,7 @@ def _is_session(path: str) -> bool:
 
 FORMAT = Format(
     "sofos 0.1 to 0.4.3",
-    homes,
+    inside(".sofos/sessions"),
     find,
     read,
     # sofos itself does not number them.

@@ -20,17 +20,8 @@ from turnlog.log.context import INTERRUPTED, pending, repair, split_system, text
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set, Spent
 from turnlog.log.usage import Usage
 
-_ALWAYS = (
-    "edit",
-    "compaction",
-    "message before the last compaction",
-)
-_ALSO = (
-    "workspace",
-    "model of a message",
-    "time of a message",
-    "fact",
-)
+_ALWAYS = ("edit", "compaction", "message before the last compaction")
+_ALSO = ("workspace", "model of a message", "time of a message", "fact")
 
 
 _NEWER = ("model", "readonly", "permission_preset")
