@@ -13,7 +13,6 @@ from turnlog.catalog.index.batch import Doc, Passage
 from turnlog.catalog.index.cards import ms_of, words
 from turnlog.catalog.index.notes import note, noted
 from turnlog.catalog.index.texts import clean, lines, sum_of
-from turnlog.thread.marking import ForeignMarks, marks_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Batch
     from turnlog.catalog.index.engine import Engine
     from turnlog.store import Store
+    from turnlog.thread.marking import ForeignMarks
 
 _NOTED = "marks of others"
 _FIRST = 1 << 40
@@ -43,6 +43,12 @@ def _noted_as(marks: ForeignMarks) -> _Marks:
     return _Marks(marks.title and clean(marks.title), marks.archived, tags, notes)
 
 
+def _said_in(store: Store) -> dict[str, _Marks]:
+    from turnlog.thread.marking import marks_in  # most that is read again is marked as it was
+
+    return {name: _noted_as(marks) for name, marks in marks_in(store).items()}
+
+
 _decode = msgspec.json.Decoder(dict[str, _Marks]).decode
 
 
@@ -57,7 +63,7 @@ class MarkedSessions:
 
     def learn(self, store: Store) -> None:
         """What the home says by now."""
-        self._marks = {clean(name): _noted_as(marks) for name, marks in marks_in(store).items()}
+        self._marks = {clean(name): marks for name, marks in _said_in(store).items()}
         self._is_new = True
 
     def remember(self, db: Engine) -> None:
@@ -80,8 +86,7 @@ class MarkedSessions:
 
 def put_over(db: Engine, store: Store) -> None:
     """The same for an index in which nothing but glances is."""
-    marks = {name: _noted_as(found) for name, found in marks_in(store).items()}
-    rows = [(*row.values(), id) for id, _, _, row in _overlaid(db, marks)]
+    rows = [(*row.values(), id) for id, _, _, row in _overlaid(db, _said_in(store))]
     db.run("UPDATE sessions SET title = ?, tags = ?, is_archived = ? WHERE id = ?", rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.sqlite.ledger import Ledger, add_gone
@@ -11,7 +12,6 @@ from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.read import foreign
 from turnlog.catalog.watch.discovery import can_read
 from turnlog.catalog.watch.sweep import ABSENT, stamp_of
-from turnlog.exchange.kept import KeptFiles
 from turnlog.formats import Source
 from turnlog.thread.handed import Handed
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from turnlog.catalog.index.batch import Batch, Before
+    from turnlog.exchange.kept import KeptFiles
 
 _RECALLED = "recalled"
 """Noted when an index that was made anew knows what was gone before."""
@@ -29,11 +30,17 @@ class GoneSessions:
     """What is known of them beside the index: the files that are kept, and the ledger."""
 
     def __init__(self, location: str, watchlist: Watchlist, batch: Batch) -> None:
-        self._kept = KeptFiles(location)
+        self._location = location
         self._ledger = Ledger(location)
         self._handed = Handed(location)
         self._watchlist = watchlist
         self._batch = batch
+
+    @cached_property
+    def _kept(self) -> KeptFiles:
+        from turnlog.exchange.kept import KeptFiles  # most that is read again is where it was
+
+        return KeptFiles(self._location)
 
     def kept_at(self, id: int, source: Source, changed: str) -> str | None:
         """Where a session is to be read from that is kept; "" if nothing of it is new, None if it is not kept.

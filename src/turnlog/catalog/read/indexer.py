@@ -6,7 +6,6 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.glance.survey import QUICK
 from turnlog.catalog.index.batch import Batch, Before
 from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.marked import MarkedSessions
@@ -18,7 +17,6 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.index.texts import clean, path_column
 from turnlog.catalog.read import foreign
-from turnlog.catalog.read.announcer import Announcer
 from turnlog.catalog.read.gone import GoneSessions
 from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
@@ -270,11 +268,15 @@ class Indexer:
 
     def _announce(self, found: Discovered, finder: Finder) -> Discovered:
         """Note what is new with what a glance tells, to be read later. Gives what has to be read now."""
-        announcer = Announcer(self._watchlist, self._batch, self._home, self._next)
-        for source in found.sources:
-            announcer.take(source, finder.parts(source))
-        moved = announcer.take_ours(found.ours)
-        self._next = announcer.next
+        moved = found.ours
+        if found.sources or found.ours:
+            from turnlog.catalog.read.announcer import Announcer  # what only grew needs none
+
+            announcer = Announcer(self._watchlist, self._batch, self._home, self._next)
+            for source in found.sources:
+                announcer.take(source, finder.parts(source))
+            moved = announcer.take_ours(found.ours)
+            self._next = announcer.next
         if not moved:
             finder.remember()
         self._batch.flush()
@@ -283,13 +285,17 @@ class Indexer:
 
     def _announce_inner(self, jobs: list[_Job], finder: Finder) -> None:
         """What else is in files that were announced by their names: an agent may keep subagents inside."""
-        inner = [
-            source
-            for job in jobs
-            if job.is_unread and job.source is not None and job.source.agent in QUICK and job.stamp.size >= 0
-            for source in format_of(job.source.agent).find(job.path)
-            if source.key and not self._watchlist.has_source(source.agent, source.path, source.key)
-        ]
+        inner: list[Source] = []
+        for job in jobs:
+            if job.is_unread and job.source is not None and job.stamp.size >= 0:
+                from turnlog.catalog.glance.survey import QUICK  # what only grew needs none
+
+                found = format_of(job.source.agent).find(job.path) if job.source.agent in QUICK else ()
+                inner += [
+                    source
+                    for source in found
+                    if source.key and not self._watchlist.has_source(source.agent, source.path, source.key)
+                ]
         self._announce(Discovered(inner, []), finder)
 
     def _remove(self, id: int, is_ours: int) -> None:

@@ -6,7 +6,6 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.glance.survey import QUICK
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import NotFound, Unsupported
@@ -158,6 +157,8 @@ class Finder:
         if stamp.size == DANGLING and path.endswith(".jsonl"):
             self._found.sources.append(Source(agent, path))
             return
+        from turnlog.catalog.glance.survey import QUICK  # what only grew needs none
+
         if self._is_quick and agent in QUICK and stamp.size >= 0:
             sources = [Source(agent, path)] if QUICK[agent].is_session_name(os.path.basename(path)) else []
         else:
