@@ -160,6 +160,7 @@ def _page() -> Iterator[str]:
     yield "## Opening\n"
     yield from _function("turnlog.open", turnlog.open, "async with ")
     yield from _function("turnlog.instructions", turnlog.instructions)
+    yield from _function("turnlog.export", turnlog.export)
     for cls in HELD:
         yield from _class(cls)
     yield "## turnlog.aio.Home, besides\n"
@@ -181,7 +182,7 @@ def _page() -> Iterator[str]:
     held = {cls.__name__ for cls in HELD}
     for name in turnlog.__all__:
         value = getattr(turnlog, name)
-        if name not in held and name not in ("open", "instructions", "__version__"):
+        if name not in held and name not in ("open", "instructions", "export", "__version__"):
             yield from _value(name, value)
 
 

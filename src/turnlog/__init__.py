@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from turnlog.log.tokens import Tokens
     from turnlog.log.usage import Usage, UsageReport
     from turnlog.pricing import Cost, CostReport
+    from turnlog.reader.document import Document, export
     from turnlog.session import Home, ReadOnlySession, Session
     from turnlog.session import open_home as open
     from turnlog.session.comparison import (
@@ -114,8 +115,8 @@ __all__ = [
     "Alias", "AlreadyExists", "Ambiguous", "Answer", "AnyBlock", "AnyEntry", "Ask", "Blame", "BlamedLine", "Branch",
     "Card", "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame",
     "CommitTurn", "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison",
-    "Conflict", "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Drop",
-    "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts",
+    "Conflict", "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Document",
+    "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts",
     "Exported", "File", "Fold", "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits",
     "Home", "Image", "Imported", "Info", "Intent", "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss",
     "Message", "NeededBlob", "NotFound", "Note", "OutOfSpace", "Outcome", "PendingCall", "Plan", "Problem", "Purged",
@@ -123,7 +124,7 @@ __all__ = [
     "Spent", "Standing", "Start", "Started", "Stats", "Step", "Stop", "Synced", "Target", "Text", "Thinking",
     "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "Transferred", "TreeNode", "Turn", "TurnState",
     "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown", "UnknownBlock", "Unsupported", "Usage",
-    "UsageReport", "Writer", "__version__", "instructions", "open",
+    "UsageReport", "Writer", "__version__", "export", "instructions", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
@@ -154,6 +155,7 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.log.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",
         "turnlog.pricing": "Cost CostReport",
+        "turnlog.reader.document": "Document export",
         "turnlog.session": "Home ReadOnlySession Session",
         "turnlog.session.comparison": "ChangedFile CommonBeginning ComparedSide ComparedTurn Comparison",
         "turnlog.session.instructions": "instructions",

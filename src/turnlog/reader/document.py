@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.catalog.waiter import while_wanted
+from turnlog.errors import Unsupported
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
@@ -20,8 +21,10 @@ from turnlog.reader.part import Part
 from turnlog.view.number import count, used
 
 if TYPE_CHECKING:
+    from turnlog.aio import Home as AsyncHome
     from turnlog.formats import TouchedFile, Transcript
     from turnlog.reader.opener import OpenedSession
+    from turnlog.session import Home
     from turnlog.view.redact import Redactor
 
 VERSION = 1
@@ -36,6 +39,24 @@ class Document(Struct, frozen=True):
 
     data: bytes
     redacted: dict[str, int] | None
+
+
+def export(home: Home | AsyncHome, session: str, form: str, *, redact: bool = True) -> Document:
+    """A session by its id as one document, for people (`html`, `markdown`) or for programs (`json`, `jsonl`).
+
+    Keys, tokens and passwords are taken out unless `redact=False`; `redacted` says how many of which kind. Nothing is
+    locked or written. For another agent, `session.export("claude-code")` writes its files.
+    """
+    if form not in ENDINGS:
+        raise Unsupported(
+            f"no document {form!r:.40}", hint=f"one of {', '.join(ENDINGS)}; session.export writes for other agents"
+        )
+    from turnlog.aio import Home as AsyncHome
+    from turnlog.reader.opener import OpenedSession
+
+    holder = home.blocking if isinstance(home, AsyncHome) else home
+    with holder.read(session) as found:
+        return write(OpenedSession(holder, found), form, is_redacted=redact)
 
 
 def write(opened: OpenedSession, form: str, *, is_redacted: bool, also: Collection[str] = ()) -> Document:

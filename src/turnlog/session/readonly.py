@@ -156,8 +156,14 @@ class ReadOnlySession(SessionReader):
         self, agent: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None,
         include_ignored: bool = False,
     ) -> Exported:  # fmt: skip
-        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where."""
-        from turnlog.exchange.transcript import send
+        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where.
 
+        Documents for people and programs (HTML, Markdown, JSON) are what `turnlog.export` makes.
+        """
+        from turnlog.exchange.transcript import send
+        from turnlog.formats import is_known
+
+        if agent in ("html", "markdown", "json", "jsonl") and not is_known(agent):
+            raise NotFound(f"no agent {agent!r}", hint=f'turnlog.export(home, "{self.id}", "{agent}") is that document')
         with self.history.mutex:
             return send(self, agent, place, force=force, format_version=format_version, include_ignored=include_ignored)

@@ -1,0 +1,52 @@
+"""Documents from a program: what `turnlog export` writes, without the command line."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+import turnlog
+from turnlog import aio
+from turnlog.cli.frame.program import run
+
+SECRET = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TURNLOG_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    with turnlog.open() as home:
+        s = home.create(id="s", title="A title")
+        s.user(f"the token is {SECRET}")
+        s.assistant("**Noted.**", model="some-model")
+        yield home
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "json", "jsonl"])
+def test_a_program_gets_what_the_command_writes(home, form, tmp_path):
+    made = turnlog.export(home, "s", form)
+    assert run(["export", "s", "--to", form, "-o", str(tmp_path / "out")]) == 0
+    assert made.data == (tmp_path / "out").read_bytes()
+    assert SECRET.encode() not in made.data
+    assert sum(made.redacted.values()) == 1
+    assert SECRET.encode() in turnlog.export(home, "s", form, redact=False).data
+
+
+def test_with_an_event_loop_it_is_given_to_a_thread(home, tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "home") as other:
+            return await asyncio.to_thread(turnlog.export, other, "s", "json")
+
+    assert msgspec.json.decode(asyncio.run(main()).data)["session"] == "s"
+
+
+def test_what_is_no_document_is_told(home):
+    with pytest.raises(turnlog.Unsupported, match="no document 'pdf'") as told:
+        turnlog.export(home, "s", "pdf")
+    assert "html" in told.value.hint
+    with pytest.raises(turnlog.NotFound):
+        turnlog.export(home, "nobody", "html")
+    with pytest.raises(turnlog.TurnlogError) as told:
+        home.read("s").export("html")
+    assert "turnlog.export" in told.value.hint
