@@ -1254,8 +1254,8 @@ MUTANTS = [
     Mutant(
         "whose it is stays on the connection",
         "store/postgres/connection.py",
-        "set_config('turnlog.tenant', $1, true)",
-        "set_config('turnlog.tenant', $1, false)",
+        "_WHOSE = \"set_config('turnlog.tenant', $1, true)\"",
+        "_WHOSE = \"set_config('turnlog.tenant', $1, false)\"",
         ("tests/store/test_postgres_pooler.py",),
     ),
     Mutant(

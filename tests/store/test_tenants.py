@@ -153,3 +153,21 @@ def test_with_await(location: str):
             await other.sessions()
 
     asyncio.run(run())
+
+
+def test_a_catalog_of_one_tenant_shows_neither_others_nor_the_operators_own(
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    if location == "memory:":
+        pytest.skip("what is in memory alone is in no catalog")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with turnlog.open(location) as home:
+        acme, other = home.tenant("acme"), home.tenant("other")
+        for owner, one in (("operator", home), ("acme", acme), ("other", other)):
+            one.create(id=f"s-{owner}", title=owner).user(f"the heliotrope of {owner}")
+        for owner, one in (("acme", acme), ("other", other)):
+            with turnlog.Catalog(one) as catalog:
+                assert [card.title for card in catalog.cards(everything=True)] == [owner]
+                assert [hit.card.title for hit in catalog.search("heliotrope")] == [owner]
+        with turnlog.Catalog(home, agents=False) as catalog:
+            assert [card.title for card in catalog.cards(everything=True)] == ["operator"]

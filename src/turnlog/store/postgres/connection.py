@@ -62,14 +62,17 @@ class Statement:
         return self.query, values, self.types, self.formats, self.answer
 
 
+_WHOSE = "set_config('turnlog.tenant', $1, true)"
 # The server gives up before we do, and says why. One that is told to be careless is overruled, unless we are it, too.
-# Nothing comes back of it: fewer bytes, and nothing to look at.
-_SETTINGS = Statement.of(
-    "select where set_config('turnlog.tenant', $1, true) || set_config('statement_timeout', $2, true) || "
-    "set_config('synchronous_commit', case when $3 = '' then 'off' when current_setting('synchronous_commit') = 'off' "
-    "then 'on' else current_setting('synchronous_commit') end, true) is null",
-    ("text", "text", "text"),
+_LIMITS = (
+    "set_config('statement_timeout', ${0}, {2}) || set_config('synchronous_commit', "
+    "case when ${1} = '' then 'off' when current_setting('synchronous_commit') = 'off' "
+    "then 'on' else current_setting('synchronous_commit') end, {2})"
 )
+# Nothing comes back of them: fewer bytes, and nothing to look at.
+_TENANT = Statement.of(f"select where {_WHOSE} is null", ("text",))
+_ALL_OF_IT = Statement.of(f"select where {_WHOSE} || {_LIMITS.format(2, 3, 'true')} is null", ("text",) * 3)
+_FOR_GOOD = Statement.of(f"select where {_LIMITS.format(1, 2, 'false')} is null", ("text",) * 2)
 
 
 class _Query(NamedTuple):
@@ -170,9 +173,20 @@ class Connection(psycopg.Connection[Any]):
 
     # ── transactions ──────────────────────────────────────────────────────────────────────────────
 
-    def _settings(self) -> list[Buffer | None]:
-        limit = b"%dms" % int(self.patience * 800)
-        return [self.tenant.encode(), limit, b"durable" if self.is_durable else b""]
+    def _limits(self) -> list[Buffer | None]:
+        return [b"%dms" % int(self.patience * 800), b"durable" if self.is_durable else b""]
+
+    def _settings(self) -> tuple[Statement, list[Buffer | None]]:
+        """What a transaction begins with: behind a pooler, nothing else is known of us there."""
+        if self.is_pooled:
+            return _ALL_OF_IT, [self.tenant.encode(), *self._limits()]
+        return _TENANT, [self.tenant.encode()]
+
+    def settle(self, *, is_pooled: bool) -> None:
+        """What it is from now on."""
+        self.is_pooled = is_pooled
+        if not is_pooled:
+            self.call(_FOR_GOOD, self._limits(), prepare=False)
 
     @contextmanager
     def transaction(
@@ -182,13 +196,13 @@ class Connection(psycopg.Connection[Any]):
         is_new = self.pgconn.transaction_status == _IDLE
         with super().transaction(savepoint_name, force_rollback) as made:
             if is_new:
-                self.call(_SETTINGS, self._settings())
+                self.call(*self._settings())
             yield made
 
     def begin(self) -> None:
         """The same for who ends it by `execute`."""
         self._send(self.pgconn.send_query, b"begin")
-        self.call(_SETTINGS, self._settings())
+        self.call(*self._settings())
 
     def script(self, text: str) -> None:
         """Statements without values, inside a transaction."""
@@ -228,7 +242,7 @@ class Connection(psycopg.Connection[Any]):
             return self._run(statement, values, named=False)
 
     def _prepare(self, statement: Statement) -> None:
-        for one in (statement, _SETTINGS):
+        for one in (statement, self._settings()[0]):
             if one.name not in self._known:
                 if len(self._known) >= _MOST_KNOWN:
                     oldest = next(iter(self._known))
@@ -244,7 +258,7 @@ class Connection(psycopg.Connection[Any]):
         def both() -> None:
             # Without a `begin`, what comes in one message is one transaction.
             self.pgconn.enter_pipeline_mode()
-            self._sending(_SETTINGS, self._settings(), named=named)()
+            self._sending(*self._settings(), named=named)()
             self._sending(statement, values, named=named)()
             self.pgconn.pipeline_sync()
 

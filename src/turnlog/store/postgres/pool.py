@@ -126,10 +126,10 @@ class Connections:
                 # A pooler has told us a number of its own.
                 row = made.execute("select pg_backend_pid()", prepare=False).fetchone()
                 self.is_pooled = row is None or row[0] != made.info.backend_pid
+            made.settle(is_pooled=bool(self.is_pooled))
         except BaseException:
             made.close()
             raise
-        made.is_pooled = bool(self.is_pooled)
         return made
 
     def take(self) -> Connection:
