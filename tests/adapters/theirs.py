@@ -1,5 +1,6 @@
 """A framework's own tests, from its source distribution, with our store in the place of its own."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tarfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,3 +47,21 @@ def run(framework: str, folder: Path, tests: list[str], *options: str, **setting
     )
     cases = ET.parse(report).getroot().iter("testcase")
     return {case.attrib["name"]: "passed" if not len(case) else case[0].tag for case in cases}
+
+
+def commands_see(home: Path, session: str, text: str, output_tokens: int) -> None:
+    """`ls`, `search`, `show` and `usage` know a session that a framework wrote."""
+    user = home.parent / "nobody"
+    user.mkdir(exist_ok=True)
+    env = {**os.environ, "HOME": str(user), "TURNLOG_HOME": str(home)}
+
+    def says(*words: str) -> Any:
+        command = [sys.executable, "-m", "turnlog", *words, "--json"]
+        done = subprocess.run(command, env=env, cwd=user, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert session in [row["id"] for row in says("ls", "--all")["sessions"]]
+    assert session in [hit["session"] for hit in says("search", f'"{text}"')["hits"]]
+    assert text in json.dumps(says("show", session))
+    assert says("usage")["total"]["output_tokens"] == output_tokens

@@ -155,6 +155,7 @@ def test_a_program_goes_on_where_it_was(tmp_path):
         assert list(session.usage().models) == ["gemini-3-pro"]
         assert session.labels == {"framework": "adk", "app": "app", "user": "ada", "session": "s1"}
         assert session.export("claude-code", tmp_path / "exported.jsonl")
+    theirs.commands_see(tmp_path, "app/ada/s1", "3 contents", 4)
 
 
 def test_the_guide_runs(tmp_path, monkeypatch):

@@ -224,6 +224,7 @@ def test_a_program_goes_on_where_it_was(tmp_path):
         assert session.labels == {"framework": "langgraph", "thread_id": "t1"}
         exported = session.export("claude-code", tmp_path / "exported.jsonl")
         assert exported
+    theirs.commands_see(tmp_path, "t1", "answer to question 2", 4)
 
 
 def test_the_guide_runs(tmp_path):

@@ -147,6 +147,7 @@ def test_a_program_goes_on_where_it_was(tmp_path):
         assert (session.usage().own.input_tokens, session.usage().own.output_tokens) == (20, 4)
         assert session.labels == {"framework": "openai-agents", "session_id": "c1"}
         assert session.export("claude-code", tmp_path / "exported.jsonl")
+    theirs.commands_see(tmp_path, "c1", "answer 2", 4)
 
 
 def test_the_guide_runs(tmp_path, monkeypatch):

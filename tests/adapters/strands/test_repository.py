@@ -216,6 +216,7 @@ def test_a_program_goes_on_where_it_was(tmp_path):
         assert (session.usage().own.input_tokens, session.usage().own.output_tokens) == (20, 4)
         assert session.labels["framework"] == "strands"
         assert session.export("claude-code", tmp_path / "exported.jsonl")
+    theirs.commands_see(tmp_path, "s1", "3 messages", 4)
 
 
 def test_a_session_of_another_agent_is_gone_on_with(tmp_path):
