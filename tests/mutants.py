@@ -154,6 +154,20 @@ MUTANTS = [
         ("tests/formats/test_mirror.py",),
     ),
     Mutant(
+        "adapter: a line that is handed over happens when it is handed over",
+        "formats/claude_code/mirror.py",
+        "return made if at is None else",
+        "return made if True else",
+        ("tests/formats/test_mirror.py",),
+    ),
+    Mutant(
+        "catalog: an agent's notes make a second session of what was handed over",
+        "catalog/index/settle.py",
+        " AND role <> 'note'",
+        "",
+        ("tests/catalog/test_copies.py",),
+    ),
+    Mutant(
         "adapter: results beside a text are said twice",
         "formats/claude_code/writing.py",
         "            return fields(message.meta)[LINE] is None  # the line behind it has it as well",

@@ -1,12 +1,14 @@
 """Lines of Claude Code that were handed over one by one: entries that say what they say, and the very lines again."""
 
 import json
+from datetime import datetime
 
 import pytest
 
 import turnlog
 from turnlog import Invalid
-from turnlog.formats.claude_code.mirror import drafted, kept_line
+from turnlog.formats.claude_code.blocks import CLEARED
+from turnlog.formats.claude_code.mirror import cleared, cleared_calls, drafted, kept_line
 
 RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "out"}
 LINES = [
@@ -42,6 +44,29 @@ def test_lines_come_back_and_are_exported_as_they_were(tmp_path):
         assert [line["uuid"] for line in more[:3]] == ["u1", "u2", "u3"]
         assert more[3]["message"]["content"] == "from elsewhere"
         assert more[3]["parentUuid"] == "u3"
+
+
+def test_an_entry_has_the_time_of_its_line():
+    at = "2026-03-01T09:00:01.250Z"
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        session.append(*[one for line in LINES for one in drafted({**line, "timestamp": at}, is_side=False)])
+        assert {one.clock or one.at for one in session.path()} == {datetime.fromisoformat(at)}
+
+
+def test_results_that_are_cleared_are_edited():
+    line = {"type": "system", "subtype": "microcompact_boundary", "uuid": "u9"}
+    line["microcompactMetadata"] = {"compactedToolIds": ["c", 3]}
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        for one in LINES:
+            session.append(*drafted(one, is_side=False))
+        calls = cleared_calls(line)
+        edits = [made for one in session.messages() if (made := cleared(one, calls, line)) is not None]
+        session.append(*edits)
+        assert [one.blocks[0].content for one in session.context() if one.role == "tool"] == [CLEARED]
+        assert cleared_calls(LINES[0]) == []
+        assert not any(map(kept_line, edits))
 
 
 def test_what_is_no_json_is_refused():
